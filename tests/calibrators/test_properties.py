@@ -17,7 +17,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.data.predictions import Predictions
 
 every = pytest.mark.parametrize("name", CALIBRATORS.names())
@@ -158,7 +158,7 @@ def test_the_input_is_left_as_it_was(name):
 @every
 def test_settings_are_read_back(name):
     spec = made(name)
-    assert tuple(spec.settings()) == settings_of(spec)
+    assert tuple(spec.settings()) == dataclass_settings(spec)
     P, y = draw_predictions(60, 2, 2.0, 0)
     assert fit(spec, Predictions(y, P)).settings["calibrator"] == name
 
@@ -173,7 +173,7 @@ def test_an_unknown_setting_lists_the_known_ones(name):
 def test_the_scikit_learn_estimator_has_the_settings_and_can_be_cloned(name):
     estimator = getattr(trueodds.calibrators, trueodds.calibrators.class_name(name))
     parameters = inspect.signature(estimator).parameters
-    own = settings_of(CALIBRATORS.load(name))
+    own = dataclass_settings(CALIBRATORS.load(name))
     assert tuple(parameters) == (*own, "classes", *(() if "logits" in own else ("logits",)))
     assert clone(estimator(classes=["a", "b"])).get_params()["classes"] == ["a", "b"]
     for field in own:

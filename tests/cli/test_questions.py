@@ -10,7 +10,7 @@ import pytest
 import trueodds as to
 from tests.cli.conftest import Run
 from trueodds.binning import distance, partition_by_name
-from trueodds.cli.list_names import names
+from trueodds.cli.list_names import names_of_family
 from trueodds.lenses import lens_by_name
 
 
@@ -157,10 +157,10 @@ def test_list_names_the_members_of_the_tables(run: Run) -> None:
 
 
 def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
-    assert names("lenses") == lens_by_name.LENS_NAMES
-    assert names("partitions") == partition_by_name.PARTITION_NAMES
-    assert set(names("distances")) == {*distance.DISTANCES, "lp:3"}
-    for name in names("distances"):
+    assert names_of_family("lenses") == lens_by_name.LENS_NAMES
+    assert names_of_family("partitions") == partition_by_name.PARTITION_NAMES
+    assert set(names_of_family("distances")) == {*distance.DISTANCES, "lp:3"}
+    for name in names_of_family("distances"):
         distance.as_distance(name)
 
 

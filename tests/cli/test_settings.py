@@ -14,7 +14,7 @@ from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
 from trueodds.cli import main
 from trueodds.cli.settings import INTERVAL_SETTINGS, OPTIONS_OF_FAMILY
-from trueodds.core.registry import Registry, settings_of
+from trueodds.core.registry import Registry, dataclass_settings
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -27,7 +27,7 @@ def accepted_settings(registry: Registry) -> set[str]:
     return {
         key
         for method in methods
-        for key in (method.setting_names() if hasattr(method, "setting_names") else settings_of(method))
+        for key in (method.setting_names() if hasattr(method, "setting_names") else dataclass_settings(method))
     }
 
 

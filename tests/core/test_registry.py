@@ -13,12 +13,12 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.registry import Registry, settings_of
+from trueodds.core.registry import Registry, dataclass_settings
 from trueodds.core.suggestions import (
     PHRASES_OF_SYNONYM,
     UNRELATED_MEASURES,
-    first_word,
     list_names,
+    name_of_phrase,
     resolve_synonym,
     suggest_names,
 )
@@ -52,7 +52,7 @@ def test_listing_the_estimators_loads_no_module_of_theirs() -> None:
 
 def test_a_method_is_made_from_its_settings() -> None:
     assert SHAPES.make("plain", {"size": 5}) == Plain(5)
-    assert settings_of(Plain) == ("size",)
+    assert dataclass_settings(Plain) == ("size",)
 
 
 def test_an_unknown_method_or_setting_is_refused_with_the_near_ones() -> None:
@@ -83,7 +83,7 @@ FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DI
 
 def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
     known = SETTINGS.union(*(family.names() for family in FAMILIES.values()))
-    assert {first_word(phrase) for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases} <= known
+    assert {name_of_phrase(phrase) for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases} <= known
     for text in UNRELATED_MEASURES.values():
         assert set(re.findall(r"'(\w+)'", text)) <= set(ESTIMATORS.names())
 
@@ -92,7 +92,7 @@ def test_what_a_synonym_says_to_set_can_be_set() -> None:
     preds = to.Predictions([0, 1] * 30, [0.2, 0.7] * 30)
     for phrase in {phrase for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases if " with " in phrase}:
         setting, _, value = phrase.partition(" with ")[2].partition("=")
-        to.measure(preds, first_word(phrase), interval=None, **{setting: value.strip("'")})
+        to.measure(preds, name_of_phrase(phrase), interval=None, **{setting: value.strip("'")})
 
 
 def test_no_name_is_taken_for_another_one() -> None:

@@ -25,7 +25,7 @@ from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
 from trueodds.binning import equal_mass, median_variance, simplex_grid, uniform
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -221,7 +221,7 @@ def instance(rng: Rng, data: Rows) -> Any:
         registry = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)[rng.integers(4)]
         kind = registry.load(registry.names()[rng.integers(len(registry.names()))])
     required = [field.name for field in dataclasses.fields(kind) if field.init and field.default is dataclasses.MISSING]
-    return kind(**({name: setting(name, rng) for name in required} | some(rng, settings_of(kind))))
+    return kind(**({name: setting(name, rng) for name in required} | some(rng, dataclass_settings(kind))))
 
 
 VERBS: dict[str, Verb] = {

@@ -123,7 +123,7 @@ def test_partitions_with_other_columns_are_named() -> None:
 def test_sums_over_partitions_that_do_not_follow_each_other_are_whole() -> None:
     # 100 partitions of Spark ended so: groups of them meet where a hash of their number leads.
     parts = [PartitionSum((0, 1, 4, 5), 4, 1.0), PartitionSum((2, 3), 2, 2.0)]
-    assert sum_parts(parts).ids == (0, 1, 2, 3, 4, 5)
+    assert sum_parts(parts).partition_numbers == (0, 1, 2, 3, 4, 5)
     assert sum_parts([sum_parts(parts), PartitionSum((6,), 1, 4.0)]) == PartitionSum((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
 
 

@@ -66,7 +66,7 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
     def refused(*_: Any) -> Any:
         raise AssertionError("read again")
 
-    source.tables[0].batches = source.tables[1].batches = refused
+    source.tables[0].column_batches = source.tables[1].column_batches = refused
     assert resume_tally(source, Tally.from_predictions, state, {}).n == 1_000
 
 

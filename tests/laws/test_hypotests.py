@@ -12,7 +12,7 @@ import pytest
 
 import trueodds as to
 from tests.laws.rows import three_classes, two_shapes
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.hypotests import TESTS
 
 LENSES = ("confidence", "classwise", "rank:2", "groups:[[0,2],[1]]", "canonical", "top-2")
@@ -29,7 +29,7 @@ NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nul
 
 def run_test(preds, name, lens, **settings):
     """Few draws, where the test takes draws: statistics are compared."""
-    own = [key for key in settings_of(TESTS.load(name)) if TESTS.has_setting(name, key)]
+    own = [key for key in dataclass_settings(TESTS.load(name)) if TESTS.has_setting(name, key)]
     options = {key: value for key, value in (("resamples", 19), ("min_prob", 0.01)) if key in own}
     if name == "decision_regret":
         settings.setdefault("cost", guesses)

@@ -90,12 +90,12 @@ def test_all_classes_at_once_are_each_class_by_itself(error):
 def test_tied_maxima_are_counted_once_and_kept():
     P = np.array([[0.5, 0.5, 0.0], [0.4, 0.2, 0.4], [0.2, 0.3, 0.5]])
     preds = to.Predictions([0, 2, 2], P)
-    assert preds._tied is None
+    assert preds._n_tied is None
     estimate = to.measure(preds, "ece", lens="confidence", interval=None)
-    assert preds._tied == 2
+    assert preds._n_tied == 2
     cut_alike = to.Predictions([0, 2, 2], P)
     to.measure(cut_alike, "ece", lens="confidence", partition="equal-mass", interval=None)
-    assert cut_alike._tied == 2
+    assert cut_alike._n_tied == 2
     assert any(note.code == "TN103" and note.text.startswith("2 rows") for note in estimate.notes)
     assert to.Predictions([0, 2, 2], P).tied == preds.tied == 2
     assert preds[[2]].tied == 0

@@ -184,7 +184,7 @@ def test_a_row_whose_crowd_thinks_as_the_model_says_is_seldom_named() -> None:
     for _ in range(200):
         P = rng.dirichlet([0.5, 0.5, 0.5], 12)
         furthest_rows, _ = select_furthest_rows(
-            Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, draws=19
+            Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, n_draws=19
         )
         named += furthest_rows["beyond"] > 0
         assert (furthest_rows["beyond"] > 0) == (furthest_rows["listed"][0]["pvalue"] <= 0.1)
@@ -195,7 +195,7 @@ def test_a_row_where_the_crowd_thinks_otherwise_is_named_and_first() -> None:
     Q, votes = crowd(n=300)
     votes[123] = [0, 0, 20]
     Q[123] = [0.9, 0.08, 0.02]
-    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.05, np.random.default_rng(0), draws=99)
+    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.05, np.random.default_rng(0), n_draws=99)
     assert furthest_rows["listed"][0]["row"] == 123
     assert furthest_rows["listed"][0]["pvalue"] == 1 / (1 + furthest_rows["draws"])
     assert furthest_rows["beyond"] == 1
@@ -230,7 +230,7 @@ def test_a_row_without_weight_is_not_listed() -> None:
 def test_copies_of_a_row_are_listed_once() -> None:
     Q, votes = crowd(n=30)
     preds = Predictions(votes, sharpened(Q), weight=np.full(30, 3))
-    people, notes = section(preds.expand_frequencies(), repeated=True)
+    people, notes = section(preds.expand_frequencies(), has_repeated_rows=True)
     listed = [entry["row"] for entry in people["rows"]["listed"]]
     assert people["rows"]["n"] == 90
     assert "TN162" in notes
@@ -242,7 +242,7 @@ def test_copies_of_a_row_are_listed_once() -> None:
 
 def test_rows_of_equal_shares_but_other_numbers_of_votes_are_no_copies() -> None:
     preds = Predictions([[5, 5], [50, 50], [9, 1]], [[0.9, 0.1]] * 3, weight=[2, 1, 1])
-    people, _ = section(preds.expand_frequencies(), repeated=True)
+    people, _ = section(preds.expand_frequencies(), has_repeated_rows=True)
     assert sorted((row["row"], row["votes"]) for row in people["rows"]["listed"]) == [(0, 10), (2, 100), (3, 10)]
 
 

@@ -11,7 +11,7 @@ from tests.test_schemas import valid
 from trueodds.reports.html import render_html
 from trueodds.reports.text import results
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.wald_intervals import Measure
+from trueodds.reports.wald_measures import StandardMeasure
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +90,11 @@ def test_few_rows_that_reject_are_judged() -> None:
 
 
 def test_a_distance_has_the_sign_of_the_difference() -> None:
-    measure = Measure("calibration_slope", 0.8, to.measure([0, 1] * 20, [0.4, 0.6] * 20, "brier").interval)
+    measure = StandardMeasure("calibration_slope", 0.8, to.measure([0, 1] * 20, [0.4, 0.6] * 20, "brier").interval)
     assert measure.interval is not None
     half = (measure.interval.high - measure.interval.low) / 2
     assert measure.distance_in_se(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
-    assert Measure("calibration_slope", 0.8, None).distance_in_se(0.0) == 0.0
+    assert StandardMeasure("calibration_slope", 0.8, None).distance_in_se(0.0) == 0.0
 
 
 def test_calibration_in_the_large_has_one_sign_everywhere() -> None:

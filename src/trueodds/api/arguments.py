@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
 
 
-def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
-    """Return the method with this name and these settings; an instance is returned as it is."""
+def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[str, Any]) -> Any:
+    """Return the method with this name and these settings; an instance of `base_class` is returned as it is."""
     is_name = isinstance(method, str) and method in registry.names()
     for name in settings:
         hint = describe_row_argument(name)
         if hint is not None and not (is_name and registry.has_setting(method, name)):
             raise InputError("TO202", f"`{name}` is not a setting of this call.", "", hint)
-    if isinstance(method, kind):
+    if isinstance(method, base_class):
         if settings:
             raise InputError(
                 "TO202",
@@ -48,7 +48,9 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
             )
         return method
     if not isinstance(method, str):
-        is_list_of_methods = isinstance(method, (list, tuple)) and all(isinstance(one, (str, kind)) for one in method)
+        is_list_of_methods = isinstance(method, (list, tuple)) and all(
+            isinstance(item, (str, base_class)) for item in method
+        )
         if is_list_of_methods:
             fix = f"Call it once per {registry.kind}."
         elif is_array(method):
@@ -60,7 +62,10 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
 
 
 def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """Add the seed of the call to the settings of an estimator that assigns rows to folds."""
+    """Add the seed of the call to the settings of an estimator that assigns rows to folds.
+
+    `rng` is as passed to the call; if it is a generator, a seed is drawn from `generator`.
+    """
     if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
         return settings
     if not ESTIMATORS.has_setting(estimator, "rng"):
@@ -103,7 +108,7 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     return select_region(rows, region)
 
 
-def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
+def reported_call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
     """Return the arguments of the call that the settings of its result report: seed, region and weight kind."""
     settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
@@ -182,14 +187,21 @@ def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     return pair_arrays(y_true, second, *rest)
 
 
+# By the function that pairs arrays: the calls that an error suggests.
 _EXAMPLE_CALLS = {
     pair_arrays: "Call {name}(y_true, y_prob), or {name}(preds).",
     pair_model_arrays: "Call {name}(y_true, p_a, p_b), or {name}(a, b).",
 }
 
 
-def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tuple[Any, ...]]) -> PublicFunction:
-    """Wrap a public function so that `pair` combines the arrays among its positional arguments."""
+def _accept_reordered_arguments(
+    function: PublicFunction, combine_arrays: Callable[..., tuple[Any, ...]]
+) -> PublicFunction:
+    """Wrap a public function so that `combine_arrays` combines the arrays among its positional arguments.
+
+    It gets the positional arguments, with `y_true` and `y_prob` inserted if they were passed by keyword, and returns
+    those of the function.
+    """
     signature, name = inspect.signature(function), getattr(function, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -198,16 +210,16 @@ def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tu
     @wraps(function)
     def with_paired_arrays(*args: Any, **settings: Any) -> Any:
         """Pair the arrays, check the arguments, and adapt the remedies of errors to this call."""
-        for place, array in enumerate(("y_true", "y_prob")):
+        for position, array in enumerate(("y_true", "y_prob")):
             if array in settings:
-                args = (*args[:place], settings.pop(array), *args[place:])
-        positional = pair(*args)
+                args = (*args[:position], settings.pop(array), *args[position:])
+        positional = combine_arrays(*args)
         if len(positional) > len(positional_names):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
             raise too_many_arguments_error(name, positional_names, len(positional), fix)
         if not positional and positional_names[0] not in settings:
             raise InputError(
-                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[pair].format(name=name)
+                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[combine_arrays].format(name=name)
             )
         try:
             signature.bind(*positional, **settings)
@@ -217,12 +229,12 @@ def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tu
             return function(*positional, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
+            restated = argument_order.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)
             if positional and isinstance(positional[0], Tally):
-                hinted = _restate_for_tally(hinted)
-            if hinted is problem:
+                restated = _restate_for_tally(restated)
+            if restated is problem:
                 raise
-            raise hinted from None
+            raise restated from None
 
     return cast(PublicFunction, with_paired_arrays)
 
@@ -232,7 +244,7 @@ def _is_method(x: Any) -> bool:
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
 
 
-def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """Add to the error of an unknown setting the hint that a keyword of the function may be meant."""
     unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
     if unknown is None:
@@ -243,6 +255,7 @@ def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequen
     return InputError(problem.code, problem.problem, problem.got, hint)
 
 
+# Remedies for rows that were tallied, and those for a tally that was passed.
 _TALLY_REPLACEMENTS = (
     ("Use mode='exact'", "Pass the predictions"),
     ("use mode='exact'", "pass the predictions"),

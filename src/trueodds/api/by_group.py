@@ -6,7 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, call_settings, data_notes, pairs_arrays, resolve_lens, resolve_method
+from trueodds.api.arguments import (
+    add_seed,
+    data_notes,
+    pairs_arrays,
+    reported_call_settings,
+    resolve_lens,
+    resolve_method,
+)
 from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
@@ -23,7 +30,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
-N_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001
+DEFAULT_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001
 
 
 @pairs_arrays
@@ -147,9 +154,9 @@ def by_group(
     """
     aggregate = check("aggregate", aggregate, Aggregate | None)
     against = check("against", against, Literal["pairs", "rest"], "pairs")
-    level, reporting = check("level", level, Level, 0.95), report_progress(progress)
+    level, progress_context = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
-    redraws = N_NULL_DRAWS if resamples is None else resamples
+    n_null_draws = DEFAULT_NULL_DRAWS if resamples is None else resamples
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
@@ -158,14 +165,14 @@ def by_group(
     _check_has_groups(rows)
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
-    # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
+    # The rows as given, so that groups of rows of weight 0, which the resolved rows lack, are listed.
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    with reporting as report:
+    with progress_context as report:
         report(0.0, "simulating labels")
         group_tests = joint_group_pvalues(
-            rows, groups, method, resolved_lens, aggregation, redraws, 1 - level, generator,
+            rows, groups, method, resolved_lens, aggregation, n_null_draws, 1 - level, generator,
             lambda share: report(0.4 * share, "simulating labels"),
         )  # fmt: skip
         error_settings = group_gaps.GroupErrors(method, resolved_lens, aggregation, interval_spec, seed)
@@ -179,7 +186,7 @@ def by_group(
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
-        "redraws": redraws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
+        "redraws": n_null_draws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
         **method.best_value_setting,
     }  # fmt: skip
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
@@ -193,7 +200,7 @@ def by_group(
         group_tests.multicalibration,
         level,
         group_tests.null,
-        settings_used | call_settings(rng, rows, weight_kind),
+        settings_used | reported_call_settings(rng, rows, weight_kind),
         tuple(dict.fromkeys(notes)),
     )
 

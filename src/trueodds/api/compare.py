@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, call_settings, pairs_models, resolve_lens, resolve_method
+from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
@@ -27,7 +27,7 @@ from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelCo
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-DEFAULT_ESTIMATOR = "debiased_l2"  # tells models apart where the bias of ece hides it
+DEFAULT_ESTIMATOR = "debiased_l2"  # unlike ece, it has no bias that hides differences between models
 
 
 @typing.overload
@@ -143,8 +143,8 @@ def compare(
     >>> to.compare([to.Predictions(y, p), to.Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    columns = has_label(a) and models_by_name(a) is None  # of one model
-    is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
+    is_one_table = has_label(a) and models_by_name(a) is None  # the columns of one model
+    is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not is_one_table
     names = check("names", names, Sequence[str | int | float] | None)
     if is_ranking and isinstance(b, Mapping):
         fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
@@ -152,7 +152,7 @@ def compare(
     if is_ranking and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
-        b = (a[0], b)  # of the same outcomes
+        b = (a[0], b)  # with the outcomes of the first model
     interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
@@ -160,9 +160,9 @@ def compare(
     generator = as_generator(rng)
     has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _resolve_rows(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
-    first = next(iter(models.values()))
-    resolved_lens = resolve_lens(first, lens, method)
+    models = _resolve_rows_of_models(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
+    first_model = next(iter(models.values()))
+    resolved_lens = resolve_lens(first_model, lens, method)
     _check_same_classes(models, resolved_lens)
     swaps = DEFAULT_SWAPS if resamples is None else resamples
     comparison_settings = ModelComparison(
@@ -177,35 +177,42 @@ def compare(
     ]
     if is_ranking:
         return add_call_settings(
-            comparison_settings.rank_models(models, seed), call_settings(rng, first, weight_kind), doubt_notes
+            comparison_settings.rank_models(models, seed),
+            reported_call_settings(rng, first_model, weight_kind),
+            doubt_notes,
         )
-    one, other = models
-    comparison = comparison_settings.compare_pair(models[one], models[other], (one, other), seed)
+    first_name, second_name = models
+    comparison = comparison_settings.compare_pair(
+        models[first_name], models[second_name], (first_name, second_name), seed
+    )
     if not has_estimator:
         doubt_notes.append(_note_brier_difference(comparison_settings, models, seed))
-    return add_call_settings(comparison, call_settings(rng, first, weight_kind), doubt_notes)
+    return add_call_settings(comparison, reported_call_settings(rng, first_model, weight_kind), doubt_notes)
 
 
 def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
     """Return a note on the difference of the Brier scores, which also reflects resolution."""
-    one, other = models
+    first_name, second_name = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
-    lens = resolve_lens(models[one], None, score)
+    lens = resolve_lens(models[first_name], None, score)
     interval_spec = replace(settings.interval_spec, interval="auto")
-    brier = replace(
+    brier_comparison = replace(
         settings, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
     )
-    comparison = brier.compare_pair(models[one], models[other], (one, other), seed)
+    comparison = brier_comparison.compare_pair(models[first_name], models[second_name], (first_name, second_name), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (
-        f"Brier score (lens {lens}), which measures calibration and sharpness together: {one} − {other} "
+        f"Brier score (lens {lens}), which measures calibration and sharpness together: {first_name} − {second_name} "
         f"{format_number(comparison.difference)}{interval}"
     )
     return Note("TN239", text + ("." if p is None else f", p={format_number(p)}."))
 
 
 def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: bool) -> dict[str, Any]:
-    """Return the models by name."""
+    """Return the models by name.
+
+    `a` holds all models if `is_ranking`, else one of two; `names` replace the keys of a mapping or the default names.
+    """
     if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
             "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
@@ -242,11 +249,11 @@ def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -
 
 
 def _default_model_name(number: int) -> str:
-    """The name of a model by its position: a, b, c, …, z, then m27, m28, …"""
+    """Return the name of a model by its position: a, b, c, …, z, then m27, m28, …"""
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 
-def _resolve_rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+def _resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
     """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

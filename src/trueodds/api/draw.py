@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import call_settings, data_notes, pairs_arrays, resolve_lens, resolve_method
+from trueodds.api.arguments import data_notes, pairs_arrays, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import Note
 from trueodds.core.rng import as_generator
@@ -97,11 +97,11 @@ def draw(
     rows = next(iter(models.values()))
     computed_diagram = recipe.compare_models(models, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
-    clustered = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
-    if clustered and not recipe.supports_clusters:
+    has_clusters = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
+    if has_clusters and not recipe.supports_clusters:
         text = "The error bars assume independent rows, but these rows are clustered: the bars are too short."
         notes.append(Note("TN248", text))
-    settings_used = dict(computed_diagram.settings) | call_settings(rng, rows, weight_kind)
+    settings_used = dict(computed_diagram.settings) | reported_call_settings(rng, rows, weight_kind)
     computed_diagram = replace(
         computed_diagram, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation
     )

@@ -9,9 +9,9 @@ import numpy as np
 
 from trueodds.api.arguments import (
     add_seed,
-    call_settings,
     data_notes,
     pairs_arrays,
+    reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
@@ -132,5 +132,5 @@ def measure(
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
     estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
-    settings_used = dict(estimate.settings) | call_settings(rng, rows, weight_kind, region)
+    settings_used = dict(estimate.settings) | reported_call_settings(rng, rows, weight_kind, region)
     return replace(estimate, settings=settings_used, notes=tuple(dict.fromkeys([*data_notes(rows), *estimate.notes])))

@@ -10,8 +10,8 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     add_test_seed,
-    call_settings,
     pairs_arrays,
+    reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
@@ -132,26 +132,37 @@ def power(
     """
     check("test", test, str | HypothesisTest)
     check("estimator", estimator, str | Estimator)
-    reporting = report_progress(progress)
+    progress_context = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
-    own = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
-    check_power_settings(test, estimator, width, {"n": n, "effect": effect} | own)
-    plan = PowerPlan(n, power, effect, alpha, **own)
+    plan_settings = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
+    check_power_settings(test, estimator, width, {"n": n, "effect": effect} | plan_settings)
+    plan = PowerPlan(n, power, effect, alpha, **plan_settings)
     if width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
-        error = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-        chosen = resolve_lens(rows, lens, error)
-        combine = aggregation or chosen.aggregate
-        with reporting as say:
+        error_estimator = resolve_method(
+            ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator)
+        )
+        resolved_lens = resolve_lens(rows, lens, error_estimator)
+        aggregation = aggregation or resolved_lens.aggregate
+        with progress_context as report:
             result = rows_for_width(
-                rows, error, chosen, combine, width, plan.alpha, generator, lambda share: say(share, _PROGRESS_STEP)
+                rows,
+                error_estimator,
+                resolved_lens,
+                aggregation,
+                width,
+                plan.alpha,
+                generator,
+                lambda share: report(share, _PROGRESS_STEP),
             )
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
             settings.setdefault("resamples", n_null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)
-        chosen = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
-        with reporting as say:
-            result = analyze_power(rows, method, chosen, plan, generator, lambda share: say(share, _PROGRESS_STEP))
-    return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))
+        resolved_lens = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
+        with progress_context as report:
+            result = analyze_power(
+                rows, method, resolved_lens, plan, generator, lambda share: report(share, _PROGRESS_STEP)
+            )
+    return replace(result, settings=dict(result.settings) | reported_call_settings(rng, rows, weight_kind, region))

@@ -23,7 +23,10 @@ from trueodds.lenses.lens_by_name import as_lens
 
 @dataclass(frozen=True)
 class Scorer:
-    """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better."""
+    """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better.
+
+    The fields are the arguments of `scorer`.
+    """
 
     estimator: str | Estimator
     lens: Any = None
@@ -45,10 +48,10 @@ class Scorer:
             estimator = ESTIMATORS.make(estimator, self.settings)
         score = -float(estimator.as_loss(np.float64(estimate.value)))
         if not np.isfinite(score):
-            warnings.warn(self._explain(score, estimate), stacklevel=2)
+            warnings.warn(self._explain_infinite_score(score, estimate), stacklevel=2)
         return score
 
-    def _explain(self, score: float, estimate: Estimate) -> str:
+    def _explain_infinite_score(self, score: float, estimate: Estimate) -> str:
         """Explain why the score is not finite, and how to make it finite."""
         notes_text = " ".join(str(note) for note in estimate.notes)
         has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob")

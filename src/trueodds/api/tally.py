@@ -83,12 +83,12 @@ def tally(
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
     check("resume", resume, str | os.PathLike | None)
-    reporting = report_progress(progress)
+    progress_context = report_progress(progress)
     if isinstance(data, Tally):
         return data
     source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
-    with reporting as report:
+    with progress_context as report:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
             return resume_tally(source, step, resume, settings, report_in_rows(report))
@@ -96,19 +96,21 @@ def tally(
     return total
 
 
-STATE_SCHEMA = "trueodds.tallies-state/2"
-SECONDS_BETWEEN_SAVES = 10.0  # seconds of work that a machine's end may cost
+STATE_SCHEMA = "trueodds.tallies-state/2"  # schema and version of the state file
+SECONDS_BETWEEN_SAVES = 10.0  # work of at most this time is lost if the process is killed
 
 
 def resume_tally(
     source: Source,
     step: Callable[[Predictions], Tally],
-    state: str | Path,
+    state_file: str | Path,
     settings: Mapping[str, Any],
     progress: RowProgress | None = None,
     seconds_between_saves: float | None = None,
 ) -> Tally:
     """Sum `step` over all batches, starting from the state file if it exists.
+
+    `settings` are those of `step`. With other ones, or other reading settings, the state is refused.
 
     The batches are added in the same order as without interruption, so the result is identical to the last bit. The
     state is written at intervals, when the work is interrupted, and at the end.
@@ -119,14 +121,12 @@ def resume_tally(
     if not isinstance(source, TableSource):
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
-    state_path, settings = Path(state), {**source.reading_settings(), **settings}
+    state_path, settings = Path(state_file), {**source.reading_settings(), **settings}
     identity = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}
     total, n_done = _load_state(state_path, identity, source) if state_path.exists() else (None, 0)
-    n_saved, last_save_time, seconds_between_saves = (
-        n_done,
-        time.monotonic(),
-        SECONDS_BETWEEN_SAVES if seconds_between_saves is None else seconds_between_saves,
-    )
+    n_saved, last_save_time = n_done, time.monotonic()
+    if seconds_between_saves is None:
+        seconds_between_saves = SECONDS_BETWEEN_SAVES
     try:
         for batch in source.batches_after(n_done):
             batch_tally = step(batch)
@@ -144,7 +144,10 @@ def resume_tally(
 
 
 def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
-    """Return the sums so far and the number of rows, if the state is valid and belongs to this call."""
+    """Return the sums so far and the number of rows, if the state is valid and belongs to this call.
+
+    `identity` holds what must be equal: the files, the settings and the version.
+    """
     text = json_files.read_text(state_path, "TO402")
     body = text.partition("\n")[2]
     if text != _with_checksum(body):
@@ -153,7 +156,7 @@ def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSour
     if not isinstance(state, dict) or state.keys() != {"about", "rows", "tally"}:
         raise _invalid_state_error(state_path)
     if state["about"] != identity:
-        difference = next(what for what in identity if state["about"].get(what) != identity[what])
+        difference = next(name for name in identity if state["about"].get(name) != identity[name])
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {difference}.", str(state_path), fix)
     total, rows = tally_reader.from_dict(state["tally"]), state["rows"]
@@ -163,7 +166,7 @@ def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSour
 
 
 def _invalid_state_error(state_path: Path) -> InputError:
-    """Error TO402 for a file that is not a state, or was changed."""
+    """Return error TO402 for a file that is not a state, or was changed."""
     fix = "Remove it to start again, or name another file."
     return InputError(
         "TO402", "This is not the state of a tally, or it was changed since it was written.", str(state_path), fix

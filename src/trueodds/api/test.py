@@ -9,9 +9,9 @@ import numpy as np
 
 from trueodds.api.arguments import (
     add_test_seed,
-    call_settings,
     data_notes,
     pairs_arrays,
+    reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
@@ -117,14 +117,14 @@ def test(
     (1.0, 1.0)
     """
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
-    generator, reporting = as_generator(rng), report_progress(progress)
+    generator, progress_context = as_generator(rng), report_progress(progress)
     method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
     rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
-    several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
-    if not several or len(
-        {str(lens_choice) if isinstance(lens_choice, (str, Lens)) else id(lens_choice) for lens_choice in several}
-    ) < len(several):
+    lens_choices = list(lens) if isinstance(lens, (list, tuple)) else [lens]
+    if not lens_choices or len(
+        {str(lens_choice) if isinstance(lens_choice, (str, Lens)) else id(lens_choice) for lens_choice in lens_choices}
+    ) < len(lens_choices):
         raise InputError(
             "TO204",
             "Lenses that are tested jointly must be at least one, and distinct.",
@@ -132,22 +132,22 @@ def test(
             "Name each lens once.",
         )
     statistic = getattr(method, "statistic", None)
-    own = statistic if isinstance(statistic, Estimator) else method
-    lenses = [resolve_lens(rows, lens_choice, own) for lens_choice in several]
+    lens_owner = statistic if isinstance(statistic, Estimator) else method
+    lenses = [resolve_lens(rows, lens_choice, lens_owner) for lens_choice in lens_choices]
     error = None if margin is None else error_to_compare(method, margin, lenses)
     if not is_identity:
         rows, lenses = apply_hypothesis(rows, hypothesis, lenses, getattr(method, "redraw", "labels"))
     if isinstance(rows, Tally):
         verdict = method.from_tally(rows, lenses, generator)
     else:
-        with reporting as say:
-            verdict = method(rows, lenses, generator, lambda share: say(share, "simulating labels"))
+        with progress_context as report:
+            verdict = method(rows, lenses, generator, lambda share: report(share, "simulating labels"))
     if margin is not None and error is not None:
         verdict = add_equivalence_decision(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
-    settings_used = call_settings(rng, rows, weight_kind, region)
+    settings_used = reported_call_settings(rng, rows, weight_kind, region)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
-        of_it = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
-        verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", of_it))
+        hypothesis_text = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
+        verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", hypothesis_text))
     notes = dict.fromkeys([*data_notes(rows), *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))

@@ -30,7 +30,7 @@ def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = N
     p = arrays.as_float_array(raw, "y_prob")
     arrays.check_shape(p, "y_prob")
     check_same_classes(p, k, "y_prob")
-    check_probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    check_probabilities(p, raw.dtype, sum_tolerance, check_sums=True)
     return prob_columns(p)
 
 

@@ -22,7 +22,7 @@ from trueodds.calibrators.probability_columns import class_array
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
-from trueodds.data.argument_order import with_called_order
+from trueodds.data.argument_order import restate_called_order
 from trueodds.data.arrays import as_array, restate_own_arguments
 from trueodds.data.predictions import Predictions
 
@@ -108,7 +108,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             preds = make_predictions(y_true, y_prob, weight=sample_weight, classes=classes)
         except InputError as problem:
             order = "This fit takes (y_prob, y_true): swap the two arguments."
-            raise with_called_order(_adapt_remedy(problem), order) from None
+            raise restate_called_order(_adapt_remedy(problem), order) from None
         _check_feature_names(self, y_prob, reset=True)
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = class_array(preds.classes)

@@ -29,20 +29,21 @@ from trueodds.cli.test import test
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import suggest_names
 
+# Options of records of answers, which `apply` cannot read.
 _RECORD_OPTIONS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
-EXIT_INVALID_INPUT = 2
+EXIT_INVALID_INPUT = 2  # exit codes; `gate.GATE_FAILED` is 1
 EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIGINT, SIGPIPE
 
 
 class Program(click.Group):
     """The group of commands; it converts all exceptions to exit codes."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **click_settings: Any) -> NoReturn:  # type: ignore[override]
         """Run and exit. An internal error must not exit with 1, which means that a gate failed."""
         _replace_unencodable_characters()
-        more["standalone_mode"] = False
+        click_settings["standalone_mode"] = False
         try:
-            code = super().main(args, "trueodds", **more)
+            code = super().main(args, "trueodds", **click_settings)
         except click.exceptions.NoArgsIsHelpError as problem:
             output.print_text(problem.format_message(), err=True)
             code = EXIT_INVALID_INPUT
@@ -51,7 +52,7 @@ class Program(click.Group):
         except click.Abort:
             output.print_text("stopped", err=True)
             code = EXIT_STOPPED
-        except SystemExit:  # click's answer where nobody reads the help
+        except SystemExit:  # raised by click if the reader of the help closed the pipe
             code = EXIT_CLOSED_PIPE
         except Exception as problem:  # noqa: BLE001 - the last place before a traceback
             code = print_error(as_input_error(problem))
@@ -89,22 +90,22 @@ def print_error(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; return the exit code of invalid input."""
     error = restate_error(error)
     title = f"error {error.code}"
-    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, painted=True)
+    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, is_colored=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
         output.print_text(f"{name}: {text or '–'}", err=True)
     return EXIT_INVALID_INPUT
 
 
 def as_input_error(problem: BaseException) -> InputError:
-    """Any exception as an error with a code."""
+    """Convert any exception to an error with a code."""
     if isinstance(problem, InputError):
         return problem
     if isinstance(problem, OSError):
-        where = f"{problem.filename}: " if problem.filename else ""
+        file_prefix = f"{problem.filename}: " if problem.filename else ""
         return InputError(
             "TO602",
             "A file cannot be read or written.",
-            f"{where}{problem.strerror or problem}",
+            f"{file_prefix}{problem.strerror or problem}",
             "Check the path, its permissions and the space left.",
         )
     if isinstance(problem, ImportError):
@@ -126,24 +127,12 @@ def _convert_usage_error(problem: click.UsageError) -> InputError:
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
-        close, certain = find_near_options(problem)
-        if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
-            fix = (
-                "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
-                " FILE … --out F."
-            )
-        elif takers := _commands_with_option(problem):
-            fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
-        elif close:
-            fix = f"Did you mean {' or '.join(close)}?"
-        if not certain and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
-            name = problem.option_name.lstrip("-").replace("-", "_")
-            fix += f" Pass a setting of a method as --set {name}=VALUE."
-        return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
+        return _convert_unknown_option(problem, command, fix)
     if isinstance(problem, click.MissingParameter):
         hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
         return InputError("TO601", "A required argument is missing.", f"no {hint}", fix)
     if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
+        # A number outside the range of a fraction, with which the message of click begins, may be a percentage.
         if isinstance(problem.param.type, click.FloatRange) and (percent := re.match(r"[\d.]+", problem.message)):
             fraction = float(percent[0]) / 100
             fix = f"It is a fraction: {problem.param.opts[-1]} {fraction:g}." if 0.01 < fraction <= 1 else fix
@@ -153,8 +142,31 @@ def _convert_usage_error(problem: click.UsageError) -> InputError:
     return InputError("TO601", "Invalid command line.", problem.format_message(), fix)
 
 
+def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str) -> InputError:
+    """Convert the error of an unknown option of `command`; `fix` is the remedy if no other one is known.
+
+    From the most to the least specific: what to do instead, the commands that have the option, and similar options.
+    """
+    near_options, are_synonyms = find_near_options(problem)
+    if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
+        fix = (
+            "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers FILE …"
+            " --out F."
+        )
+    elif other_commands := _commands_with_option(problem):
+        takes = "takes" if len(other_commands) == 1 else "take"
+        fix = f"Leave it out: only {', '.join(other_commands)} {takes} it."
+    elif near_options:
+        fix = f"Did you mean {' or '.join(near_options)}?"
+    # A setting without an option of its own is passed by --set, which only commands of methods have.
+    if not are_synonyms and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+        name = problem.option_name.lstrip("-").replace("-", "_")
+        fix += f" Pass a setting of a method as --set {name}=VALUE."
+    return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
+
+
 def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
-    """The other commands that have this option."""
+    """Return the other commands that have this option."""
     root = problem.ctx.find_root().command if problem.ctx else None
     commands = root.commands if isinstance(root, click.Group) else {}
     return [
@@ -168,7 +180,7 @@ def _flush_stdout() -> None:
 
 
 def _replace_unencodable_characters() -> None:
-    """A terminal without a sign shows another one instead of ending in an error."""
+    """Let stdout and stderr replace characters that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

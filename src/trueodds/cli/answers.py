@@ -20,20 +20,22 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-# Coverages at which the risk is printed, of all questions.
+# Coverages (shares of all questions) at which the risk is printed.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
 CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
 def _add_record_options(command: Any) -> Any:
-    """Add the options of records, one of which names the field of the confidence."""
+    """Add FILE and the options of records; --confidence and --correct stand after those for options and samples."""
     confidence_options = (
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
+    # In the order of the help: --logprobs, --samples, --confidence, --correct, --percent and the others.
+    percent_option, logprobs_option, samples_option, *other_options = records.RECORD_OPTIONS
     for option, settings in reversed(
-        (*records.RECORD_OPTIONS[1:3], *confidence_options, records.RECORD_OPTIONS[0], *records.RECORD_OPTIONS[3:])
+        (logprobs_option, samples_option, *confidence_options, percent_option, *other_options)
     ):
         command = click.option(option, **settings)(command)
     return FILES(command)
@@ -136,6 +138,7 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
     curve = risk.at
 
     def format_limits(low: float, high: float) -> str:
+        """Format confidence limits at the level of the risk; empty if it has no interval."""
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
     low, high = _error_rate_limits(answer_set, risk)

@@ -34,7 +34,7 @@ AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # what every audit measures; 
 
 
 @click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
-@data_options(group=True)
+@data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
 @click.option(
@@ -73,22 +73,24 @@ def audit(
     cost_path: str | None,
     fail_on: tuple[str, ...],
     mode: str | None,
-    **columns: Any,
+    **params: Any,
 ) -> None:
     """Audit the calibration of predictions: estimate the errors, test them, and confirm a recalibration.
 
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally. Several files are combined.
     """
     gates = gate.parse_gates(fail_on, gate.AUDIT_SCOPE)
-    columns_used = pop_columns(columns)
-    if any(condition.group for condition in gates) and "group" not in columns_used and not any(map(is_tally, files)):
+    columns = pop_columns(params)
+    if any(condition.group for condition in gates) and "group" not in columns and not any(map(is_tally, files)):
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
-    check_crossings(files, columns_used, crossings)
-    with ProgressBar() as progress, records.restate_cluster_errors(columns_used, costs=cost_path is not None):
-        data, costs = read_costs(open_data(files, columns_used), cost_path, mode, weight_kind)
-        gated = ComputedGateValues(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
-        gated.prepare(gates)
+    check_crossings(files, columns, crossings)
+    with ProgressBar() as progress, records.restate_cluster_errors(columns, costs=cost_path is not None):
+        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
+        computed_values = ComputedGateValues(
+            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}
+        )
+        computed_values.prepare(gates)
         from trueodds.reports import audit as audited
 
         audit_result = audited(
@@ -104,30 +106,35 @@ def audit(
             progress=progress,
             **costs,
         )
-        facts = audit_result.to_dict()
+        report = audit_result.to_dict()
         if html_path is not None:
             audit_result.to_html(html_path)
     if json_path is not None:
-        output.save_text(json_path, output.format_json(facts))
+        output.save_text(json_path, output.format_json(report))
     if json_path != "-":
         from trueodds.reports.text import terminal
 
         text = terminal.render_text(
-            output.restate_notes(facts), output.terminal_width(), output.colorize if output.uses_colors() else None
+            output.restate_notes(report), output.terminal_width(), output.colorize if output.uses_colors() else None
         )
-        output.print_text(text, painted=True)
-    gate.evaluate_gates(ctx, gates, gate_values.GatedAudit(facts, gated.measure, lambda: gated.risk(gates)))
+        output.print_text(text, is_colored=True)
+    gate.evaluate_gates(
+        ctx, gates, gate_values.GatedAudit(report, computed_values.measure, lambda: computed_values.risk(gates))
+    )
 
 
 class ComputedGateValues:
-    """Quantities of gates that the audit does not report, computed on the same rows in a second pass."""
+    """Numbers of gates that the audit does not report, computed on the same rows in a second pass.
 
-    def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
-        self._data, self._how = data, how
+    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`. Each estimate is computed once.
+    """
+
+    def __init__(self, data: Any, settings: Mapping[str, Any]) -> None:
+        self._data, self._settings = data, settings
         self._estimates: dict[tuple[str, str | None], Estimate] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
-        """Compute quantities that the audit does not report, so that invalid gates are rejected before the work."""
+        """Compute the estimates that the audit does not report, so that invalid gates are rejected before it starts."""
         for condition in gates:
             if (
                 condition.operator
@@ -138,16 +145,16 @@ class ComputedGateValues:
                 self.measure(condition)
 
     def measure(self, condition: gate.Gate) -> Estimate:
-        """The estimate that a gate is about."""
+        """Return the estimate that a gate bounds."""
         key = condition.name, condition.lens
         if key not in self._estimates:
             import trueodds as to
 
-            self._estimates[key] = to.measure(self._rows, condition.name, lens=condition.lens, **self._how)
+            self._estimates[key] = to.measure(self._rows, condition.name, lens=condition.lens, **self._settings)
         return self._estimates[key]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
-        """The risk at the coverages of the gates, of confidence."""
+        """Return the selective risk of the confidence at the coverages of the gates."""
         from trueodds.lenses.lens_by_name import as_lens
         from trueodds.lenses.selective_risk import selective_risk_of_view
         from trueodds.tallies.tally import Tally
@@ -156,18 +163,19 @@ class ComputedGateValues:
         (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
         return selective_risk_of_view(
             view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
-            at=gate_values.requested_coverages(gates), level=self._how["level"], rng=self._how["rng"],
+            at=gate_values.requested_coverages(gates), level=self._settings["level"], rng=self._settings["rng"],
         )  # fmt: skip
 
     @cached_property
     def _rows(self) -> Any:
+        """The predictions, or their tally."""
         from trueodds.api.collect_or_tally import resolve_data
 
-        return resolve_data(self._data, self._how["mode"], self._how["weight_kind"])
+        return resolve_data(self._data, self._settings["mode"], self._settings["weight_kind"])
 
 
 def _is_listed(condition: gate.Gate) -> bool:
-    """Whether an audit lists the number, unless it is infinite."""
+    """Return whether an audit lists the number that a gate bounds, unless it is infinite."""
     return condition.name in AUDITED_ESTIMATORS and condition.lens in (
         None,
         "positive",

@@ -26,7 +26,7 @@ from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Compare the errors of two models, or rank several models.")
-@data_options(mode=False)
+@data_options(has_mode=False)
 @click.option(
     "--estimator",
     help="Name of the estimator: see trueodds list estimators. [default: debiased_l2, with brier in a note]",
@@ -46,7 +46,7 @@ from trueodds.core.progress import ProgressBar
 @FAIL_ON
 @WEIGHT_KIND
 @SEED
-@settings_options("estimators", without=("--region",))
+@settings_options("estimators", omitted=("--region",))
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -75,7 +75,7 @@ def compare(
     if fail_on and len(files) > 2:
         problem = "A ranking of several models has no single difference."
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
-    called = [name.strip() for name in names.split(",")] if names else _names(files)
+    model_names = [name.strip() for name in names.split(",")] if names else _names_of_files(files)
     from trueodds.api.compare import DEFAULT_ESTIMATOR
     from trueodds.api.compare import compare as compared
     from trueodds.estimators import ESTIMATORS
@@ -88,24 +88,24 @@ def compare(
         models = []
         for number, file in enumerate(files):
             progress(number / len(files), "reading")
-            counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
-            models.append(open_data([file], {} if counted else columns))
+            is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
+            models.append(open_data([file], {} if is_tally_beside_files else columns))
         settings_used: dict[str, Any] = {
             "lens": lens,
             "null": null,
             "paired": paired,
-            "names": called,
+            "names": model_names,
             "rng": seed,
         } | method_settings
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
-    if gates:  # of two models, as the scope has seen to
+    if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
 
 
-def _names(files: Sequence[str]) -> list[str]:
+def _names_of_files(files: Sequence[str]) -> list[str]:
     """Return the names of the files without folder and suffix if they are distinct."""
-    short = [Path(file).stem.removesuffix(".tally") for file in files]
-    return short if len(set(short)) == len(short) else list(files)
+    stems = [Path(file).stem.removesuffix(".tally") for file in files]
+    return stems if len(set(stems)) == len(stems) else list(files)

@@ -92,18 +92,18 @@ def draw(
     data = open_models(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
-    drawing = to.draw(
+    result = to.draw(
         data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **presentation, **method_settings
     )
-    drawing = drawing.less(*without)
+    result = result.less(*without)
     if suffix in _PICTURE_SUFFIXES:
-        drawing.save(out)
+        result.save(out)
     elif suffix == ".json":
-        output.save_text(out, output.format_json(drawing.to_dict()))
+        output.save_text(out, output.format_json(result.to_dict()))
     else:
-        _write_csv(out, drawing.to_dict()["table"])
-    output.print_text(f"{drawing.describe()}\n{out}")
-    for note in drawing.notes:
+        _write_csv(out, result.to_dict()["table"])
+    output.print_text(f"{result.describe()}\n{out}")
+    for note in result.notes:
         output.print_text(f"  {restate_keywords(str(note))}")
 
 

@@ -15,7 +15,7 @@ from trueodds.core.progress import ProgressBar, report_in_rows
 
 
 @click.command(short_help="Fit a calibrator and save it for trueodds apply.")
-@data_options(mode=False)
+@data_options(has_mode=False)
 @click.option(
     "--method",
     default="auto",
@@ -66,7 +66,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     first written as a file of predictions by trueodds answers --out.
     """
     tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
-    columns = pop_columns(params, outcome=False)
+    columns = pop_columns(params, needs_outcome=False)
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.check_outputs((calibrator, *files), out=out)
@@ -95,22 +95,27 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         and roles.logits
         and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
     )
-    by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
-    column_suffixes = [] if roles is None or by_hand else list(roles.suffixes or ())
+    # Listed columns are in the order of the classes; those of a pattern are matched by name.
+    has_listed_columns = any(isinstance(column, list) for column in columns.values())
+    column_suffixes = [] if roles is None or has_listed_columns else list(roles.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]
-    order = _match_classes(classes, column_suffixes)
+    class_columns = _match_classes(classes, column_suffixes)
 
-    def better(P: Any) -> Any:
-        if order is None:
+    def recalibrate(P: Any) -> Any:
+        if class_columns is None:
             return loaded_calibrator.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
         renewed = P.copy()
-        renewed[:, order] = loaded_calibrator.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
+        renewed[:, class_columns] = loaded_calibrator.predict_proba(
+            P[:, class_columns], logits=on_logits, sum_tolerance=tolerance
+        )
         return renewed
 
     with ProgressBar() as progress:
-        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=report_in_rows(progress))
-    output.print_text(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
-    if column_suffixes and order is None and column_suffixes != classes:
+        rows_written = rewrite(
+            source, recalibrate, out, logits=on_logits, percent=percent, progress=report_in_rows(progress)
+        )
+    output.print_text(f"{loaded_calibrator.describe()}\n{rows_written:,} rows written to {out}")
+    if column_suffixes and class_columns is None and column_suffixes != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(column_suffixes, classes, strict=True))
         output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
 
@@ -123,10 +128,10 @@ def _match_classes(classes: list[str], columns: list[str]) -> list[int] | None:
     if columns == classes or not columns:
         return None
     if sorted(columns) == sorted(classes):
-        places = {name: i for i, name in enumerate(columns)}
-        return [places[name] for name in classes]
-    by_number = [str(number) for number in range(len(classes))]
-    if len(columns) != len(classes) or by_number in (classes, columns):
+        column_of_name = {name: i for i, name in enumerate(columns)}
+        return [column_of_name[name] for name in classes]
+    class_numbers = [str(number) for number in range(len(classes))]
+    if len(columns) != len(classes) or class_numbers in (classes, columns):
         return None  # the calibrator itself refuses another number of classes
     raise InputError(
         "TO607",

@@ -21,6 +21,7 @@ _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
     " {example}."
 )
+# NAME[GROUP].PART@LENS OPERATOR LIMIT, where only the name, the operator and the limit are required.
 _GATE_PATTERN = re.compile(
     r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<operator>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
@@ -31,7 +32,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-# Parts of a number that a gate may name: the value, and the ends of its interval.
+# The parts that a gate may name of a number without and with an interval: the value, and the ends of the interval.
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
@@ -45,8 +46,8 @@ class Scope:
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers that are no estimates, with parts
     estimators: tuple[str, ...] | None = ()  # None allows any
-    grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
-    lenses: bool = False  # whether a lens may be named
+    estimators_by_group: tuple[str, ...] = ()  # the estimators that are reported for every group
+    accepts_lens: bool = False  # whether a lens may be named
     omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
     example: str = "'ece>0.05'"  # a condition for error messages
@@ -63,7 +64,7 @@ AUDIT_SCOPE = Scope(
     {"pvalue": VALUE_PART, "aurc": VALUE_AND_ENDS, "risk": VALUE_AND_ENDS},
     None,
     ("ece",),
-    lenses=True,
+    accepts_lens=True,
 )
 
 
@@ -93,10 +94,10 @@ class Gate:
             return cls(text, text.strip())
         match = _GATE_PATTERN.fullmatch(text)
         if match is None and re.search("==|=>|=<", text):
-            raise _invalid_gate("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
+            raise _invalid_gate_error("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
         if match is None:
             words = "".join(f"{word}, or " for word in scope.words)
-            raise _invalid_gate(
+            raise _invalid_gate_error(
                 "--fail-on has no condition.", text, _SYNTAX_REMEDY.format(words=words, example=scope.example)
             )
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
@@ -110,10 +111,10 @@ class Gate:
     def coverage(self) -> float | None:
         """The coverage of `risk`, or None if it is not between 0 and 1."""
         try:
-            share = float(self.lens or "nan")
+            coverage = float(self.lens or "nan")
         except ValueError:
             return None
-        return share if 0 < share <= 1 else None
+        return coverage if 0 < coverage <= 1 else None
 
     def fails(self, number: float) -> bool:
         """Return whether the gate fails for this number."""
@@ -185,7 +186,7 @@ def _parse_limit(text: str) -> float:
         limit = math.nan
     if not math.isfinite(limit):
         fix = "Repeat --fail-on for every bound." if "," in text else "For instance 'ece>0.05'."
-        raise _invalid_gate("--fail-on compares with a finite number.", text, fix)
+        raise _invalid_gate_error("--fail-on compares with a finite number.", text, fix)
     return limit
 
 
@@ -197,14 +198,14 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
         parts = PARTS
     if gate.part not in parts:
         fix = suggest_names(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
-        raise _invalid_gate(f"{gate.name} has no such part.", gate.part, fix)
+        raise _invalid_gate_error(f"{gate.name} has no such part.", gate.part, fix)
     if gate.name in scope.numbers and gate.group is not None:
-        raise _invalid_gate(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
+        raise _invalid_gate_error(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
     if gate.name == "risk" and gate.coverage is None:
-        raise _invalid_gate("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
+        raise _invalid_gate_error("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
     if gate.lens is not None and gate.name != "risk":
-        if not scope.lenses or gate.name in scope.numbers or gate.group is not None:
-            raise _invalid_gate(
+        if not scope.accepts_lens or gate.name in scope.numbers or gate.group is not None:
+            raise _invalid_gate_error(
                 f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out."
             )
         from trueodds.lenses.lens_by_name import as_lens
@@ -214,7 +215,7 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
 
 
 def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
-    """The smallest and the largest value that the number can have."""
+    """Return the smallest and the largest value that the number can have."""
     if gate.name in ("statistic", "effect"):
         return -math.inf, math.inf
     if gate.name in scope.numbers and gate.name != "difference":
@@ -237,7 +238,7 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     fix = f"Bound it {'below' if gate.fails_above else 'above'} {upper if gate.fails_above else lower:g}."
     if is_percentage:
         fix = f"Write '{number}{gate.operator}{limit / 100:g}' for {limit:g} %."
-    raise _invalid_gate(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
+    raise _invalid_gate_error(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
 
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
@@ -246,26 +247,26 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
         suggestion = (
             suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
         )
-        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, suggestion)
+        raise _invalid_gate_error(f"trueodds {scope.command} has no such number.", gate.name, suggestion)
     estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
-    if gate.group is not None and gate.name not in scope.grouped:
+    if gate.group is not None and gate.name not in scope.estimators_by_group:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not report the {gate.name} of every group."
-        raise _invalid_gate(problem, gate.text, fix)
+        raise _invalid_gate_error(problem, gate.text, fix)
     if scope.omits_intervals and gate.part != "value":
-        raise _invalid_gate(
+        raise _invalid_gate_error(
             "--interval none omits the interval and the noise floor.", gate.text, "Leave --interval out."
         )
     if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval with known coverage."
-        raise _invalid_gate(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
+        raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
     if gate.part == "debiased" and estimator.interval == "bca":
         problem = f"{gate.name} is not biased upward by noise, so it has no debiased form."
-        raise _invalid_gate(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
+        raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
 
 def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
-    """The estimator with the command's settings that apply to it."""
+    """Create the estimator with those of the command's settings that it has."""
     from trueodds.estimators import ESTIMATORS
 
     try:
@@ -278,16 +279,16 @@ def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
 
 
 def make_default_estimator(estimator: str) -> Any:
-    """The estimator with its default settings; its class if it has settings without a default."""
+    """Create the estimator with its default settings; return its class if it has settings without a default."""
     from trueodds.estimators import ESTIMATORS
 
     try:
         return ESTIMATORS.make(estimator, {})
     except InputError as problem:
         if problem.code == "TO201":
-            raise _invalid_gate("--fail-on names no estimator.", estimator, problem.fix) from None
+            raise _invalid_gate_error("--fail-on names no estimator.", estimator, problem.fix) from None
         return ESTIMATORS.load(estimator)
 
 
-def _invalid_gate(problem: str, got: Any, fix: str) -> InputError:
+def _invalid_gate_error(problem: str, got: Any, fix: str) -> InputError:
     return InputError("TO610", problem, repr(got), fix)

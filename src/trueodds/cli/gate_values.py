@@ -34,7 +34,7 @@ NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
     return Scope(
-        "measure", estimators=(estimator,), lenses=True, omits_intervals=settings.get("interval", "auto") is None,
+        "measure", estimators=(estimator,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
         estimator=make_estimator(estimator, settings), example=f"'{estimator}.high>0.05'",
     )  # fmt: skip
 
@@ -92,8 +92,8 @@ class GatedEstimate:
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
-        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", known)
+        lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
+        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because an estimate decides nothing."""
@@ -107,7 +107,7 @@ class GatedVerdict:
     verdict: Verdict
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The p-value, the statistic or the effect."""
+        """Return the p-value, the statistic or the effect."""
         if gate.name == "pvalue":
             _check_min_pvalue(gate, self.verdict.min_pvalue, gate.limit)
         number: float | None = getattr(self.verdict, gate.name)
@@ -130,13 +130,13 @@ class GatedComparison:
     comparison: Comparison
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The difference, an end of its interval, or its p-value."""
+        """Return the difference, an end of its interval, or its p-value."""
         comparison = self.comparison
         if gate.name == "pvalue":
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
         name = f"{_format_gate_number_name(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
-        return comparison.difference if gate.part == "value" else _interval_end(comparison.interval, gate.part), name
+        return comparison.difference if gate.part == "value" else _end_of_interval(comparison.interval, gate.part), name
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
@@ -150,7 +150,7 @@ class GatedGroups:
     by_group: ByGroup
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
+        """Return the error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
         min_pvalue = float(self.by_group.settings["min_pvalue"])
         if gate.name == "pvalue":
             _check_min_pvalue(gate, min_pvalue, gate.limit)
@@ -170,9 +170,9 @@ class GatedGroups:
 class GatedAnswers:
     """Numbers of `trueodds answers`, from its JSON report."""
 
-    report: Mapping[str, Any]
+    report: Mapping[str, Any]  # of schema trueodds.answers/1
     risk: SelectiveRisk
-    measures: Sequence[Estimate]
+    measures: Sequence[Estimate]  # RMSCE and BAS
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return accuracy, coverage, mean confidence, selective risk, or one of the two estimates."""
@@ -194,8 +194,8 @@ class GatedAudit:
     """Numbers of an audit, from its JSON report; other numbers are computed on its rows."""
 
     report: Mapping[str, Any]
-    measure: Callable[[Gate], Estimate]
-    risk: Callable[[], SelectiveRisk]
+    measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
+    risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
@@ -209,10 +209,10 @@ class GatedAudit:
             return find_group_number(
                 gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
             )
-        listed = [
+        reported_estimates = [
             _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
         ]
-        for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
+        for estimate in reported_estimates if gate.lens else reported_estimates[:1]:  # the default lens comes first
             if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
                 number, name = GatedEstimate(estimate).number(gate)
                 if number is not None and not math.isnan(number):
@@ -233,7 +233,7 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
     """
     if part in ("low", "high"):
-        return _interval_end(estimate.interval, part), ""
+        return _end_of_interval(estimate.interval, part), ""
     if part != "debiased" or estimate.debiased is not None:
         number: float | None = getattr(estimate, part)
         return number, ""
@@ -259,8 +259,8 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
     numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
     defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
-    extreme = max if gate.fails_above else min
-    label = extreme(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
+    nearest_to_failing = max if gate.fails_above else min
+    label = nearest_to_failing(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
     if label is None or (len(defined_numbers) < len(groups) and not gate.fails(defined_numbers[label])):
         undefined_labels = ", ".join(name for name in groups if name not in defined_numbers)
         raise gate.not_evaluable_error(
@@ -272,10 +272,10 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
 
 
 def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
+    """Return the area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
         return (
-            risk.aurc if gate.part == "value" else _interval_end(risk.interval, gate.part)
+            risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
         ), _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
@@ -303,12 +303,12 @@ def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> Non
         )
 
 
-def _interval_end(interval: Interval | None, part: str) -> float | None:
+def _end_of_interval(interval: Interval | None, part: str) -> float | None:
     return None if interval is None else float(getattr(interval, part))
 
 
 def _is_lens(name: str) -> bool:
-    """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
+    """Return whether a part of an estimate is a view through a lens, and not a term such as `over`."""
     from trueodds.lenses.lens_by_name import as_lens
 
     try:

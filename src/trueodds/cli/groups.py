@@ -41,7 +41,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
 
 
 @click.command(short_help="Estimate and test the error of every group of rows.")
-@data_options(group=True, mode=False)
+@data_options(has_groups=True, has_mode=False)
 @click.option(
     "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
 )
@@ -56,7 +56,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
 @FAIL_ON
 @WEIGHT_KIND
 @SEED
-@settings_options("estimators", without=("--region", "--resample"))
+@settings_options("estimators", omitted=("--region", "--resample"))
 @click.pass_context
 def groups(
     ctx: click.Context,

@@ -18,8 +18,9 @@ _REGISTRY_OF_FAMILY = {
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
 }
-# Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
-_WORDS_OF_FAMILY = {
+# Names (or examples of them) of what is no method; a test compares them with what their modules, which import NumPy,
+# accept.
+_NAMES_OF_FAMILY = {
     "lenses": (
         "canonical",
         "confidence",
@@ -45,7 +46,7 @@ _WORDS_OF_FAMILY = {
 }
 
 
-_ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_WORDS_OF_FAMILY)
+_ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_NAMES_OF_FAMILY)
 
 
 @click.command("list", short_help="List the available names.")
@@ -55,18 +56,18 @@ def list_names(family: str | None) -> None:
     if family is not None and family not in _ALL_FAMILIES:
         raise InputError("TO601", "Unknown kind of names.", repr(family), suggest_names(family, _ALL_FAMILIES))
     if family is not None:
-        output.print_text("\n".join(names(family)))
+        output.print_text("\n".join(names_of_family(family)))
         return
     for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
-            continue  # they are a package of their own; asked for by name they are said to be missing
-        output.print_text(f"{name:<12} {' '.join(names(name))}")
+            continue  # a separate package that is not installed; only a request by name reports that
+        output.print_text(f"{name:<12} {' '.join(names_of_family(name))}")
 
 
-def names(family: str) -> tuple[str, ...]:
+def names_of_family(family: str) -> tuple[str, ...]:
     """Return the names of one family, without importing any method."""
-    if family in _WORDS_OF_FAMILY:
-        return _WORDS_OF_FAMILY[family]
+    if family in _NAMES_OF_FAMILY:
+        return _NAMES_OF_FAMILY[family]
     if family == "studies":
         return installed_studies().names()
     module, _, table = _REGISTRY_OF_FAMILY[family].partition(":")

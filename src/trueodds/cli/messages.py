@@ -10,7 +10,7 @@ from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError
 
 _LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group")
-# What a keyword is called here, and what stands for its value where the message leaves it open.
+# The option of a keyword, and the value that is shown if the message gives none.
 _OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
     for option, placeholder in (
@@ -27,6 +27,7 @@ _OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 _METHOD_OPTIONS = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
+# Settings of single methods, which are passed by --set.
 _METHOD_SETTINGS = (
     "style",
     "bars",
@@ -39,20 +40,22 @@ _METHOD_SETTINGS = (
     "direction",
 )
 _OPTION_OF_KEYWORD |= {name: (f"--set {name}=", "X") for name in _METHOD_SETTINGS}
-# A bare word after = is never ours: a group may be called region=north.
+# A keyword with a quoted, listed, constant or no value. A bare word after = is part of a label such as region=north.
 _KEYWORD_PATTERN = re.compile(
     rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_OPTION_OF_KEYWORD)})="
     r"(?P<value>'[^']*'|\[[^\]]*\]"
     r"|(?:True|False|None|[+-]?(?:inf|\d+(?:\.\d+)?(?:e[+-]?\d+)?))(?![\w/-]|\.\w)|(?=[\s.,;:)]|$))"
 )
+# A keyword without =, recognized by its underscore. min_count stays: it has no option of its own to be named by.
 _UNDERSCORED_KEYWORD_PATTERN = re.compile(
     rf"(?<![\w./=-])({'|'.join(name for name in _OPTION_OF_KEYWORD if '_' in name and name != 'min_count')})\b"
 )
+# The names from the data that a remedy lists.
 _LISTED_NAMES_PATTERN = re.compile(
     r"(?:Known:|The columns are|The fields are|The only column is|Did you mean) (.+?)(?:\?|\.(?= |$))"
 )
 _SHELL_WORD_PATTERN = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
-# Constructors and attributes, in the order in which they are looked for.
+# Constructors, calls and attributes of the library, and their counterparts on the command line; applied in this order.
 _PHRASE_REPLACEMENTS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -81,10 +84,10 @@ _PHRASE_REPLACEMENTS = tuple(
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
     )
 )
-_REPEATED_OPTION_PATTERN = re.compile(r"(--[\w-]+ \w+) \(\1\)")
+_REPEATED_OPTION_PATTERN = re.compile(r"(--[\w-]+ \w+) \(\1\)")  # mode='exact' (--mode exact), once replaced
 
 
-def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
+def restate_keywords(text: str, quoted_texts: Iterable[str] = ()) -> str:
     """Replace keyword arguments in a remedy or note with options; text `quoted` from the data is unchanged.
 
     >>> restate_keywords("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
@@ -94,7 +97,7 @@ def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
     >>> restate_keywords("None for order=1; say order=2.", ["order=1"])
     'None for order=1; say --order 2.'
     """
-    if literals := sorted({word for word in quoted if word}, key=len, reverse=True):
+    if literals := sorted({word for word in quoted_texts if word}, key=len, reverse=True):
         pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
         return "".join(piece if i % 2 else restate_keywords(piece) for i, piece in enumerate(pieces))
     for pattern, replacement in _PHRASE_REPLACEMENTS:
@@ -107,12 +110,17 @@ def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
 
 def restate_error(error: InputError) -> InputError:
     """Return the same error with options in place of keywords; values quoted from data or paths are unchanged."""
-    missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
-    got, fix = error.got, restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if missing else ())
+    is_missing_column = error.code.startswith(
+        "TO30"
+    )  # a column that is not there; those that are may be called label=1
+    got, fix = (
+        error.got,
+        restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if is_missing_column else ()),
+    )
     if keyword := _KEYWORD_PATTERN.fullmatch(got):
         option = _OPTION_OF_KEYWORD[keyword["name"]][0]
         got = _format_option(keyword)
-        if missing and option not in fix:
+        if is_missing_column and option not in fix:
             fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
     problem = (

@@ -6,6 +6,7 @@ import click
 
 from trueodds.core.suggestions import normalize_name, resolve_synonym
 
+# What other tools and the API call an option.
 _SYNONYMS_OF_OPTION = {
     "--estimator": ("metric", "measure", "score", "scorer", "error"),
     "--method": ("calibrator", "recalibrator", "calibration"),
@@ -21,15 +22,17 @@ _SYNONYMS_OF_OPTION = {
 
 
 def find_near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
-    """Return the options that may be meant, and whether they stand for the same thing rather than look similar."""
+    """Return the options that may be meant, and whether they are synonyms of the unknown one or only look similar."""
     command = problem.ctx.command if problem.ctx else None
     options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
     word = normalize_name(problem.option_name)
     synonyms = [
         option
-        for option, words in _SYNONYMS_OF_OPTION.items()
-        if word in map(normalize_name, words) and option in options
+        for option, synonym_words in _SYNONYMS_OF_OPTION.items()
+        if word in map(normalize_name, synonym_words) and option in options
     ]
-    names = {option.lstrip("-").replace("-", "_"): option for option in options}
-    synonyms += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
+    option_of_name = {option.lstrip("-").replace("-", "_"): option for option in options}
+    synonyms += [
+        option_of_name[name] for name in resolve_synonym(problem.option_name, option_of_name) if name in option_of_name
+    ]
     return (list(dict.fromkeys(synonyms)), True) if synonyms else (list(problem.possibilities or ()), False)

@@ -69,9 +69,9 @@ def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start_spark(master: str | None) -> None:
     """Start a Spark session with this Python, or connect to `master`; it stops when the command ends."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whoever installed trueodds here means this Python
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the one that has trueodds
     builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # nothing goes by it
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # pandas is not used
     session = (builder if master is None else builder.master(master)).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     click.get_current_context().call_on_close(session.stop)
@@ -123,7 +123,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
 _LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel")
-# What says the same thing as something else, or makes it meaningless; one of them would be ignored in silence.
+# Pairs of options that exclude each other, because one of them would be ignored, and the reason.
 _EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),
     ("multilabel", "label", "Both name the columns of the outcomes."),
@@ -133,26 +133,32 @@ _EXCLUSIVE_KEYWORDS = (
 )
 
 
-def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command], Command]:
-    """Add FILE and the options of its columns; only audit, groups and tally have group columns."""
+def data_options(*, has_groups: bool = False, has_mode: bool = True) -> Callable[[Command], Command]:
+    """Return a decorator that adds FILE and the options of its columns to a command.
 
-    def options(command: Command) -> Command:
-        if mode:
-            how = "Keep rows in memory or tally them; by default it depends on the size."
-            command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=how)(command)
-        for option, how_so in reversed(COLUMN_OPTIONS):
-            if group or option != "--group":
-                command = click.option(option, **how_so)(command)
+    `has_groups` adds --group, which only audit, groups and tally have, and `has_mode` adds --mode.
+    """
+
+    def add_options(command: Command) -> Command:
+        if has_mode:
+            mode_help = "Keep rows in memory or tally them; by default it depends on the size."
+            command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=mode_help)(command)
+        for option, option_settings in reversed(COLUMN_OPTIONS):
+            if has_groups or option != "--group":
+                command = click.option(option, **option_settings)(command)
         return FILES(command)
 
-    return options
+    return add_options
 
 
-def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
-    """Remove the column options from the parameters of the command and return them as settings of `read`."""
+def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[str, Any]:
+    """Remove the column options from the parameters of the command and return them as settings of `read`.
+
+    `needs_outcome` is False for `apply`, where --confidence needs no --correct.
+    """
     columns = {name: params.pop(name) for name in _COLUMN_KEYWORDS if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
-    _check_columns(columns, outcome)
+    _check_columns(columns, needs_outcome)
     for name in _LIST_KEYWORDS:
         if name in columns and "," in columns[name]:
             columns[name] = _split_at_commas(columns[name])
@@ -163,16 +169,21 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
     return columns
 
 
-def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
+def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
     records.check_columns(columns)
-    for one, other, reason in _EXCLUSIVE_KEYWORDS:
-        if one in columns and other in columns:
-            raise InputError("TO603", reason, f"--{one} and --{other}", f"Leave --{other} out.")
-    for one, other in (("confidence", "correct"), ("correct", "confidence")):
-        if outcome and one in columns and other not in columns and (one, "samples" in columns) != ("correct", True):
+    for name, other, reason in _EXCLUSIVE_KEYWORDS:
+        if name in columns and other in columns:
+            raise InputError("TO603", reason, f"--{name} and --{other}", f"Leave --{other} out.")
+    for name, other in (("confidence", "correct"), ("correct", "confidence")):
+        if (
+            needs_outcome
+            and name in columns
+            and other not in columns
+            and (name, "samples" in columns) != ("correct", True)
+        ):
             raise InputError(
-                "TO601", f"--{one} needs --{other}.", f"--{one} {columns[one]} alone", f"Add --{other} C, a column."
+                "TO601", f"--{name} needs --{other}.", f"--{name} {columns[name]} alone", f"Add --{other} C, a column."
             )
     for outcomes in ("votes", "multilabel"):
         if outcomes in columns and columns[outcomes] == columns.get("logits", columns.get("probs", "p_*")):
@@ -214,15 +225,16 @@ def refuse_repeated(files: Sequence[str]) -> None:
     """Raise an error for a file that is given twice, whose rows would count twice."""
     paths: set[str] = set()
     for match in (match for file in files for match in _matching_paths(os.path.expanduser(file))):
-        if (real := os.path.realpath(match)) in paths:
+        if (real_path := os.path.realpath(match)) in paths:
             raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
-        paths.add(real)
+        paths.add(real_path)
 
 
 def _matching_paths(path: str) -> list[str]:
     return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
 
 
+# The option of each command that names a method.
 _METHOD_KEYWORD_OF_COMMAND = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
                  "power": "test", "fit": "method", "draw": "diagram"}  # fmt: skip
 
@@ -269,7 +281,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
     """Return the rows and the settings `cost` and `actions`, with costs in the order of the classes of the rows."""
     if path is None:
         return data, {}
-    names, actions, table = _read_cost_table(path)
+    class_names, actions, table = _read_cost_table(path)
     from trueodds.api.collect_or_tally import resolve_data
     from trueodds.data.predictions import Predictions
     from trueodds.io.source import InMemorySource
@@ -279,17 +291,17 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
         memory_source = InMemorySource(rows, rows.n)
         memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
-    if names is None and [f"{cost:g}" for cost in table[0]] == classes:
+    if class_names is None and [f"{cost:g}" for cost in table[0]] == classes:
         raise _cost_table_error(path, "a first line that may be names of classes or costs")
-    if names is not None:
-        if sorted(names) != sorted(classes):
+    if class_names is not None:
+        if sorted(class_names) != sorted(classes):
             raise InputError(
                 "TO608",
                 "The costs and the rows name different classes.",
-                f"{', '.join(names)} in {path}, {', '.join(classes)} in the rows",
+                f"{', '.join(class_names)} in {path}, {', '.join(classes)} in the rows",
                 "Name each class of the rows once in the first line.",
             )
-        table = [[row[names.index(name)] for name in classes] for row in table]
+        table = [[row[class_names.index(name)] for name in classes] for row in table]
     elif len(table[0]) != len(classes):
         raise _cost_table_error(path, f"{len(table[0])} columns of costs for {len(classes)} classes")
     return data, {"cost": table} | ({"actions": actions} if actions else {})
@@ -307,7 +319,7 @@ def check_takes_costs(registry: Any, name: str, option: str) -> None:
 
 
 def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, list[list[float]]]:
-    """Return the names of classes and actions, if the file has them, and the costs."""
+    """Return the names of classes and actions, if the file has them, and the costs: a row per action."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             text = file.read()

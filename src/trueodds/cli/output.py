@@ -20,6 +20,7 @@ from trueodds.core.printable import printable_lines, to_printable, without_surro
 
 # A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
 _DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
+MAX_TEXT_WIDTH = 110  # maximum number of columns of text, because longer lines are hard to read
 # The color and weight of each role of text in a report.
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
@@ -40,26 +41,28 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
     files = {option: path for option, path in destinations.items() if path != "-"}
     _check_distinct(files, inputs)
     for path in files.values():
-        place = Path(path).expanduser()
-        folder = place.resolve().parent
-        if place.is_dir():
+        output_path = Path(path).expanduser()
+        folder = output_path.resolve().parent
+        if output_path.is_dir():
             raise InputError("TO602", "The output path is a folder.", path, "Name a file in the folder.")
         if not folder.is_dir():
             raise InputError("TO602", "The output folder does not exist.", str(folder), "Create it first.")
-        target = place if place.exists() else folder
+        target = output_path if output_path.exists() else folder
         if not os.access(target, os.W_OK):
             raise InputError("TO602", "The output path cannot be written.", str(target), "Choose another path.")
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
     """Raise TO603 if two options would write to the same file, or one to a file that is read."""
-    read = {file_mark for path in inputs for match in _matching_paths(path) for file_mark in _file_identifiers(match)}
-    written: dict[Any, str] = {}
+    read_identifiers = {
+        file_mark for path in inputs for match in _matching_paths(path) for file_mark in _file_identifiers(match)
+    }
+    option_of_identifier: dict[Any, str] = {}
     for option, path in files.items():
-        for mark in _file_identifiers(path):
-            if mark in read:
+        for identifier in _file_identifiers(path):
+            if identifier in read_identifiers:
                 raise InputError("TO603", f"{option} would overwrite a file that is read.", path, "Name another file.")
-            if (other := written.setdefault(mark, option)) != option:
+            if (other := option_of_identifier.setdefault(identifier, option)) != option:
                 raise InputError(
                     "TO603", f"{other} and {option} would write to the same file.", path, "Name two files."
                 )
@@ -95,14 +98,14 @@ def save_text(path: str, text: str) -> None:
     json_files.write_text(path, text + "\n", "TO602")
 
 
-def print_text(text: str, *, err: bool = False, painted: bool = False) -> None:
+def print_text(text: str, *, err: bool = False, is_colored: bool = False) -> None:
     """Print text; all commands use it, so that control characters in the data cannot affect the terminal.
 
     In `painted` text names are already printable, and the escape sequences are colors. If stderr is closed, the exit
     code still reports the result.
     """
     try:
-        click.echo(text if painted else printable_lines(text), err=err)
+        click.echo(text if is_colored else printable_lines(text), err=err)
     except OSError:
         if not err:
             raise
@@ -115,11 +118,11 @@ def redirect_to_null_device(stream: Any) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def format_json(answer: Mapping[str, Any]) -> str:
+def format_json(report: Mapping[str, Any]) -> str:
     """Return a strict JSON object in ASCII, which any terminal and reader accepts."""
     import json
 
-    return without_surrogates(json.dumps(answer, allow_nan=False, indent=2))
+    return without_surrogates(json.dumps(report, allow_nan=False, indent=2))
 
 
 def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
@@ -134,7 +137,10 @@ def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], jso
 
 
 def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
-    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords."""
+    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords.
+
+    `labels` are texts from the data that stay unchanged.
+    """
     if isinstance(report, Mapping):
         labels = labels or _group_labels(report)
         return {
@@ -173,4 +179,4 @@ def terminal_width() -> int | None:
     """Return the width of the terminal, or None without a terminal."""
     import shutil
 
-    return min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else None
+    return min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH) if sys.stdout.isatty() else None

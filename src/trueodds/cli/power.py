@@ -13,7 +13,7 @@ from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Plan a sample size, or compute the power of a test.")
-@data_options(mode=False)
+@data_options(has_mode=False)
 @click.option("--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests.")
 @click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")
 @click.option(
@@ -39,7 +39,7 @@ from trueodds.core.progress import ProgressBar
 @JSON
 @WEIGHT_KIND
 @SEED
-@settings_options("tests", without=("--margin",))
+@settings_options("tests", omitted=("--margin",))
 def power(
     files: tuple[str, ...],
     name: str,

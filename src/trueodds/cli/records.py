@@ -36,7 +36,7 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
-# With what an option goes; each needs one of them.
+# The options of which one is required by each option.
 _REQUIRED_KEYWORDS = {
     "percent": ("confidence",),
     "answer": ("logprobs", "samples"),
@@ -44,7 +44,7 @@ _REQUIRED_KEYWORDS = {
     "question": CONFIDENCE_KEYWORDS,
     "abstained": CONFIDENCE_KEYWORDS,
 }
-# Options of tables of probabilities, and what says the same of records.
+# Options of tables of probabilities that records do not have, and what to use instead; empty if nothing.
 _TABLE_OPTION_REMEDIES = {
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
@@ -61,14 +61,14 @@ def check_columns(columns: Mapping[str, Any]) -> None:
         raise InputError("TO603", "Exactly one field must hold the confidence.", got, f"Leave --{kinds[1]} out.")
     for name, partners in _REQUIRED_KEYWORDS.items():
         if name in columns and not any(partner in columns for partner in partners):
-            alone = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
+            option_text = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
             required = " or ".join(
                 [", ".join(f"--{partner}" for partner in partners[:-1]), f"--{partners[-1]}"]
             ).removeprefix(" or ")
             got, fix = (
-                (f"{alone} with --{kinds[0]}", f"Leave --{name} out.")
+                (f"{option_text} with --{kinds[0]}", f"Leave --{name} out.")
                 if kinds
-                else (f"{alone} alone", f"Add --{partners[0]} F.")
+                else (f"{option_text} alone", f"Add --{partners[0]} F.")
             )
             if name == "percent" and not kinds:
                 fix = "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
@@ -79,32 +79,42 @@ def check_columns(columns: Mapping[str, Any]) -> None:
     if "correct" in columns and "answer" in columns:
         reason = "Both define which answer is correct."
         raise InputError("TO603", reason, "--correct and --answer", "Omit one of them.")
-    for name, instead in _TABLE_OPTION_REMEDIES.items():
+    for name, remedy in _TABLE_OPTION_REMEDIES.items():
         if name in columns and (
-            own := next((record_option for record_option in RECORD_KEYWORDS if record_option in columns), None)
+            used_record_option := next(
+                (record_option for record_option in RECORD_KEYWORDS if record_option in columns), None
+            )
         ):
             option = "--" + name.replace("_", "-")
-            fix = instead or f"Leave {option} out."
-            raise InputError("TO603", f"Records of answers are read without {option}.", f"{option} and --{own}", fix)
+            fix = remedy or f"Leave {option} out."
+            raise InputError(
+                "TO603", f"Records of answers are read without {option}.", f"{option} and --{used_record_option}", fix
+            )
 
 
 def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the options specify records of answers."""
     return any(name in columns for name in RECORD_KEYWORDS) or (
-        "confidence" in columns and _is_nested_field(files, columns)
+        "confidence" in columns and _look_like_records(files, columns)
     )
 
 
-def _is_nested_field(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Return whether the first record has the field only inside another field, or has the words yes and no."""
+def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
+    """Return whether files with --confidence hold records and not a table.
+
+    So does .json, and .jsonl if the first record has one of the fields only inside another field, or if its correctness
+    is a text, such as yes or no.
+    """
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
-    from trueodds.io.records import records
+    from trueodds.io.records import iterate_records
 
-    first = next(records(files[0])).fields
-    named = [columns["confidence"], columns["correct"]]
-    dotted = any("." in name and name not in first for name in named)
-    return dotted or (all(name in first for name in named) and isinstance(first[columns["correct"]], str))
+    first_fields = next(iterate_records(files[0])).fields
+    fields = [columns["confidence"], columns["correct"]]
+    has_nested_field = any("." in name and name not in first_fields for name in fields)
+    return has_nested_field or (
+        all(name in first_fields for name in fields) and isinstance(first_fields[columns["correct"]], str)
+    )
 
 
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
@@ -134,7 +144,7 @@ def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterat
 
 
 def make_source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """The answers as a source of predictions, which carry the notes on them."""
+    """Read the answers in these files as a source of predictions, which have the notes on them."""
     from trueodds.io.source import InMemorySource
 
     answer_set = read_answer_set(files, columns)

@@ -38,8 +38,9 @@ OPTIONS_OF_FAMILY = {
     "diagrams": (*_BIN_OPTIONS, "--level", "--resamples"),
     "calibrators": ("--bins", "--partition", "--min-prob", "--between"),
 }
-# What measuring takes beside the estimator's own settings.
+# Settings of `measure` itself, beside those of the estimator.
 INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
+# Arguments of the functions that have an option and are refused in --set.
 _OPTION_OF_SETTING = {
     "rng": "--seed",
     "seed": "--seed",
@@ -49,17 +50,17 @@ _OPTION_OF_SETTING = {
 }
 
 
-def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def settings_options(family: str, omitted: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Add the options of the settings of one family of methods, and --set for the other settings."""
 
-    def options(command: Command) -> Command:
-        also = f"Any other setting of one of the {family}."
-        command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=also)(command)
-        for option in (name for name in reversed(OPTIONS_OF_FAMILY[family]) if name not in without):
+    def add_options(command: Command) -> Command:
+        set_help = f"Any other setting of one of the {family}."
+        command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=set_help)(command)
+        for option in (name for name in reversed(OPTIONS_OF_FAMILY[family]) if name not in omitted):
             command = click.option(option, metavar="X", help=SETTING_OPTIONS[option])(command)
         return command
 
-    return options
+    return add_options
 
 
 def pop_settings(params: dict[str, Any]) -> dict[str, Any]:

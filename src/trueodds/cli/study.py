@@ -48,7 +48,7 @@ def study(
 
 
 def declared_studies() -> dict[str, str]:
-    """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
+    """Return the studies of all installed packages by name, each as `module:function`, without importing them."""
     from importlib.metadata import entry_points
 
     return {

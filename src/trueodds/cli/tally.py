@@ -13,7 +13,7 @@ from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Tally rows into a small, mergeable file.")
-@data_options(group=True, mode=False)
+@data_options(has_groups=True, has_mode=False)
 @click.option("--out", required=True, metavar="F", help="File to save it to, such as a.tally.json.")
 @click.option("--lens", "lenses", multiple=True, help="Additional lenses to keep, such as 'groups:[[0,1],[2]]'.")
 @click.option(
@@ -53,7 +53,7 @@ def tally(
         result = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
         tally_sums.save(result, out)
     if resume is not None:
-        Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
+        Path(resume).unlink(missing_ok=True)  # its sums are in the tally
     output.print_text(f"{result.n:,} rows\n{out}")
 
 

@@ -89,7 +89,7 @@ class Comparison(Result):
         return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
 
     def describe(self) -> str:
-        """The difference with its interval and p-value, and both models, in one line."""
+        """Describe the difference with its interval and p-value, and both models, in one line."""
         first, second = self.names
         pieces = [f"{self.estimator} {first} − {second} {format_number(self.difference)}"]
         if self.interval is not None:
@@ -169,18 +169,18 @@ class Ranking(Result):
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
         """The pairs (better, worse) that differ significantly, at a joint level."""
-        winners = [(comparison.better, comparison.names) for comparison in self.pairs]
-        return tuple((better, names[names[0] == better]) for better, names in winners if better is not None)
+        better_models = [(comparison.better, comparison.names) for comparison in self.pairs]
+        return tuple((better, names[names[0] == better]) for better, names in better_models if better is not None)
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """The pairs whose order is not settled by the intervals, each with the better model first."""
-        place = self.order.index
-        open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
+        rank = self.order.index
+        open_pairs = [sorted(comparison.names, key=rank) for comparison in self.pairs if comparison.better is None]
         return tuple((first, second) for first, second in open_pairs)
 
     def describe(self) -> str:
-        """The order and which parts of it are settled, in one line."""
+        """Describe the order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
         settled_text, unsettled_text = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")

@@ -21,6 +21,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
 
+MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them
 INTERVAL_FROM_ZERO_TEXT = (
     "The interval of a miscalibrated group can start at 0 ({}): the test assumes calibration and simulates labels,"
@@ -195,8 +196,10 @@ class ByGroup(Result):
             if any(map(math.isnan, (group.estimate.value, group.pvalue, group.joint)))
         ]
         if undefined_labels:
-            more = f" and {len(undefined_labels) - 5:,} more" if len(undefined_labels) > 5 else ""
-            note = undefined_note(f"The error or p-value of {'; '.join(undefined_labels[:5])}{more} is")
+            n_unlisted = len(undefined_labels) - MAX_LISTED_GROUPS
+            more = f" and {n_unlisted:,} more" if n_unlisted > 0 else ""
+            names = "; ".join(undefined_labels[:MAX_LISTED_GROUPS])
+            note = undefined_note(f"The error or p-value of {names}{more} is")
             object.__setattr__(self, "notes", (*self.notes, note))
 
     @property
@@ -232,14 +235,14 @@ class ByGroup(Result):
         return tuple(group for group in self.groups if group.status == "undecided")
 
     def __getitem__(self, label: str) -> Group:
-        """The subgroup of that label, such as `sex=f` or `sex=f, site=a`."""
+        """Return the subgroup of that label, such as `sex=f` or `sex=f, site=a`."""
         for group in self.groups:
             if group.label == label:
                 return group
         raise KeyError(label)
 
     def describe(self) -> str:
-        """The table of subgroups, then the gaps between them."""
+        """Describe the subgroups in a table, and the gaps between them."""
         return _format_groups(self)
 
     def frame(self) -> Any:
@@ -279,7 +282,7 @@ class ByGroup(Result):
 
 
 def _format_groups(by_group: ByGroup) -> str:
-    """The table of subgroups, then the gaps between them."""
+    """Format the table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     family_pvalue = _with_equals_sign(format_pvalue(by_group.pvalue, min_pvalue))
     joint_pvalue = _with_equals_sign(format_pvalue(worst.joint, min_pvalue))
@@ -289,7 +292,7 @@ def _format_groups(by_group: ByGroup) -> str:
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
-    lines = [heading, *_format_table(by_group)]
+    lines = [heading, *_format_group_table(by_group)]
     from_zero_labels = [
         group.label
         for group in by_group.miscalibrated
@@ -314,12 +317,12 @@ def _format_groups(by_group: ByGroup) -> str:
 
 
 def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gaps: bool) -> list[str]:
-    """The gaps of one column, the significant and largest first; `has_rest_gaps` says that they are from the rest."""
+    """Format the gaps of a column, the significant and largest first; `has_rest_gaps`: those to the rest."""
     gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
     lines = []
     if has_rest_gaps:
-        separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
-        lines.append(f"significantly different from the rest of {column}: {separated}")
+        differing_groups = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
+        lines.append(f"significantly different from the rest of {column}: {differing_groups}")
     lines.append(f"gaps of {column}, with simultaneous {_format_percent(level)} intervals:")
     lines += [f"  {gap.describe()}" for gap in gaps[:MAX_LISTED_GAPS]]
     if len(gaps) > MAX_LISTED_GAPS:
@@ -327,20 +330,23 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
     return lines
 
 
-def _format_table(by_group: ByGroup) -> list[str]:
-    """A row per subgroup, and one for all rows."""
+def _format_group_table(by_group: ByGroup) -> list[str]:
+    """Format a row per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
-    all_rows = [*estimates, by_group.overall]
-    limits = [None if one.interval is None else (one.interval.low, one.interval.high) for one in all_rows]
+    all_estimates = [*estimates, by_group.overall]
+    limits = [
+        None if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+        for estimate in all_estimates
+    ]
     has_means = any(group.mean_prob is not None for group in by_group.groups)
     columns = [
         ["group", *(to_printable(group.label) for group in by_group.groups), "all rows"],
-        ["n", *(f"{one.n:,}" for one in all_rows)],
+        ["n", *(f"{estimate.n:,}" for estimate in all_estimates)],
         *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if has_means else []),
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if has_means else []),
-        [by_group.estimator, *format_column([one.value for one in all_rows])],
+        [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
         [f"{_format_percent(by_group.level)} interval", *format_intervals(limits)],
-        ["noise floor", *format_column([one.noise_floor for one in all_rows])],
+        ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
         ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],

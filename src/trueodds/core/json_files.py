@@ -13,6 +13,8 @@ from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 
+SCHEMA_CHARACTERS = 4096  # number of characters at the start of a file among which its schema is looked for
+
 
 def write_text(path: str | os.PathLike[str], text: str, code: str) -> None:
     """Write a text file atomically: other processes see the old or the new content, never a part."""
@@ -56,8 +58,8 @@ def describe_json_error(problem: Exception) -> str:
     return str(problem)[:200]
 
 
-def parse_json(text: str, code: str, what: str = "the text") -> Any:
-    """Parse a strict JSON text.
+def parse_json(text: str, code: str, source: str = "the text") -> Any:
+    """Parse a strict JSON text; `source` says where it is from in the error, whose code is `code`.
 
     >>> parse_json('{"n": 1}', "TO402")
     {'n': 1}
@@ -66,7 +68,7 @@ def parse_json(text: str, code: str, what: str = "the text") -> Any:
         return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as problem:
         raise InputError(
-            code, f"{what} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
+            code, f"{source} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
         ) from None
 
 
@@ -74,11 +76,11 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
     """Return the schema family of a file, such as `trueodds.tally`, or None if it has none."""
     try:
         with Path(path).expanduser().open(encoding="utf-8") as file:
-            start = file.read(4096)
+            beginning = file.read(SCHEMA_CHARACTERS)
     except (OSError, ValueError):
         return None
     for family in ("trueodds.tally", "trueodds.calibrator"):
-        if f'"{family}/' in start:
+        if f'"{family}/' in beginning:
             return family
     return None
 

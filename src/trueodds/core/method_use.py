@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-# The families of methods: the function that takes their names, and the registry.
+# By kind of method: the function that takes its name, and where its registry is ("module:CONSTANT").
 METHOD_FAMILIES = {
     "estimator": ("measure", "trueodds.estimators:ESTIMATORS"),
     "test": ("test", "trueodds.hypotests:TESTS"),
@@ -24,12 +24,12 @@ def call_by_name(method: type, setting: str = "") -> str | None:
     'to.measure(y_true, y_prob, "ece", bins=…)'
     """
     package, name = method.__module__, getattr(method, "name", None)
-    for verb, where in METHOD_FAMILIES.values():
-        if name is not None and package.startswith(where.partition(":")[0] + "."):
+    for function_name, location in METHOD_FAMILIES.values():
+        if name is not None and package.startswith(location.partition(":")[0] + "."):
             data = (
                 '{"a": preds_a, "b": preds_b}' if getattr(method, "accepts_several_models", False) else "y_true, y_prob"
             )
-            return f'to.{verb}({data}, "{name}"{f", {setting}=…" if setting else ""})'
+            return f'to.{function_name}({data}, "{name}"{f", {setting}=…" if setting else ""})'
     return None
 
 

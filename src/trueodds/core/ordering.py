@@ -16,14 +16,14 @@ def round_significant(x: float, digits: int = 9) -> float:
     return float(f"{x:.{digits}g}")
 
 
-def decreasing_order(values: Iterable[float], *ties: Iterable[float]) -> Sequence[int]:
+def decreasing_order(values: Iterable[float], *tie_breakers: Iterable[float]) -> Sequence[int]:
     """Return the indices that sort the values from the largest to the smallest.
 
-    Values that agree to nine digits are ordered by the next of `ties`, also decreasing, and finally keep their order.
-    NaN comes last.
+    Values that agree to nine digits are ordered by the next of `tie_breakers`, also decreasing, and finally keep their
+    order. NaN comes last.
 
     >>> decreasing_order([0.3, 0.5, 0.1 + 0.2])
     [1, 0, 2]
     """
-    keys = [[-round_significant(value) for value in column] for column in (values, *ties)]
+    keys = [[-round_significant(value) for value in column] for column in (values, *tie_breakers)]
     return np.lexsort(keys[::-1]).tolist()

@@ -48,8 +48,8 @@ def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | N
     0.0 1,000 rows read
     """
 
-    def report_rows(done: int, n_rows: int | None) -> None:
-        report(end * done / n_rows if n_rows else 0.0, f"{done:,} rows read")
+    def report_rows(rows_done: int, n_rows: int | None) -> None:
+        report(end * rows_done / n_rows if n_rows else 0.0, f"{rows_done:,} rows read")
 
     return report_rows
 
@@ -71,10 +71,10 @@ class ProgressBar:
     """
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
+        self._start_time = time.monotonic()
         self._enabled = _on_terminal() or _in_notebook()
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: Any = None  # the bar of rich, once it is shown
+        self._task: Any = None  # its task
         self._visible = False
         self._share = 0.0
         self._step = ""
@@ -102,7 +102,7 @@ class ProgressBar:
 
     def _show(self, text: str) -> None:
         """Show the progress and the name of the step, once the call has taken long enough."""
-        if not self._enabled or time.monotonic() - self._begun < SECONDS_BEFORE_SHOWN:
+        if not self._enabled or time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
             return
         if not self._visible:
             self._start()
@@ -132,7 +132,7 @@ class ProgressBar:
 
 
 def _on_terminal() -> bool:
-    """Whether stderr is a terminal; programs without a console have none, and some replace it by another object."""
+    """Return whether stderr is a terminal; programs without a console have none, and some replace it."""
     stream = sys.stderr
     return stream is not None and not getattr(stream, "closed", False) and hasattr(stream, "isatty") and stream.isatty()
 

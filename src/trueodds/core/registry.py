@@ -23,12 +23,16 @@ class Registry:
     (('note',), 'Note')
     """
 
-    def __init__(self, kind: str, table: Mapping[str, str], owners: Mapping[str, str] | None = None) -> None:
-        """Create the registry; `owners` maps a setting to the method that has it, for hints in error messages."""
+    def __init__(self, kind: str, table: Mapping[str, str], method_of_setting: Mapping[str, str] | None = None) -> None:
+        """Create the registry of one kind of methods, such as "estimator".
+
+        `table` maps the name of a method to its "module:Class". `method_of_setting` maps a setting to a method that has
+        it, for hints in error messages.
+        """
         self.kind = kind
         self._table = dict(table)
-        self._owners = dict(owners or {})
-        self._documented: set[str] = set()
+        self._method_of_setting = dict(method_of_setting or {})
+        self._documented: set[str] = set()  # methods whose docstring has the paragraph on their use
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all methods in the order of the table."""
@@ -38,13 +42,13 @@ class Registry:
         """Return the class of a method; an unknown name raises an InputError that lists similar names."""
         if name not in self._table:
             name = str(name)[:80]
-            raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint(name))
+            raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint_for_unknown_name(name))
         module, _, attribute = self._table[name].partition(":")
         method = getattr(importlib.import_module(module), attribute)
         if name not in self._documented:
             self._documented.add(name)
             if call := call_by_name(method):
-                method.__doc__ = add_use_to_docstring(method.__doc__ or "", call, _settings_of(method))
+                method.__doc__ = add_use_to_docstring(method.__doc__ or "", call, _settings_of_method(method))
         return method
 
     def classes(self) -> dict[str, str]:
@@ -61,18 +65,18 @@ class Registry:
         on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule. `classes` maps
         class names to methods, and `load` returns the class of a method, where these are not the ones of the table.
         """
-        make, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
+        load_method, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
 
         class MethodPackage(ModuleType):
             def __getattribute__(self, attribute: str) -> Any:
-                return make(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
+                return load_method(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
 
             def __dir__(self) -> list[str]:
                 return sorted({*methods, *getattr(self, "__all__", ())})
 
         sys.modules[package].__class__ = MethodPackage
 
-    def _hint(self, word: str) -> str:
+    def _hint_for_unknown_name(self, word: str) -> str:
         """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""
         if self.kind not in METHOD_FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
@@ -80,7 +84,7 @@ class Registry:
             module, _, table = location.partition(":")
             others = getattr(importlib.import_module(module), table)
             if resolved := suggestions.resolve_synonym(word, others.names()):
-                name = suggestions.first_word(resolved[0])
+                name = suggestions.name_of_phrase(resolved[0])
                 article = "an" if kind[0] in "aeiou" else "a"
                 return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
         return suggestions.explain_unrelated_measure(word) or suggest_names(word, self._table)
@@ -90,21 +94,21 @@ class Registry:
         return setting in self._accepted_settings(name)
 
     def _accepted_settings(self, name: str) -> tuple[str, ...]:
-        return _settings_of(self.load(name))
+        return _settings_of_method(self.load(name))
 
-    def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
-        """Raise an error for a setting that neither the method nor its caller (`also`) has."""
-        known = (*self._accepted_settings(name), *also)
+    def check(self, name: str, settings: Iterable[str], caller_settings: Iterable[str] = ()) -> None:
+        """Raise an error for a setting that neither the method nor its caller (`caller_settings`) has."""
+        known_settings = (*self._accepted_settings(name), *caller_settings)
         for key in settings:
-            if key not in known:
-                raise self._unknown_setting(name, key[:80], known)
+            if key not in known_settings:
+                raise self._unknown_setting_error(name, key[:80], known_settings)
 
-    def _unknown_setting(self, name: str, setting: str, known: Sequence[str]) -> InputError:
+    def _unknown_setting_error(self, name: str, setting: str, known: Sequence[str]) -> InputError:
         """Return the error of a setting that a method does not have, with the most similar one."""
         problem = f"The {self.kind} {name} has no setting {setting!r}."
         fix = suggestions.did_you_mean(setting, known)
-        if not fix and (close := suggestions.find_near_names(setting, self._owners)):
-            fix = f"{close[0]} is a setting of the {self.kind} {self._owners[close[0]]!r}."
+        if not fix and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
+            fix = f"{near_settings[0]} is a setting of the {self.kind} {self._method_of_setting[near_settings[0]]!r}."
         return InputError("TO202", problem, "", fix or (list_names(known) if known else "It has no settings."))
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
@@ -116,11 +120,11 @@ class Registry:
         return method(**settings)
 
 
-def settings_of(method: Any) -> tuple[str, ...]:
-    """Return the names of a dataclass's settings."""
+def dataclass_settings(method: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a dataclass's constructor."""
     return tuple(field.name for field in dataclasses.fields(method) if field.init)
 
 
-def _settings_of(method: Any) -> tuple[str, ...]:
+def _settings_of_method(method: Any) -> tuple[str, ...]:
     """Return the names of the settings that a method takes by its name."""
-    return tuple(method.setting_names() if hasattr(method, "setting_names") else settings_of(method))
+    return tuple(method.setting_names() if hasattr(method, "setting_names") else dataclass_settings(method))

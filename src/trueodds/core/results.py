@@ -14,7 +14,7 @@ from trueodds.core.formatting import format_number, format_percent, format_setti
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
-_NULL_DETAILS = re.compile(r", so that |; ")  # what follows is the distribution of the statistic, which `null` has
+_NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
 SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
 
 
@@ -85,16 +85,19 @@ class Interval:
         }
 
 
-def drop_undefined(result: Any, value: str, other_fields: tuple[str, ...] = ()) -> None:
-    """Remove the interval of an undefined value and add a note; called when a result is created."""
+def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
+    """Remove the interval of an undefined value and add a note; called when a result is created.
+
+    `value_field` and `other_fields` are the names of the fields that may be NaN.
+    """
     interval: Interval | None = getattr(result, "interval", None)
-    undefined = [name for name in (value, *other_fields) if _is_nan(getattr(result, name))]
-    if interval is not None and (value in undefined or _is_nan(interval.low) or _is_nan(interval.high)):
+    undefined_fields = [name for name in (value_field, *other_fields) if _is_nan(getattr(result, name))]
+    if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
-        undefined = undefined or ["interval"]
-    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined)
-    note = undefined_note(f"The {names} {'is' if len(undefined) == 1 else 'are'}")
-    if undefined and note not in result.notes:
+        undefined_fields = undefined_fields or ["interval"]
+    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined_fields)
+    note = undefined_note(f"The {names} {'is' if len(undefined_fields) == 1 else 'are'}")
+    if undefined_fields and note not in result.notes:
         object.__setattr__(result, "notes", (*result.notes, note))
 
 

@@ -42,9 +42,9 @@ class Range:
     closed: Literal["both", "left", "right", "neither"] = "both"
 
     def __contains__(self, x: float) -> bool:
-        above = self.low <= x if self.closed in ("both", "left") else self.low < x
-        below = x <= self.high if self.closed in ("both", "right") else x < self.high
-        return above and below  # NaN is in no range
+        is_above_low = self.low <= x if self.closed in ("both", "left") else self.low < x
+        is_below_high = x <= self.high if self.closed in ("both", "right") else x < self.high
+        return is_above_low and is_below_high  # NaN is in no range
 
     def __str__(self) -> str:
         left = "[" if self.closed in ("both", "left") else "("
@@ -69,7 +69,7 @@ class OneOf:
 class Described:
     """The description of a type in an error, where the one that its annotation gives would be hard to read."""
 
-    text: str
+    text: str  # after "must be", such as "a number between 0 and 1"
 
 
 Integer = Annotated[int, Range()]
@@ -119,7 +119,7 @@ def check_settings(instance: Any) -> None:
 
 @cache
 def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Return the type and default of each setting, or nothing if the annotations cannot be evaluated."""
+    """Return the annotation and the default of each setting, or nothing if the annotations cannot be evaluated."""
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:  # for a user's class with names that are imported only for type checking
@@ -128,7 +128,9 @@ def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
-    """Return the value as it is stored; raise TO203 if the annotation does not allow it.
+    """Return the value as it is stored; raise TO203 if the annotation `hint` does not allow it.
+
+    `name` is the setting for the error, which suggests the `default` if there is one.
 
     >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
     (5, 2)
@@ -166,7 +168,7 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
 
 def _percentage_to_fraction(value: Any) -> float | None:
     """Return the fraction that a percentage of 1 to 100 stands for; None for any other value."""
-    number = _to_python_number(value, integer=False)
+    number = _to_python_number(value, is_integer=False)
     return number / 100 if number is not None and 1 < number <= 100 else None
 
 
@@ -248,13 +250,13 @@ def _read_annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tupl
 
 def _read_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
     """Read a value that must be one of the words of a `Literal`, which may also hold numbers."""
-    word = str(value) if isinstance(value, str) else _to_python_number(value, integer=True)
+    word = str(value) if isinstance(value, str) else _to_python_number(value, is_integer=True)
     return word is not None and word in words, word
 
 
-def _read_number(integer: bool, value: Any) -> tuple[bool, Any]:
+def _read_number(is_integer: bool, value: Any) -> tuple[bool, Any]:
     """Read a Python or NumPy number, not a boolean."""
-    number = _to_python_number(value, integer=integer)
+    number = _to_python_number(value, is_integer=is_integer)
     return number is not None, number
 
 
@@ -268,13 +270,13 @@ def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
     return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
 
 
-def _to_python_number(value: Any, *, integer: bool) -> int | float | None:
+def _to_python_number(value: Any, *, is_integer: bool) -> int | float | None:
     """Convert to a Python number; None for anything else and for large integers where a float is needed."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if integer else numbers.Real):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if is_integer else numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
         exact = int(value)
-        if integer or abs(exact) <= MAX_EXACT_INTEGER:
+        if is_integer or abs(exact) <= MAX_EXACT_INTEGER:
             return exact
     try:
         return float(value) + 0.0  # −0.0 is 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
+from inspect import Parameter
 from typing import Any, TypeVar, cast
 
 from trueodds.core.errors import InputError
@@ -13,15 +14,16 @@ from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BELONGS_TO_ROWS = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
-_ROW_ARGUMENTS = {
-    "weight": _BELONGS_TO_ROWS.format(what="Weights belong", name="weight"),
-    "group": _BELONGS_TO_ROWS.format(what="Groups belong", name="group").replace(
+_ROW_ARGUMENT_HINT = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
+# Where an argument of `Predictions` belongs if it is passed to another function.
+_HINT_OF_ROW_ARGUMENT = {
+    "weight": _ROW_ARGUMENT_HINT.format(what="Weights belong", name="weight"),
+    "group": _ROW_ARGUMENT_HINT.format(what="Groups belong", name="group").replace(
         ".", "; audit and by_group analyze each group."
     ),
-    "cluster": _BELONGS_TO_ROWS.format(what="Clusters belong", name="cluster"),
-    "classes": _BELONGS_TO_ROWS.format(what="The names of the classes belong", name="classes"),
-    "sum_tolerance": _BELONGS_TO_ROWS.format(what="The tolerance belongs", name="sum_tolerance"),
+    "cluster": _ROW_ARGUMENT_HINT.format(what="Clusters belong", name="cluster"),
+    "classes": _ROW_ARGUMENT_HINT.format(what="The names of the classes belong", name="classes"),
+    "sum_tolerance": _ROW_ARGUMENT_HINT.format(what="The tolerance belongs", name="sum_tolerance"),
     "logits": "Logits are read by Predictions.from_logits(y_true, logits).",
 }
 
@@ -33,8 +35,8 @@ def describe_row_argument(name: str) -> str | None:
     'Weights belong to the rows: Predictions(y_true, y_prob, weight=…).'
     >>> describe_row_argument("bins")
     """
-    known = resolve_synonym(name, _ROW_ARGUMENTS)
-    return _ROW_ARGUMENTS[known[0]] if known else None
+    arguments = resolve_synonym(name, _HINT_OF_ROW_ARGUMENT)
+    return _HINT_OF_ROW_ARGUMENT[arguments[0]] if arguments else None
 
 
 def checks_arguments(function: F) -> F:
@@ -46,14 +48,14 @@ def checks_arguments(function: F) -> F:
     name = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
-    def checked(*args: Any, **keywords: Any) -> Any:
+    def checked_function(*args: Any, **keywords: Any) -> Any:
         try:
             signature.bind(*args, **keywords)
         except TypeError as problem:
             raise argument_error(name, signature, args, keywords, str(problem)) from None
         return function(*args, **keywords)
 
-    return cast(F, checked)
+    return cast(F, checked_function)
 
 
 def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> None:
@@ -63,30 +65,31 @@ def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, A
         signature.bind_partial(None, *args, **settings)
     except TypeError as problem:
         error = argument_error(method.__name__, signature, (None, *args), settings, str(problem))
+        # Settings of the method by its name, such as `bins`, are not parameters of the constructor.
         names = method.setting_names() if hasattr(method, "setting_names") else ()
-        named = next((name for name in settings if name in names and name not in signature.parameters), None)
-        if named and (call := call_by_name(method, named)):
+        setting_by_name = next((name for name in settings if name in names and name not in signature.parameters), None)
+        if setting_by_name and (call := call_by_name(method, setting_by_name)):
             error = InputError(error.code, error.problem, error.got, f"Pass it with the name: {call}.")
         raise error from None
 
 
 def refuses_arrays(call: F) -> F:
-    """Let the `__call__` of a method raise TO202 for arrays, with the function that takes them."""
+    """Wrap the `__call__` of a method: for arrays it raises TO202, with the function that takes them."""
     signature = inspect.signature(call)
-    takes = ", ".join(list(signature.parameters)[1:])
+    accepted_names = ", ".join(list(signature.parameters)[1:])
 
     @wraps(call)
-    def called(self: Any, *args: Any, **keywords: Any) -> Any:
+    def checked_call(self: Any, *args: Any, **keywords: Any) -> Any:
         try:
             signature.bind(self, *args, **keywords)
         except TypeError as problem:
             by_name = call_by_name(type(self))
             fix = f"For arrays use {by_name}." if by_name else "Pass these arguments."
-            what = f"An instance of {type(self).__name__} is called with ({takes})."
-            raise InputError("TO202", what, str(problem), fix) from None
+            problem_text = f"An instance of {type(self).__name__} is called with ({accepted_names})."
+            raise InputError("TO202", problem_text, str(problem), fix) from None
         return call(self, *args, **keywords)
 
-    return cast(F, called)
+    return cast(F, checked_call)
 
 
 @cache
@@ -97,17 +100,28 @@ def _cached_signature(function: Any) -> inspect.Signature:
 def argument_error(
     name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any], problem: str
 ) -> InputError:
-    """Return the error of a call that does not fit the signature; `problem` is Python's description of it."""
-    parameters = {key: one for key, one in signature.parameters.items() if key not in ("self", "cls")}
-    bound = len(signature.parameters) - len(parameters)  # whether the first argument is the object
+    """Return the error of a call that does not fit the signature of the function `name`.
+
+    `args` and `keywords` are the arguments of the call, and `problem` is Python's description of the error.
+    """
+    parameters = {key: parameter for key, parameter in signature.parameters.items() if key not in ("self", "cls")}
+    n_bound = len(signature.parameters) - len(parameters)  # 1 if the first argument is the object or class
     unknown = [key for key in keywords if key not in keyword_names(parameters.values())]
-    if unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return unknown_argument_error(name, unknown[0], keyword_names(parameters.values()))
-    places = [key for key, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    positional_names = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
     if "too many positional" in problem:
-        return too_many_arguments_error(name, places, len(args) - bound)
-    passed = {*keywords, *places[: len(args) - bound]}
-    required = [key for key, one in parameters.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+        return too_many_arguments_error(name, positional_names, len(args) - n_bound)
+    passed = {*keywords, *positional_names[: len(args) - n_bound]}
+    required = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.default is Parameter.empty and parameter.kind is not Parameter.VAR_KEYWORD
+    ]
     if missing := [key for key in required if key not in passed]:
         fix = f"Call {name}({', '.join(required)})."
         return InputError("TO202", f"{name} needs {missing[0]}.", ", ".join(sorted(passed)) or "no argument", fix)
@@ -116,7 +130,11 @@ def argument_error(
 
 def keyword_names(parameters: Any) -> list[str]:
     """Return the names of the parameters that can be passed by keyword."""
-    return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
 
 
 def unknown_argument_error(name: str, argument: str, known: Sequence[str]) -> InputError:
@@ -128,9 +146,13 @@ def unknown_argument_error(name: str, argument: str, known: Sequence[str]) -> In
 
 
 def too_many_arguments_error(
-    name: str, places: Sequence[str], n_args: int, fix: str = "Settings are given by name."
+    name: str, positional_names: Sequence[str], n_args: int, fix: str = "Settings are given by name."
 ) -> InputError:
     """Return the error of more positional arguments than a function takes."""
-    noun = "argument" if len(places) == 1 else "arguments"
-    limit = f"at most {len(places)} positional {noun}: {', '.join(places)}" if places else "no positional arguments"
+    noun = "argument" if len(positional_names) == 1 else "arguments"
+    limit = (
+        f"at most {len(positional_names)} positional {noun}: {', '.join(positional_names)}"
+        if positional_names
+        else "no positional arguments"
+    )
     return InputError("TO202", f"{name} takes {limit}.", f"{n_args} {'argument' if n_args == 1 else 'arguments'}", fix)

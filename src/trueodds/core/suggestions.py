@@ -1,6 +1,6 @@
 """Suggest the known names for an unknown word, with the synonyms of the literature and of other libraries.
 
-Case, hyphens, underscores and blanks make no difference. A phrase begins with the name it stands for.
+Case, hyphens, underscores and blanks make no difference.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-# From names (with settings where needed, several separated by |) to synonyms in the literature and other libraries.
+# Synonyms in the literature and other libraries, by what is suggested for them: a phrase, or several phrases separated
+# by " | ". A phrase is the name of a method, setting, value or argument, which `name_of_phrase` returns, and may be
+# followed by a blank and what the synonym needs beside the name, such as "ece with lens='classwise'". Of several
+# phrases those are suggested whose name is known where the synonym was used, as a calibrator or a diagram for "hist".
 _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     # estimators
     "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
@@ -131,33 +134,34 @@ def normalize_name(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
+# The phrases that are suggested for each normalized synonym.
 PHRASES_OF_SYNONYM = {
-    normalize_name(other): tuple(phrase.split(" | "))
-    for phrase, others in _SYNONYMS_OF_PHRASE.items()
-    for other in others
+    normalize_name(synonym): tuple(phrases.split(" | "))
+    for phrases, synonyms in _SYNONYMS_OF_PHRASE.items()
+    for synonym in synonyms
 }
-_TEXT_OF_UNRELATED = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
+_TEXT_OF_UNRELATED_MEASURE = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
 
 
-def first_word(phrase: str) -> str:
-    """Return the name that a phrase refers to: its first word."""
+def name_of_phrase(phrase: str) -> str:
+    """Return the name that a phrase of `_SYNONYMS_OF_PHRASE` begins with: its text up to the first blank."""
     return phrase.partition(" ")[0]
 
 
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
-    """Return the known names of which this is a synonym or another spelling, with the settings that are needed.
+    """Return the known names of which this is another spelling, else the phrases of those of which it is a synonym.
 
     >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
     (["ece with lens='classwise'"], [])
     """
     if other_spellings := [name for name in known if normalize_name(name) == normalize_name(word)]:
         return other_spellings
-    return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if first_word(phrase) in known]
+    return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if name_of_phrase(phrase) in known]
 
 
 def explain_unrelated_measure(word: str) -> str | None:
     """Return the explanation for the name of a measure that does not measure calibration."""
-    return _TEXT_OF_UNRELATED.get(normalize_name(word))
+    return _TEXT_OF_UNRELATED_MEASURE.get(normalize_name(word))
 
 
 def suggest_names(word: str, known: Iterable[str]) -> str:
@@ -176,8 +180,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
-    close = find_near_names(word, known)
-    return f"Did you mean {' or '.join(close)}?" if close else ""
+    near_names = find_near_names(word, known)
+    return f"Did you mean {' or '.join(near_names)}?" if near_names else ""
 
 
 def find_near_names(word: str, known: Iterable[str]) -> list[str]:

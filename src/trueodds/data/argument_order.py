@@ -15,18 +15,20 @@ def refuse_swapped(y: Array, p: Array) -> None:
     if not _has_fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
     fix = f"Predictions{SWAP_REMEDY}"
-    integral = p.dtype.kind in "biuUS" or (
+    has_class_numbers = p.dtype.kind in "biuUS" or (
         p.ndim == 1 and p.dtype.kind == "f" and not _has_fractions(p) and (p > 1).any()
     )
-    if y.ndim == 2 and integral:
+    if y.ndim == 2 and has_class_numbers:
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
-    labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _has_fractions(p) and np.isfinite(p).all())
-    if y.ndim == 1 and p.ndim == 1 and labels:
+    look_like_labels = p.dtype.kind in "biuUS" or (
+        p.dtype.kind == "f" and not _has_fractions(p) and np.isfinite(p).all()
+    )
+    if y.ndim == 1 and p.ndim == 1 and look_like_labels:
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
@@ -35,7 +37,7 @@ def refuse_swapped(y: Array, p: Array) -> None:
         )
 
 
-def with_called_order(problem: InputError, fix: str) -> InputError:
+def restate_called_order(problem: InputError, fix: str) -> InputError:
     """Return the error of swapped arguments with the signature of the called function; other errors are unchanged."""
     if problem.code != "TO109" or problem.fix != f"Predictions{SWAP_REMEDY}":
         return problem

@@ -20,7 +20,10 @@ def as_predictions_argument(argument: str) -> str:
 
 
 def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
-    """Return the same error for a call that has the arguments of `Predictions` itself, and one for logits."""
+    """Return the same error for a call that has the arguments of `Predictions` itself.
+
+    `logits` is the argument by which the call reads logits, in place of `Predictions.from_logits`.
+    """
     fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
     return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS_REMEDY, f"pass {logits}"))
 
@@ -94,11 +97,13 @@ def _convert_long_integers(array: Array, name: str) -> Array:
     try:
         return array.astype(np.float64)
     except OverflowError:
-        bits, place = max((value.bit_length(), -i) for i, value in enumerate(array.ravel()) if isinstance(value, int))
+        bits, negative_index = max(
+            (value.bit_length(), -i) for i, value in enumerate(array.ravel()) if isinstance(value, int)
+        )
         raise InputError(
             "TO114",
             f"{name} holds an integer that is larger than every float.",
-            f"{bits:,} bits in row {_row_of_index(array, -place)}",
+            f"{bits:,} bits in row {_row_of_index(array, -negative_index)}",
             "Convert it first.",
         ) from None
 
@@ -205,7 +210,7 @@ def count_phrase(count: int) -> str:
 
 
 def refuse_first_invalid(p: Array, is_invalid: Array, code: str, problem: str, fix: str) -> None:
-    """Raise an error for the first invalid value of an array; `is_invalid` is the mask of the same shape."""
+    """Raise an error for the first invalid value of an array (n,) or (n, K); `is_invalid` is a mask of its shape."""
     index = np.unravel_index(int(np.argmax(is_invalid)), is_invalid.shape)
     position = f"row {index[0]}" + (f", class {index[1]}" if p.ndim == 2 else "")
     raise InputError(code, problem, f"{p[index]} in {position}{count_phrase(int(is_invalid.sum()))}", fix)

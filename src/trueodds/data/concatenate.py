@@ -10,7 +10,8 @@ from trueodds.core.errors import InputError
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
-_ARRAY_FIELDS = ("p", "logits", "y", "votes", "counts", "weight")
+# The arrays with one entry or row per prediction; those of `group` are concatenated separately.
+_ROW_ARRAYS = ("p", "logits", "y", "votes", "counts", "weight")
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:
@@ -35,7 +36,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     if len(parts) == 1:
         return first
     values = {name: getattr(first, name) for name in ARRAY_FIELDS} | {"n": sum(part.n for part in parts)}
-    for name in _ARRAY_FIELDS:
+    for name in _ROW_ARRAYS:
         if values[name] is not None:
             values[name] = np.concatenate([getattr(part, name) for part in parts])
     values["group"] = {name: np.concatenate([part.group[name] for part in parts]) for name in first.group}
@@ -45,12 +46,12 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
 def _concatenation_key(preds: Predictions) -> tuple[object, ...]:
     """Return the properties that must be equal; clustered rows match no others, as cluster numbers are local."""
-    has = tuple(name for name in _ARRAY_FIELDS if getattr(preds, name) is not None)
+    present_arrays = tuple(name for name in _ROW_ARRAYS if getattr(preds, name) is not None)
     return (
         preds.kind,
         preds.classes,
         preds.p.shape[1:],
-        has,
+        present_arrays,
         tuple(sorted(preds.group)),
         preds.cluster is None or id(preds),
     )

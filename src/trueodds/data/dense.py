@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 
 
-class DenseRows(Protocol):
+class DensePredictions(Protocol):
     """The constructors and methods of `Predictions` that dense rows need."""
 
     def __init__(
@@ -44,11 +44,11 @@ class DenseRows(Protocol):
         """Return the same rows with additional notes."""
 
 
-T = TypeVar("T", bound=DenseRows)
+T = TypeVar("T", bound=DensePredictions)
 
 
 def from_dense(
-    kind: type[T],
+    predictions_class: type[T],
     labels: ArrayLike,
     probs: ArrayLike,
     *,
@@ -65,7 +65,7 @@ def from_dense(
 
     Parameters
     ----------
-    kind : type
+    predictions_class : type
         The class `Predictions`, which itself imports this module.
     labels : array (images, …)
         Class of each position as an integer.
@@ -123,25 +123,37 @@ def from_dense(
             raise _shape_mismatch_error(
                 y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
             )
-    image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
-    if not mask.any():
+    image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
+    is_class_label = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
+    if not is_class_label.any():
         raise InputError(
             "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
-    one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
+    row_labels, row_probs = (
+        y.reshape(-1)[is_class_label],
+        (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[is_class_label],
+    )
     try:
         if logits:
-            rows = kind.from_logits(one, predicted, cluster=image[mask], classes=classes)
+            rows = predictions_class.from_logits(
+                row_labels, row_probs, cluster=image_of_position[is_class_label], classes=classes
+            )
         else:
-            rows = kind(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
+            rows = predictions_class(
+                row_labels,
+                row_probs,
+                cluster=image_of_position[is_class_label],
+                classes=classes,
+                sum_tolerance=sum_tolerance,
+            )
     except InputError as problem:
-        raise _restate_by_image(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
-    if not mask.all():
+        raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), foreground=p.shape == y.shape) from None
+    if not is_class_label.all():
         rows = rows.with_notes(
             Note(
                 "TN143",
-                f"{int((~mask).sum()):,} of {len(mask):,} labels are ignored values; their predictions are excluded.",
+                f"{int((~is_class_label).sum()):,} of {len(is_class_label):,} labels are ignored values; their"
+                " predictions are excluded.",
             )
         )
     return rows
@@ -157,9 +169,9 @@ def _look_one_hot(y: Array, p: Array, axis: int) -> bool:
 
 def _suggest_class_axis(y: Array, p: Array) -> str:
     """Suggest the axis of the classes from the shapes."""
-    fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
-    if fits:
-        return f"Pass axis={fits[0]}, the axis of the classes."
+    possible_axes = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
+    if possible_axes:
+        return f"Pass axis={possible_axes[0]}, the axis of the classes."
     return "Pass the axis of the classes, axis=1 or axis=-1; foreground probabilities need the shape of the labels."
 
 
@@ -173,11 +185,16 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     )
 
 
-def _restate_by_image(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
-    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
+def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, foreground: bool) -> InputError:
+    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
+
+    `row_positions` are the indices (n,) of the rows in the flat labels, and `foreground` says that the probability of
+    the second of two classes alone was given.
+    """
 
     def position(row: re.Match[str]) -> str:
-        image, *pixel = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
+        """Return the image and the position in it for the number of a row."""
+        image, *pixel = (int(i) for i in np.unravel_index(row_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
     fix = arrays.restate_own_arguments(problem).fix

@@ -37,13 +37,13 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
                 f"shape {values.shape} for {n:,} rows",
                 "Align it first.",
             )
-        empty_names = (
+        is_missing = (
             np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind in "mM" else None
         )
-        if empty_names is not None and empty_names.any():
+        if is_missing is not None and is_missing.any():
             refuse_first_invalid(
                 values,
-                empty_names,
+                is_missing,
                 "TO112",
                 f"{name} has missing values.",
                 MISSING_VALUES_REMEDY,

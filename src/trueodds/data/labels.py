@@ -19,6 +19,7 @@ from trueodds.data.arrays import (
     count_phrase,
     refuse_first_invalid,
 )
+from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
 
 
 def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
@@ -35,9 +36,9 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
         raise InputError(
             "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
         )
-    if undecodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+    if unencodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
-        raise InputError("TO113", "The name of a class cannot be encoded.", repr(undecodable[0]), fix)
+        raise InputError("TO113", "The name of a class cannot be encoded.", repr(unencodable[0]), fix)
     if len(names) != k:
         raise InputError(
             "TO113",
@@ -102,7 +103,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "Fill or remove those rows; rows are never dropped silently.",
         )
     if y.dtype.kind in "US" or (has_names and not _are_unambiguous_numbers(names)):
-        return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, single=is_single))
+        return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, is_single=is_single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
             refuse_first_invalid(
@@ -127,10 +128,10 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
     return y.astype(np.int64, copy=False)
 
 
-def suggest_classes(y: Array, k: int, *, single: bool, column: str | None = None) -> str:
+def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = None) -> str:
     """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
 
-    >>> suggest_classes(np.array(["yes", "no"]), 2, single=True, column="p_yes")
+    >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
     """
     labels = sorted({str(label) for label in np.unique(y)})
@@ -138,7 +139,7 @@ def suggest_classes(y: Array, k: int, *, single: bool, column: str | None = None
         labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
     remedy = f"Pass {as_predictions_argument(classes_argument or 'classes=[…]')}"
-    if single:
+    if is_single:
         return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
     return f"{remedy}, with the names in the order of the columns."
 
@@ -176,8 +177,8 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
 
 def _are_unambiguous_numbers(names: tuple[Any, ...]) -> bool:
     """Return whether a number can only refer to a column: class names are 0..K−1, or none looks like a number."""
-    words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
-    return words or [str(name) for name in names] == [str(c) for c in range(len(names))]
+    all_words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
+    return all_words or [str(name) for name in names] == [str(c) for c in range(len(names))]
 
 
 def looks_like_a_number(name: Any) -> bool:
@@ -222,10 +223,10 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
             f"none in row {int(np.argmin(n_votes))} ({int((n_votes <= 0).sum()):,} such rows)",
             "Remove rows without votes.",
         )
-    is_count, is_share = (votes == np.rint(votes)).all(axis=1), np.abs(n_votes - 1) <= 1e-5
+    is_count, is_share = (votes == np.rint(votes)).all(axis=1), np.abs(n_votes - 1) <= DEFAULT_SUM_TOLERANCE
     if not is_count.all() and not is_share.all():
-        neither = ~is_count & ~is_share
-        row = int(np.argmax(neither if neither.any() else ~is_count))
+        is_neither = ~is_count & ~is_share
+        row = int(np.argmax(is_neither if is_neither.any() else ~is_count))
         column = int(np.argmax(votes[row] != np.rint(votes[row])))
         got = (
             f"{n_votes[row]:.6g} in row {row}"
@@ -235,7 +236,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
         raise InputError(
             "TO111",
             "Votes must be whole counts in all rows, or shares that sum to 1 in all rows.",
-            got if neither.any() else f"shares in row {row}, and counts in others",
+            got if is_neither.any() else f"shares in row {row}, and counts in others",
             "Pass the counts.",
         )
     return votes / n_votes[:, None], n_votes if is_count.all() else None

@@ -55,7 +55,7 @@ def exact_zeros(preds: Predictions) -> Array:
 
 
 def log_observed(preds: Predictions) -> Array:
-    """The log-probability of the observed class, (n,) float64; with votes the mean over them."""
+    """Return the log-probability of the observed class, (n,) float64; with votes the mean over them."""
     if preds.votes is not None:
         voted = preds.votes > 0
         return (preds.votes * np.where(voted, log_probabilities(preds), 0.0)).sum(axis=1)
@@ -73,7 +73,8 @@ def log_observed(preds: Predictions) -> Array:
 class InducedProbabilities:
     """Complements and logarithms of the probabilities that a lens induces, with full relative precision.
 
-    `code` returns the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
+    `outcome_codes` returns the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a
+    binary view.
 
     >>> from trueodds.data.predictions import Predictions
     >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
@@ -82,8 +83,8 @@ class InducedProbabilities:
     (0.0, [1e-12])
     """
 
-    def __init__(self, preds: Predictions, code: Callable[[], Array]) -> None:
-        self.preds, self.code = preds, code
+    def __init__(self, preds: Predictions, outcome_codes: Callable[[], Array]) -> None:
+        self.preds, self.outcome_codes = preds, outcome_codes
 
     @property
     def has_logs(self) -> bool:
@@ -93,10 +94,10 @@ class InducedProbabilities:
     def complement(self, p: Array) -> Array:
         """Return the probability (n,) of the complement of an event, summed over the other classes."""
         P = self.preds.P
-        if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
+        if P.shape[1] == 2 and len(event := self.outcome_codes() == 1) == 1:
             return P[:, 1 - int(event[0, 1])].astype(np.float64)
         sums = self.preds.cached("row sums", lambda: P.sum(axis=1, dtype=np.float64))
-        return sum_of_others(P, self.code() != 1, p, sums)
+        return sum_of_others(P, self.outcome_codes() != 1, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
         """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
@@ -106,15 +107,16 @@ class InducedProbabilities:
         logits = self.preds.logits
         if logits is None:
             return None
-        code = self.code()
-        if len(code) == 1 and (code[0] == np.arange(code.shape[1])).all():
+        outcome_codes = self.outcome_codes()
+        if len(outcome_codes) == 1 and (outcome_codes[0] == np.arange(outcome_codes.shape[1])).all():
             return log_softmax(logits)
         if logits.ndim == 1:
             logits = np.stack([np.zeros_like(logits), logits], axis=1)
-        log_sums, event = _logit_log_sums(self.preds), code == 1
-        if outcomes > 2 or len(code) > 1 or event.sum() > 1:
+        log_sums, event = _logit_log_sums(self.preds), outcome_codes == 1
+        if outcomes > 2 or len(outcome_codes) > 1 or event.sum() > 1:
             return np.stack(
-                [masked_log_sum_exp(logits, code == outcome) - log_sums for outcome in range(outcomes)], axis=1
+                [masked_log_sum_exp(logits, outcome_codes == outcome) - log_sums for outcome in range(outcomes)],
+                axis=1,
             )
         log_p = logits[:, int(np.argmax(event[0]))] - log_sums  # one class against the others
         return np.stack([log_complement(logits, ~event, log_p, log_sums), log_p], axis=1)
@@ -139,13 +141,13 @@ def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0)
     complement: Array = total - p.astype(np.float64)
     is_inaccurate = complement < MIN_ACCURATE_DIFFERENCE
     if is_inaccurate.any():
-        complement[is_inaccurate] = np.where(_mask_rows(others, is_inaccurate), P[is_inaccurate], 0.0).sum(
+        complement[is_inaccurate] = np.where(_select_mask_rows(others, is_inaccurate), P[is_inaccurate], 0.0).sum(
             axis=1, dtype=np.float64
         )
     return complement
 
 
-def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
+def log_complement(z: Array, others: Array, log_p: Array, log_total: Array | float = 0.0) -> Array:
     """Return log(1 − p), where log p is the log-probability of the unmasked columns of rows (n, K); (n,) float64.
 
     `total` is log Σ exp z of the logits z. As in `sum_of_others`, the masked
@@ -155,8 +157,8 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
         complement: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
     is_inaccurate = complement < np.log(MIN_ACCURATE_DIFFERENCE)
     if is_inaccurate.any():
-        complement[is_inaccurate] = masked_log_sum_exp(z[is_inaccurate], _mask_rows(others, is_inaccurate)) - (
-            total[is_inaccurate] if isinstance(total, np.ndarray) else total
+        complement[is_inaccurate] = masked_log_sum_exp(z[is_inaccurate], _select_mask_rows(others, is_inaccurate)) - (
+            log_total[is_inaccurate] if isinstance(log_total, np.ndarray) else log_total
         )
     return complement
 
@@ -180,6 +182,6 @@ def masked_log_sum_exp(z: Array, mask: Array) -> Array:
     return log_sum_exp(z[:, mask[0]]) if len(mask) == 1 else log_sum_exp(np.where(mask, z, -np.inf))
 
 
-def _mask_rows(mask: Array, rows: Array) -> Array:
+def _select_mask_rows(mask: Array, rows: Array) -> Array:
     """Return the mask of the selected rows; a mask with one row applies to all."""
     return mask if len(mask) == 1 else mask[rows]

@@ -38,8 +38,10 @@ def check_hard_labels(preds: Predictions) -> list[Note]:
     if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
         return []
     p = preds.p
-    first = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
-    return [hard_labels_note(preds.kind)] if _are_all_certain(p[:first]) and _are_all_certain(p[first:]) else []
+    first_rows = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
+    return (
+        [hard_labels_note(preds.kind)] if _are_all_certain(p[:first_rows]) and _are_all_certain(p[first_rows:]) else []
+    )
 
 
 def hard_labels_note(kind: str) -> Note:
@@ -70,7 +72,7 @@ def check_class_order(preds: Predictions) -> list[Note]:
     return [Note("TN142", text)]
 
 
-def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple[float, float] | None:
+def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> tuple[float, float] | None:
     """Return the accuracy, also with the best order of the classes; None for a small gain or below one half."""
     p, k = preds.p[rows], preds.k
     assert preds.y is not None
@@ -88,7 +90,7 @@ def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple
         return None
     accuracy = float(counts.trace() / total_weight)
     # The sum of the columns' largest counts bounds the accuracy of any order, which usually avoids the search.
-    if min(1.0, float(counts.max(axis=0).sum() / total_weight)) - accuracy <= gain:
+    if min(1.0, float(counts.max(axis=0).sum() / total_weight)) - accuracy <= min_gain:
         return None
     if k == 2:
         reordered_accuracy = 1 - accuracy
@@ -96,4 +98,8 @@ def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple
         from scipy.optimize import linear_sum_assignment
 
         reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
-    return (accuracy, reordered_accuracy) if reordered_accuracy - accuracy > gain and reordered_accuracy > 0.5 else None
+    return (
+        (accuracy, reordered_accuracy)
+        if reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
+        else None
+    )

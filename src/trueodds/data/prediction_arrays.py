@@ -18,6 +18,7 @@ from trueodds.data.weights import repeat_rows
 Groups = Mapping[str, Array]
 T = TypeVar("T")
 
+# All fields of predictions, which pickling, subsets and concatenation copy.
 ARRAY_FIELDS = (
     "classes",
     "cluster",
@@ -39,10 +40,10 @@ ARRAY_FIELDS = (
 class PredictionArrays:
     """Read-only arrays of predictions and their outcomes, one row per prediction."""
 
-    __slots__ = (*ARRAY_FIELDS, "_cache", "_tied")
+    __slots__ = (*ARRAY_FIELDS, "_cache", "_n_tied")
 
-    n: int
-    k: int
+    n: int  # number of rows
+    k: int  # number of classes
     dtype: str  # dtype of the probabilities, as given
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
@@ -51,11 +52,11 @@ class PredictionArrays:
     votes: Array | None  # (n, K) shares that sum to 1
     counts: Array | None  # (n,) number of votes of each row, if counts were given
     weight: Array | None  # (n,)
-    group: Groups
-    cluster: Array | None  # (n,) int64
-    classes: tuple[Any, ...]
-    notes: tuple[Note, ...]
-    _tied: int | None
+    group: Groups  # column name -> (n,) subgroup of each row
+    cluster: Array | None  # (n,) int64, numbered from 0
+    classes: tuple[Any, ...]  # names of the classes
+    notes: tuple[Note, ...]  # facts found in the validation
+    _n_tied: int | None  # number of rows with several largest probabilities; None until they are counted
     _cache: dict[Hashable, Any]  # values computed once for these rows
 
     def _set_arrays(self, values: Mapping[str, Any]) -> None:
@@ -94,7 +95,7 @@ class PredictionArrays:
     @property
     def tied(self) -> int:
         """Number of rows with several largest probabilities."""
-        if self._tied is None:
+        if self._n_tied is None:
             if self.p.ndim == 1:
                 self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
@@ -102,8 +103,8 @@ class PredictionArrays:
 
                 y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
                 self.record_tied(confidence_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
-        assert self._tied is not None
-        return self._tied
+        assert self._n_tied is not None
+        return self._n_tied
 
     def record_tied(self, count: int | None) -> None:
         """Store the number of tied rows that a pass over the rows has counted.
@@ -113,7 +114,7 @@ class PredictionArrays:
         count : int or None
             The number; None if it is unknown.
         """
-        object.__setattr__(self, "_tied", count)
+        object.__setattr__(self, "_n_tied", count)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Compute a value once and cache it with these rows.
@@ -141,7 +142,7 @@ class PredictionArrays:
     def __getitem__(self, rows: Any) -> Self:
         """Select rows by a mask, a slice or row numbers. Weights, groups and clusters are kept."""
         row_numbers = select_rows(rows, self.n)
-        new = type(self).__new__(type(self))
+        subset = type(self).__new__(type(self))
         values = {name: getattr(self, name) for name in ARRAY_FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
@@ -156,8 +157,8 @@ class PredictionArrays:
         for labels in values["group"].values():
             labels.flags.writeable = False
         values["n"] = len(row_numbers)
-        new._set_arrays(values)
-        return new
+        subset._set_arrays(values)
+        return subset
 
     def with_notes(self, *notes: Note) -> Self:
         """Return the same rows with additional notes.

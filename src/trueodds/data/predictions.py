@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
@@ -103,51 +103,41 @@ class Predictions(PredictionArrays):
     ) -> None:
         y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
         argument_order.refuse_swapped(y_raw, p_raw)
-        classes, named = classes_from_columns(y_true, y_raw, y_prob, classes)
+        classes, column_notes = classes_from_columns(y_true, y_raw, y_prob, classes)
         p = arrays.as_float_array(p_raw, "y_prob")
         arrays.check_shape(p, "y_prob")
         k = 2 if p.ndim == 1 else p.shape[1]
         names = check_class_names(classes, k)
         arrays.check_same_length(y_raw, p, "y_true", "y_prob")
-        notes = named + check_probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
+        notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
         votes = counts = y = None
         if y_raw.ndim == 2:
             votes, counts = check_votes(y_raw, k)
         else:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
-        self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
+        self._set_checked(
+            p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
 
-    def _set(
+    def _set_checked(
         self,
-        kind: str,
         p: Array,
-        y: Array | None,
-        votes: Array | None,
-        counts: Array | None,
         classes: tuple[Any, ...],
-        dtype: str,
-        notes: list[Note],
+        *,
         weight: ArrayLike | None,
         group: ArrayLike | Groups | None,
         cluster: ArrayLike | None,
+        **fields: Any,
     ) -> None:
+        """Check weights, groups and clusters, and set all fields; `fields` are the others, which were checked before.
+
+        The outcomes and logits that are not among them are None.
+        """
         n = len(p)
-        values = {
-            "kind": kind,
-            "p": p,
-            "logits": None,
-            "y": y,
-            "votes": votes,
-            "counts": counts,
-            "classes": classes,
-            "dtype": dtype,
-            "weight": check_weights(weight, n),
-            "group": groups.check_groups(group, n),
-            "cluster": groups.check_clusters(cluster, n),
-            "n": n,
-            "k": len(classes),
-            "notes": tuple(notes),
-        }
+        values = dict.fromkeys(("logits", "y", "votes", "counts")) | fields
+        values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
+        values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
         self._set_arrays(values)
 
     @classmethod
@@ -191,10 +181,10 @@ class Predictions(PredictionArrays):
         """
         z = arrays.as_float_array(arrays.as_array(logits, "logits"), "logits")
         arrays.check_shape(z, "logits")
-        classes, named = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
-        new = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        new._set_arrays({"logits": z, "notes": (*named, *new.notes, *note_doubtful_logits(z))})
-        return new
+        classes, column_notes = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
+        preds = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
+        preds._set_arrays({"logits": z, "notes": (*column_notes, *preds.notes, *note_doubtful_logits(z))})
+        return preds
 
     @classmethod
     @checks_arguments
@@ -232,16 +222,19 @@ class Predictions(PredictionArrays):
         >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
         'confidence'
         """
-        c_raw, z_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
-        argument_order.refuse_swapped_confidence(c_raw, z_raw)
-        c = arrays.as_float_array(c_raw, "confidence")
-        arrays.check_one_dimensional(c, "confidence")
-        arrays.check_same_length(z_raw, c, "correct", "confidence")
-        notes = check_probabilities(c, c_raw.dtype, None, sums=False)
-        z = check_correctness(z_raw)
-        new = cls.__new__(cls)
-        new._set("confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster)
-        return new
+        confidence_raw, correct_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
+        argument_order.refuse_swapped_confidence(confidence_raw, correct_raw)
+        prob = arrays.as_float_array(confidence_raw, "confidence")
+        arrays.check_one_dimensional(prob, "confidence")
+        arrays.check_same_length(correct_raw, prob, "correct", "confidence")
+        notes = check_probabilities(prob, confidence_raw.dtype, None, check_sums=False)
+        y = check_correctness(correct_raw)
+        preds = cls.__new__(cls)
+        preds._set_checked(
+            prob, ("wrong", "correct"), kind="confidence", y=y, dtype=confidence_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
+        return preds
 
     @classmethod
     @checks_arguments
@@ -288,12 +281,15 @@ class Predictions(PredictionArrays):
         p = arrays.as_float_array(p_raw, "P")
         arrays.check_two_dimensional(p, "P")
         arrays.check_same_shape(y_raw, p)
-        notes = check_probabilities(p, p_raw.dtype, None, sums=False)
+        notes = check_probabilities(p, p_raw.dtype, None, check_sums=False)
         y = check_binary(y_raw)
         names = check_class_names(classes, p.shape[1])
-        new = cls.__new__(cls)
-        new._set("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
-        return new
+        preds = cls.__new__(cls)
+        preds._set_checked(
+            p, names, kind="multilabel", y=y, dtype=p_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
+        return preds
 
     @staticmethod
     @checks_arguments
@@ -332,8 +328,8 @@ class Predictions(PredictionArrays):
         Predictions
             The validated predictions.
         """
-        how: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
-        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **how)
+        settings: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
+        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
 
     @classmethod
     @checks_arguments

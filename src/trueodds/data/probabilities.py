@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,21 +11,35 @@ from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import LOGITS_REMEDY, as_predictions_argument, refuse_first_invalid
 
+MAX_COLUMNS_ADDED_SINGLY = 64  # number of columns up to which a loop over them is faster than a sum of rows
 MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled loop pays
 NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
 MIN_LOG_ODDS = 10  # number of log odds; fewer lie in [0, 1] by chance
 MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come from rounding
-SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
+SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3}  # rounding of a softmax row in this dtype
+DEFAULT_SUM_TOLERANCE = 1e-5  # deviation of a row sum from 1 that is allowed in the other dtypes
 
 
-def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
-    """Check that probabilities are finite, in [0, 1] up to K roundings, and sum to 1; return notes."""
+class RowSumDeviations(NamedTuple):
+    """The deviations of the row sums of a table from 1."""
+
+    worst_row: int  # index of the row with the largest deviation
+    largest: float  # this deviation
+    n_inexact: int  # number of rows that deviate by more than rounding
+
+
+def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, check_sums: bool) -> list[Note]:
+    """Check that probabilities are finite, in [0, 1] up to K roundings, and sum to 1; return notes.
+
+    `p` is (n,) or (n, K), and `dtype` is that of the input, from which it was converted. Row sums of (n, K) are checked
+    with `check_sums`, within `sum_tolerance` or, if it is None, the tolerance of the dtype.
+    """
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
-    sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
+    sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, DEFAULT_SUM_TOLERANCE)
     notes: list[Note] = []
-    low, high, rows = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), sums=sums)
-    if not (np.isfinite(low) and np.isfinite(high)):
+    lowest, highest, deviations = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), check_sums=check_sums)
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
         refuse_first_invalid(
             p,
             ~np.isfinite(p),
@@ -33,75 +47,80 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
             "Every probability must be a finite number.",
             "Fill or remove those rows; rows are never dropped silently.",
         )
-    if low < 0 or high > 1 + k * eps:
+    if lowest < 0 or highest > 1 + k * eps:
+        # Values a little outside of [0, 1] are inaccurate probabilities, integers are labels or percentages, and other
+        # values may be percentages up to 100, or logits.
         fix = (
             f"If these are logits, {LOGITS_REMEDY}."
-            if p.ndim == 2 or low < -1e-3 or high > 1.01
+            if p.ndim == 2 or lowest < -1e-3 or highest > 1.01
             else "Correct the values; nothing is clipped."
         )
-        if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
+        if p.ndim == 1 and lowest >= -1 and highest < 10 and (p == np.rint(p)).all():
             fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
-        elif low >= 0 and 1 < high <= 100 and high > 2:
+        elif lowest >= 0 and 1 < highest <= 100 and highest > 2:
             fix = f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
         refuse_first_invalid(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
-    if high > 1:
+    if highest > 1:
         count = int((p > 1).sum())
         notes.append(
             Note(
                 "TN102",
-                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most {high - 1:.1e});"
-                " kept as given, binned as 1.",
+                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most"
+                f" {highest - 1:.1e}); kept as given, binned as 1.",
             )
         )
-    if sums and p.ndim == 2:
-        assert rows is not None
-        notes += _check_row_sums(p, dtype, sum_tolerance, rows)
+    if check_sums and p.ndim == 2:
+        assert deviations is not None
+        notes += _check_row_sums(p, dtype, sum_tolerance, deviations)
     return notes
 
 
 def _summarize_probabilities(
-    p: Array, exact: float, *, sums: bool
-) -> tuple[float, float, tuple[int, float, int] | None]:
-    """Return the smallest and largest value, the worst row sum and its row, and the number of inexact rows.
+    p: Array, max_exact_deviation: float, *, check_sums: bool
+) -> tuple[float, float, RowSumDeviations | None]:
+    """Return the smallest and largest value, and the deviations of the row sums from 1; None unless they are checked.
 
-    Large tables are checked in one pass by a compiled loop.
+    A row is exact up to a deviation of `max_exact_deviation`. Large tables are checked in one pass by a compiled loop.
     """
-    if not (sums and p.ndim == 2):
+    if not (check_sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
     if p.size >= MIN_COMPILED_SIZE:
         from trueodds.kernels.check_probabilities import check_table
 
-        summary = check_table(p, exact)
+        summary = check_table(p, max_exact_deviation)
         if summary.lowest >= 0 and np.isfinite(summary.highest):
-            return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.n_inexact)
+            deviations = RowSumDeviations(summary.worst, summary.distance, summary.n_inexact)
+            return summary.lowest, summary.highest, deviations
     deviation = np.abs(_sum_rows(p) - 1)
     worst = int(np.argmax(deviation))
-    return float(p.min()), float(p.max()), (worst, float(deviation[worst]), int((deviation > exact).sum()))
+    n_inexact = int((deviation > max_exact_deviation).sum())
+    return float(p.min()), float(p.max()), RowSumDeviations(worst, float(deviation[worst]), n_inexact)
 
 
 def _check_row_sums(
-    p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]
+    p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, deviations: RowSumDeviations
 ) -> list[Note]:
-    """Raise TO104 if the sum of a row of p (n, K) differs from 1 by more than the tolerance; note smaller deviations.
-
-    `rows` has the row with the largest deviation, this deviation, and the number of rows that deviate.
-    """
-    worst, distance, count = rows
-    tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
-    if distance > tolerance:
+    """Raise TO104 if the sum of a row of p (n, K) differs too much from 1; return a note on smaller deviations."""
+    worst_row, largest, n_inexact = deviations
+    tolerance = (
+        SUM_TOLERANCE_OF_DTYPE.get(dtype.name, DEFAULT_SUM_TOLERANCE) if sum_tolerance is None else sum_tolerance
+    )
+    if largest > tolerance:
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
-        rounded = f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(distance):g}')}; "
+        rounding_hint = (
+            f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(largest):g}')}; "
+        )
         fix = f"if these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
-            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({n_invalid:,} such rows)",
-            rounded + fix if distance <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
+            f"{p[worst_row].sum(dtype=np.float64):.6g} in row {worst_row} ({n_invalid:,} such rows)",
+            rounding_hint + fix if largest <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
         )
-    if count == 0:
+    if n_inexact == 0:
         return []
-    subject = "row has a sum that deviates" if count == 1 else "rows have sums that deviate"
-    return [Note("TN101", f"{count:,} {subject} from 1 by up to {distance:.1e}; the values are used as given.")]
+    subject = "row has a sum that deviates" if n_inexact == 1 else "rows have sums that deviate"
+    return [Note("TN101", f"{n_inexact:,} {subject} from 1 by up to {largest:.1e}; the values are used as given.")]
 
 
 def round_up(x: float) -> float:
@@ -116,7 +135,7 @@ def round_up(x: float) -> float:
 
 def _sum_rows(p: Array) -> Array:
     """Return row sums in float64; short rows are added column by column, which NumPy vectorizes over the rows."""
-    if p.shape[1] > 64:
+    if p.shape[1] > MAX_COLUMNS_ADDED_SINGLY:
         return np.asarray(p.sum(axis=1, dtype=np.float64))
     row_sums = p[:, 0].astype(np.float64)
     for c in range(1, p.shape[1]):
@@ -157,7 +176,7 @@ def note_doubtful_logits(z: Array) -> list[Note]:
     """Return a note if logits look like probabilities; they are read as logits."""
     if len(z) < (2 if z.ndim == 2 else MIN_LOG_ODDS) or z.min() < 0 or z.max() > 1:
         return []
-    if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
+    if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > DEFAULT_SUM_TOLERANCE).any():
         return []
     sums = " and every row sums to 1" if z.ndim == 2 else ""
     text = f"These logits lie in [0, 1]{sums}, like probabilities; they were read as logits, as requested."

@@ -13,6 +13,7 @@ from trueodds.data.arrays import as_array, as_float_array, refuse_first_invalid
 ALL_WEIGHTS_ZERO_TEXT = "Every weight is zero."
 MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
 MIN_WEIGHT_RATIO = 1e-30  # smallest allowed ratio to the largest weight
+MULTIPLE_TOLERANCE = 1e-12  # relative deviation up to which a weight is a multiple of the smallest one, by rounding
 MAX_REPEATED_ROWS = 10**9  # maximum number of rows that frequency weights may represent
 
 
@@ -64,8 +65,9 @@ def weight_of_one_row(weight: Array) -> float | None:
     if are_counts(weight):
         return 1.0
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
-    rows = weight / smallest
-    return smallest if are_counts(np.where(np.abs(rows - np.rint(rows)) <= 1e-12 * rows, np.rint(rows), rows)) else None
+    n_rows = weight / smallest
+    is_multiple = np.abs(n_rows - np.rint(n_rows)) <= MULTIPLE_TOLERANCE * n_rows
+    return smallest if are_counts(np.where(is_multiple, np.rint(n_rows), n_rows)) else None
 
 
 def repeat_rows(weight: Array) -> Array:

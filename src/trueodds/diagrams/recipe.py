@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition
 from trueodds.core.errors import InputError
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, Settings
 from trueodds.core.signatures import refuses_arrays
@@ -43,7 +43,7 @@ class Recipe(Settings):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `draw` may pass."""
-        return settings_of(cls)
+        return dataclass_settings(cls)
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
@@ -93,7 +93,7 @@ class BinnedRecipe(Recipe):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `draw` may pass, those of the partition included."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:

@@ -12,7 +12,7 @@ from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BinsOrEdges, Partition
 from trueodds.binning.partition_by_name import as_partition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Range, check
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
@@ -299,7 +299,7 @@ class ThresholdedError(Estimator):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> ThresholdedError:

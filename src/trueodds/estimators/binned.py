@@ -15,7 +15,7 @@ from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
@@ -101,7 +101,7 @@ class BinnedError(Estimator):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinnedError:

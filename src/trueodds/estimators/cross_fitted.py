@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
@@ -90,7 +90,7 @@ class CrossFitted(OutOfSample):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
-        return (*settings_of(cls), "score")
+        return (*dataclass_settings(cls), "score")
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> CrossFitted | ScoreRegret:

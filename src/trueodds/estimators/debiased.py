@@ -12,7 +12,7 @@ from scipy.special import chdtrc, ndtr
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import (
@@ -63,7 +63,7 @@ class _Debiased(Estimator):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> _Debiased:

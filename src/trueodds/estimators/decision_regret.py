@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import CHECKED_BY_CLASS, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
@@ -81,7 +81,7 @@ class DecisionRegret(Estimator):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *settings_of(CostRegret))
+        return (*PARTITION_SETTINGS, *dataclass_settings(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DecisionRegret | CostRegret:

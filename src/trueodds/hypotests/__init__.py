@@ -24,7 +24,7 @@ TESTS = Registry(
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",
     },
-    owners={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
+    method_of_setting={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )
 
 TESTS.publish(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.per_view import ViewTest
@@ -110,7 +110,7 @@ class BinByBin(ViewTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinByBin:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.core.typing import Array
@@ -94,14 +94,14 @@ class Consistency(HypothesisTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings of the test and of all estimators."""
-        own_names = settings_of(cls)
+        own_names = dataclass_settings(cls)
         statistic_names = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
         return tuple(dict.fromkeys([*own_names, *statistic_names]))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Consistency:
         """Create the test from the settings of `to.test`; all other settings belong to the statistic."""
-        own_settings = {name: settings.pop(name) for name in settings_of(cls) if name in settings}
+        own_settings = {name: settings.pop(name) for name in dataclass_settings(cls) if name in settings}
         statistic = own_settings.pop("statistic", "ece")
         if isinstance(statistic, str):
             statistic = ESTIMATORS.make(statistic, settings)
@@ -190,4 +190,4 @@ class Consistency(HypothesisTest):
 def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
     """Names of the settings of an estimator."""
     estimator = ESTIMATORS.load(estimator_name)
-    return estimator.setting_names() if hasattr(estimator, "setting_names") else settings_of(estimator)
+    return estimator.setting_names() if hasattr(estimator, "setting_names") else dataclass_settings(estimator)

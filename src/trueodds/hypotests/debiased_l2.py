@@ -10,7 +10,7 @@ from scipy.special import chdtrc, ndtr, ndtri
 
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.adaptive import merge_partition_settings
@@ -91,7 +91,7 @@ class DebiasedL2Test(ViewTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DebiasedL2Test:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import dataclass_settings
 from trueodds.estimators._decision.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cross_fitted import CrossFitted
@@ -195,7 +195,7 @@ class DecisionRegretTest(CrossFittedTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
-        return ("null", *settings_of(CostRegret))
+        return ("null", *dataclass_settings(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> DecisionRegretTest:

@@ -12,8 +12,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.io.conversion import is_readable
-from trueodds.io.records import Record, field_key
+from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
+from trueodds.io.records import Record, field_as_name
 
 MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
 
@@ -26,16 +26,17 @@ def read_option_log_probs(
     >>> read_option_log_probs([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
-    scores = [_option_log_probs(row, options) for row in rows]
-    return scores, [
-        _correct_index(row, answer, choices, len(log_probs)) for row, log_probs in zip(rows, scores, strict=True)
+    log_probs_by_question = [_option_log_probs(row, options) for row in rows]
+    return log_probs_by_question, [
+        _correct_index(row, answer, choices, len(log_probs))
+        for row, log_probs in zip(rows, log_probs_by_question, strict=True)
     ]
 
 
-def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
+def top_option_confidence(log_probs_by_question: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
     """Return the softmax probability of each question's top option (the first if tied), and whether it is correct."""
-    confidence, is_correct = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
-    for i, log_probs in enumerate(scores):
+    confidence, is_correct = np.empty(len(log_probs_by_question)), np.empty(len(log_probs_by_question), dtype=bool)
+    for i, log_probs in enumerate(log_probs_by_question):
         values = np.array(log_probs)
         confidence[i] = 1 / np.exp(values - values.max()).sum()
         is_correct[i] = int(values.argmax()) == labels[i]
@@ -43,7 +44,7 @@ def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple
 
 
 def option_number_notes(
-    rows: list[Record], answer: str, choices: str | None, scores: list[list[float]], labels: list[int]
+    rows: list[Record], answer: str, choices: str | None, log_probs_by_question: list[list[float]], labels: list[int]
 ) -> list[Note]:
     """Return notes on correct answers that were read as the number of an option, counted from 0."""
     values = [_single_value(row.value(answer)) for row in rows]
@@ -58,7 +59,7 @@ def option_number_notes(
         )
         notes.append(Note("TN170", text))
     # With correct options in random order, 0 would be missing in fewer than one of a thousand files.
-    prob_of_no_zero = math.prod(1 - 1 / len(log_probs) for log_probs in scores)
+    prob_of_no_zero = math.prod(1 - 1 / len(log_probs) for log_probs in log_probs_by_question)
     if not any(are_names) and 0 not in labels and prob_of_no_zero < 0.001:
         text = (
             f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does"
@@ -70,13 +71,15 @@ def option_number_notes(
 
 def shared_option_names(rows: list[Record], choices: str) -> tuple[str, ...] | None:
     """Return the names of the options if they are the same and distinct for every question, else None."""
-    first = _option_names(rows[0], choices)
-    same = len(set(first)) == len(first) and all(_option_names(row, choices) == first for row in rows)
-    return tuple(first) if same else None
+    first_names = _option_names(rows[0], choices)
+    all_same = len(set(first_names)) == len(first_names) and all(
+        _option_names(row, choices) == first_names for row in rows
+    )
+    return tuple(first_names) if all_same else None
 
 
 def _option_names(record: Record, choices: str) -> list[str]:
-    return [record.name(choices, choice).strip() for choice in record.list_in(choices)]
+    return [record.to_name(choices, choice).strip() for choice in record.list_value(choices)]
 
 
 def _single_value(value: Any) -> Any:
@@ -85,22 +88,22 @@ def _single_value(value: Any) -> Any:
 
 def _option_log_probs(record: Record, field: str) -> list[float]:
     """Return the log-probabilities of the options in a record, of which there must be two or more."""
-    options = record.list_in(field)
-    texts = bool(options) and all(
+    options = record.list_value(field)
+    are_texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
     )
-    if texts or len(options) < 2:
+    if are_texts or len(options) < 2:
         raise InputError(
             "TO315",
             "A question must have at least two options." if len(options) < 2 else "Options must be log-probabilities.",
             (
-                f"{options[0][:40]!r} in the field {field!r} in {record.place}"
-                if texts
-                else f"{len(options)} in the field {field!r} in {record.place}"
+                f"{options[0][:QUOTED_CHARACTERS]!r} in the field {field!r} in {record.location}"
+                if are_texts
+                else f"{len(options)} in the field {field!r} in {record.location}"
             ),
             (
                 "This looks like generated text: pass its field as samples=."
-                if texts
+                if are_texts
                 else "Name the field that lists all options, or remove such questions."
             ),
         )
@@ -114,7 +117,7 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
         value = value[0]
     if value is None:
         raise record.missing_field_error(field)
-    log_prob = record.number(field, value)
+    log_prob = record.to_number(field, value)
     if not math.isfinite(log_prob) or log_prob > MAX_LOG_PROB_ROUNDING:
         fix = (
             "Take the logarithm of probabilities."
@@ -125,7 +128,7 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
         raise InputError(
             "TO316",
             "A log-probability must be a finite number of at most 0.",
-            f"{log_prob} for {field!r} in {record.place}",
+            f"{log_prob} for {field!r} in {record.location}",
             fix,
         )
     return log_prob
@@ -138,7 +141,7 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
     if choices is not None:
         names = _option_names(record, choices)
         if len(names) != k:
-            got = f"{len(names)} names and {k} log-probabilities in {record.place}"
+            got = f"{len(names)} names and {k} log-probabilities in {record.location}"
             raise InputError(
                 "TO318", "Every option must have one name.", got, "Name the field that lists these options."
             )
@@ -150,17 +153,17 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
     elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
         index = int(value)
     if index is None or not 0 <= index < k:
-        listing = "Name the field that lists the options with choices=."
+        choices_hint = "Name the field that lists the options with choices=."
         if index is not None:
             is_name = isinstance(value, str)
-            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if is_name else ''}"
+            fix = f"Numbers count from 0.{f' If this is the name of an option: {choices_hint}' if is_name else ''}"
         else:
-            fix = listing if names is None else "It must name exactly one option."
-        text = record.text(field, value)[:40]
+            fix = choices_hint if names is None else "It must name exactly one option."
+        text = record.to_text(field, value)[:QUOTED_CHARACTERS]
         got = text if isinstance(value, int) else repr(text)
         raise InputError(
             "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
-            f"{got} for {field!r} in {record.place}", fix,
+            f"{got} for {field!r} in {record.location}", fix,
         )  # fmt: skip
     return index
 
@@ -186,40 +189,40 @@ def sample_agreement(
     """
     has_lists = isinstance(rows[0].value(samples), list)
     if has_lists:
-        sampled = [_samples_of_record(record, samples, answer, correct) for record in rows]
+        samples_by_question = [_samples_of_record(record, samples, answer, correct) for record in rows]
     else:
-        sampled = _samples_by_question(rows, samples, answer, correct, question)
-    share, is_correct = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
-    for i, entry in enumerate(sampled):
-        if len(entry.texts) < 2:
+        samples_by_question = _samples_by_question(rows, samples, answer, correct, question)
+    agreement, is_correct = np.empty(len(samples_by_question)), np.empty(len(samples_by_question), dtype=bool)
+    for i, question_samples in enumerate(samples_by_question):
+        if len(question_samples.texts) < 2:
             raise InputError(
                 "TO315",
                 "A question must have at least two samples; a single one always agrees with itself.",
-                f"{len(entry.texts)} in {entry.record.place}",
+                f"{len(question_samples.texts)} in {question_samples.record.location}",
                 "Draw more samples, or remove such questions.",
             )
         # A Counter keeps the order of first occurrence, and max returns the first maximum.
-        majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
-        share[i] = times / len(entry.texts)
+        majority_text, count = max(Counter(question_samples.texts).items(), key=lambda pair: pair[1])
+        agreement[i] = count / len(question_samples.texts)
         is_correct[i] = (
-            entry.is_correct[entry.texts.index(majority_text)]
-            if entry.is_correct is not None
-            else majority_text == entry.correct_text
+            question_samples.is_correct[question_samples.texts.index(majority_text)]
+            if question_samples.is_correct is not None
+            else majority_text == question_samples.correct_text
         )
-    return [entry.record for entry in sampled], share, is_correct
+    return [entry.record for entry in samples_by_question], agreement, is_correct
 
 
 def _samples_of_record(record: Record, samples: str, answer: str, correct: str | None) -> _QuestionSamples:
-    """The samples of a question whose record lists them all."""
-    values = record.list_in(samples)
+    """Return the samples of a question whose record lists them all."""
+    values = record.list_value(samples)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
     texts = [_answer_text(record, samples, value) for value in values]
     if correct is None:
         return _QuestionSamples(record, texts, None, _answer_text(record, answer, record.value(answer)))
-    grades = record.list_in(correct)
+    grades = record.list_value(correct)
     if len(grades) != len(texts):
-        got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
+        got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.location}"
         raise InputError(
             "TO310",
             "Every sample must have one value of correctness.",
@@ -232,32 +235,35 @@ def _samples_of_record(record: Record, samples: str, answer: str, correct: str |
 def _samples_by_question(
     rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
 ) -> list[_QuestionSamples]:
-    """The samples of each question, from records of one sample each."""
+    """Return the samples of each question, from records of one sample each."""
     if question is None:
-        received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
+        received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].location}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
         raise InputError(
             "TO205", "With one sample per record, the question of each sample must be known.", received, fix
         )
-    sampled: dict[str, _QuestionSamples] = {}
+    samples_by_question: dict[str, _QuestionSamples] = {}
     for record in rows:
         text = _answer_text(record, samples, record.value(samples))
         truth = None if correct is not None else _answer_text(record, answer, record.value(answer))
-        entry = sampled.setdefault(
-            field_key(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
+        question_samples = samples_by_question.setdefault(
+            field_as_name(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
         )
-        if truth != entry.correct_text:
-            got = f"{truth!r} in {record.place}, after {entry.correct_text!r} in row {entry.record.row}"
+        if truth != question_samples.correct_text:
+            got = (
+                f"{truth!r} in {record.location}, after {question_samples.correct_text!r} in row"
+                f" {question_samples.record.row}"
+            )
             raise InputError(
                 "TO318",
                 "A question must have a single correct answer.",
                 got,
                 "Choose the field that identifies the question.",
             )
-        entry.texts.append(text)
-        if entry.is_correct is not None and correct is not None:
-            entry.is_correct.append(record.is_true(correct))
-    return list(sampled.values())
+        question_samples.texts.append(text)
+        if question_samples.is_correct is not None and correct is not None:
+            question_samples.is_correct.append(record.is_true(correct))
+    return list(samples_by_question.values())
 
 
 def _answer_text(record: Record, field: str, value: Any) -> str:
@@ -268,4 +274,4 @@ def _answer_text(record: Record, field: str, value: Any) -> str:
         value = value[0]
     if isinstance(value, (list, dict)):
         raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
-    return record.text(field, value).strip()
+    return record.to_text(field, value).strip()

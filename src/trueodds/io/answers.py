@@ -21,7 +21,7 @@ from trueodds.io.answer_confidence import (
     shared_option_names,
     top_option_confidence,
 )
-from trueodds.io.records import Record, count_questions, field_key, question_clusters, question_ids, records
+from trueodds.io.records import Record, count_questions, field_as_name, iterate_records, question_clusters, question_ids
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
 
@@ -194,38 +194,38 @@ def read_answers(
     >>> answer_set.predictions.p.tolist(), answer_set.predictions.y.tolist()
     ([0.85, 0.6], [1, 0])
     """
-    _check_complete(options, confidence, samples, correct, choices, percent)
+    _check_compatible_settings(options, confidence, samples, correct, choices, percent)
     notes: list[Note] = []
     groups = [group] if isinstance(group, str) else list(group or ())
-    rows = list(records(data))
+    rows = list(iterate_records(data))
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
-    field = samples or confidence or options or "logprobs"
-    is_abstention = [_abstains(row, abstained, field) for row in rows]
-    if abstained == field and all(is_abstention):
-        rows[0].value(field)  # refused: no row has that field, or all leave it empty
+    confidence_field = samples or confidence or options or "logprobs"
+    is_abstention = [_abstains(row, abstained, confidence_field) for row in rows]
+    if abstained == confidence_field and all(is_abstention):
+        rows[0].value(confidence_field)  # refused: no row has that field, or all leave it empty
     answered_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if not abstains]
     n_queries, n_abstained = len(rows), len(rows) - len(answered_rows)
-    notes += _abstention_notes(rows, is_abstention, field)
+    notes += _abstention_notes(rows, is_abstention, confidence_field)
     if answered_rows and samples is not None:
-        first, share, is_correct = sample_agreement(answered_rows, samples, answer, correct, question)
-        if len(first) < len(answered_rows):  # one record per sample: questions are what was asked
+        question_records, agreement, is_correct = sample_agreement(answered_rows, samples, answer, correct, question)
+        if len(question_records) < len(answered_rows):  # one record per sample: questions are what was asked
             assert question is not None
-            answered = {field_key(row, question) for row in answered_rows}
-            n_queries = len({field_key(row, question) for row in rows})
+            answered = {field_as_name(row, question) for row in answered_rows}
+            n_queries = len({field_as_name(row, question) for row in rows})
             n_abstained = n_queries - len(answered)
-        answered_rows = first
+        answered_rows = question_records
     if not answered_rows:
         fix = "Calibration needs at least one answer."
         raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
     ids = question_ids(answered_rows, question)
     extras: dict[str, Any] = {
-        "group": {name: np.array([field_key(row, name) for row in answered_rows]) for name in groups} or None,
+        "group": {name: np.array([field_as_name(row, name) for row in answered_rows]) for name in groups} or None,
         "cluster": question_clusters(ids),
     }
     if samples is not None:
-        preds = Predictions.from_confidence(share, is_correct, **extras)
+        preds = Predictions.from_confidence(agreement, is_correct, **extras)
     elif confidence is not None:
         preds, confidence_notes = _predict_from_confidence(
             answered_rows, confidence, correct or "correct", percent, extras
@@ -272,18 +272,18 @@ def _predict_from_options(
     Vectors of probabilities if all questions have the same number of options, otherwise the confidence in the most
     likely one. `extras` are the subgroups and clusters of the rows.
     """
-    scores, labels = read_option_log_probs(rows, options, answer, choices)
-    notes = option_number_notes(rows, answer, choices, scores, labels)
-    widths = {len(score) for score in scores}
-    if len(widths) == 1:
+    log_probs_by_question, labels = read_option_log_probs(rows, options, answer, choices)
+    notes = option_number_notes(rows, answer, choices, log_probs_by_question, labels)
+    option_counts = {len(score) for score in log_probs_by_question}
+    if len(option_counts) == 1:
         names = None if choices is None else shared_option_names(rows, choices)
         y = labels if names is None else np.array(names)[labels]
-        return Predictions.from_logits(y, np.array(scores), classes=names, **extras), notes
+        return Predictions.from_logits(y, np.array(log_probs_by_question), classes=names, **extras), notes
     text = (
-        f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one"
-        " and its correctness are kept."
+        f"Questions have {min(option_counts)} to {max(option_counts)} options, so only the confidence in the most"
+        " likely one and its correctness are kept."
     )
-    preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
+    preds = Predictions.from_confidence(*top_option_confidence(log_probs_by_question, labels), **extras)
     return preds, [*notes, Note("TN145", text)]
 
 
@@ -303,7 +303,7 @@ def _coverage_note(n_queries: int, n_abstained: int, questions: int | None) -> N
     return Note("TN146", text)
 
 
-def _check_complete(
+def _check_compatible_settings(
     options: str | None,
     confidence: str | None,
     samples: str | None,
@@ -318,29 +318,31 @@ def _check_complete(
         raise InputError(
             "TO205", "Exactly one field must hold the confidence.", " and ".join(kinds), "Read them separately."
         )
-    needs = {"percent": (percent, ("confidence",)), "correct": (correct, ("confidence", "samples")),
+    compatible_kinds = {"percent": (percent, ("confidence",)), "correct": (correct, ("confidence", "samples")),
              "choices": (choices, ("options",))}  # fmt: skip
-    for name, (value, kind) in needs.items():
+    for name, (value, kind) in compatible_kinds.items():
         if value and kinds[0] not in kind:
             raise InputError(
                 "TO205", f"{name} goes with {' or '.join(kind)}.", f"{name} with {kinds[0]}", "Leave it out."
             )
 
 
-def _abstains(record: Record, abstained: str | None, field: str) -> bool:
+def _abstains(record: Record, abstained: str | None, confidence_field: str) -> bool:
     """Return whether no answer was given: `abstained` says yes, or it is the field of the confidence and is empty."""
     if abstained is None:
         return False
-    return not record.has_field(field) if abstained == field else record.is_true(abstained)
+    return not record.has_field(confidence_field) if abstained == confidence_field else record.is_true(abstained)
 
 
-def _abstention_notes(rows: list[Record], is_abstention: list[bool], field: str) -> list[Note]:
+def _abstention_notes(rows: list[Record], is_abstention: list[bool], confidence_field: str) -> list[Note]:
     """Return the note on rows that abstain but have a confidence."""
-    ignored_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(field)]
+    ignored_rows = [
+        row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(confidence_field)
+    ]
     if not ignored_rows:
         return []
     subject = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
-    text = f"{subject} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
+    text = f"{subject} a value of {confidence_field!r}, which was ignored; the first is {ignored_rows[0].location}."
     return [Note("TN169", text)]
 
 
@@ -351,7 +353,7 @@ def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
         if not percent:
             raise record.wrong_type_error(field, value, "Pass percent=True, which reads both 70 and 70%.")
         value = value.strip().removesuffix("%")
-    confidence, upper_bound = record.number(field, value), 100 if percent else 1
+    confidence, upper_bound = record.to_number(field, value), 100 if percent else 1
     if not 0 <= confidence <= upper_bound:
         fix = (
             "Correct the row; values are never clipped."
@@ -359,6 +361,9 @@ def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
             else "Pass percent=True if 70 means 70 %."
         )
         raise InputError(
-            "TO317", f"A confidence lies outside 0 to {upper_bound}.", f"{value} for {field!r} in {record.place}", fix
+            "TO317",
+            f"A confidence lies outside 0 to {upper_bound}.",
+            f"{value} for {field!r} in {record.location}",
+            fix,
         )
     return confidence / upper_bound

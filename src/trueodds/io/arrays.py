@@ -16,7 +16,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import Batch, Table, slice_batches, unique_columns
+from trueodds.io.table import ColumnBatch, Table, slice_batches, unique_columns
 
 MAX_DEFLATE_RATIO = 1032  # maximum compression ratio of deflate
 # zipfile raises RuntimeError for encrypted members and for unknown compression methods.
@@ -38,7 +38,7 @@ class MappingTable(Table):
         lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays."""
         return slice_batches(check_equal_lengths(self.name, {name: self._to_array(name) for name in names}), size)
 
@@ -60,7 +60,7 @@ class NpzTable(Table):
             lengths = {length for info in archive.infolist() if (length := _read_length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays; only the named ones are read."""
         arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._load_arrays(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)
@@ -99,9 +99,9 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -
         shape, dtype = _read_header(file)
         if dtype.hasobject:
             raise place.wrong_type_error("an array of objects", "Save names with dtype=str; pickles are never read.")
-        declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _entry_bytes(archive, info)
-        if declared_size != there:
-            raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {there:,}")
+        declared_size, actual_size = file.tell() + dtype.itemsize * math.prod(shape), _entry_bytes(archive, info)
+        if declared_size != actual_size:
+            raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {actual_size:,}")
     with archive.open(info) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)
     return array
@@ -109,10 +109,10 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -
 
 def _entry_bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     """Return the number of bytes of an archive entry, limited by the file size whatever the directory claims."""
-    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: MAX_DEFLATE_RATIO}.get(info.compress_type)
-    if packed is None:
+    max_ratio = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: MAX_DEFLATE_RATIO}.get(info.compress_type)
+    if max_ratio is None:
         raise ValueError(f"{info.filename} in a compression that numpy does not write")
-    return min(info.file_size, packed * min(info.compress_size, os.path.getsize(str(archive.filename))))
+    return min(info.file_size, max_ratio * min(info.compress_size, os.path.getsize(str(archive.filename))))
 
 
 def _read_length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:

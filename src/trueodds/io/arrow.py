@@ -15,7 +15,7 @@ import pyarrow as pa
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 types = pa.types
 NUMPY_FLOAT_TYPES = {
@@ -36,12 +36,12 @@ class ArrowTable(Table):
         self.rows = table.num_rows
         self._table = table
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read batches without copying if the types allow it."""
         return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
 
 
-def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
+def arrow_batches(name: str, batches: Any, size: int) -> Iterator[ColumnBatch]:
     """Convert record batches to arrays of at most `size` rows; empty batches are skipped."""
     start = 0
     for batch in batches:
@@ -51,34 +51,34 @@ def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
             start += piece.num_rows
 
 
-def columns_to_arrays(columns: Mapping[str, Any], name: str, start: int) -> Batch:
+def columns_to_arrays(columns: Mapping[str, Any], name: str, start: int) -> ColumnBatch:
     """Convert Arrow arrays by column name to NumPy arrays; the first row is row `start` of the table `name`."""
     return {column: arrow_to_array(array, Place(name, column, start)) for column, array in columns.items()}
 
 
 def arrow_to_array(array: Any, place: Place) -> Array:
     """Convert one Arrow array to a NumPy array; a missing value is an error."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        array, kind = array.storage, array.storage.type
-    if types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
+    arrow_type = array.type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        array, arrow_type = array.storage, array.storage.type
+    if types.is_dictionary(arrow_type):
+        array, arrow_type = array.dictionary_decode(), arrow_type.value_type
     if array.null_count:
         raise place.missing_value_error(_first_null_index(array), array.null_count)
-    if types.is_floating(kind) or types.is_integer(kind):
+    if types.is_floating(arrow_type) or types.is_integer(arrow_type):
         return view_as_numpy(array)
-    if types.is_boolean(kind):
+    if types.is_boolean(arrow_type):
         return view_as_numpy(array.cast(pa.uint8())).view(bool)
-    if types.is_decimal(kind):
+    if types.is_decimal(arrow_type):
         # Converted through text, which is parsed to the nearest float; scaling by a power of ten can be off by one ulp.
         return view_as_numpy(array.cast(pa.string()).cast(pa.float64()))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
         return _lists_to_matrix(array, place)
-    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+    if types.is_string(arrow_type) or types.is_large_string(arrow_type) or str(arrow_type) == "string_view":
         return _text_array(array, place)
-    if types.is_temporal(kind):
+    if types.is_temporal(arrow_type):
         return _text_array(array.cast(pa.string()), place)
-    raise place.wrong_type_error(str(kind))
+    raise place.wrong_type_error(str(arrow_type))
 
 
 def view_as_numpy(array: Any) -> Array:
@@ -96,16 +96,16 @@ def _first_null_index(array: Any) -> int:
 
 def _text_array(array: Any, place: Place) -> Array:
     """Convert text to an array; each distinct value is decoded once."""
-    text = types.is_string(array.type) or types.is_large_string(array.type)
-    coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
+    is_plain_text = types.is_string(array.type) or types.is_large_string(array.type)
+    coded = (array if is_plain_text else array.cast(pa.large_string())).dictionary_encode()
     try:
-        words = text_array(coded.dictionary.to_pylist(), place)
-        fits = words.dtype.itemsize * len(array) <= MAX_TEXT_BYTES
+        distinct_texts = text_array(coded.dictionary.to_pylist(), place)
+        fits = distinct_texts.dtype.itemsize * len(array) <= MAX_TEXT_BYTES
     except InputError:
         fits = False
     if not fits:
         return text_array(array.to_pylist(), place)  # raises an error that names the row
-    return words[view_as_numpy(coded.indices)] if len(words) else words
+    return distinct_texts[view_as_numpy(coded.indices)] if len(distinct_texts) else distinct_texts
 
 
 def _lists_to_matrix(array: Any, place: Place) -> Array:
@@ -136,15 +136,15 @@ def validate_batch(batch: Any) -> Any:
 
 
 @contextmanager
-def convert_arrow_errors(name: str, form: str) -> Iterator[None]:
+def convert_arrow_errors(name: str, file_format: str) -> Iterator[None]:
     """Convert the error of Arrow for an invalid file to an InputError."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        first = str(problem).strip().split("\n")[0].rstrip(".")
+        first_line = str(problem).strip().split("\n")[0].rstrip(".")
         raise InputError(
             "TO303",
-            f"{name} cannot be read as {form}.",
-            first[:200],
+            f"{name} cannot be read as {file_format}.",
+            first_line[:200],
             "The file is truncated, broken or of another format: write it again, or give it its right suffix.",
         ) from None

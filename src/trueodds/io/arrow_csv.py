@@ -19,24 +19,28 @@ from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, view_as_numpy
 from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
 from trueodds.io.csv_reader import BOM, Chunk, CsvRows, CsvTable, RowSlice
-from trueodds.io.table import Batch
+from trueodds.io.table import ColumnBatch
 
 
 class ArrowRows(CsvRows):
-    """The rows of a chunk as parsed by Arrow; `table` is None if Arrow cannot parse them."""
+    """The rows of a chunk as parsed by Arrow.
+
+    `table` is None if Arrow cannot parse them, and `arrow_error` then says why. `types` maps the columns to be read to
+    their Arrow types, or to None if the type is inferred.
+    """
 
     def __init__(
-        self, types: Mapping[str, Any], chunk: Chunk, columns: Sequence[str], start: int, headed: bool
+        self, types: Mapping[str, Any], chunk: Chunk, columns: Sequence[str], start: int, has_header: bool
     ) -> None:
-        super().__init__(chunk, columns, start, headed)
+        super().__init__(chunk, columns, start, has_header)
         self.table: Any = None
-        self.problem = ""
+        self.arrow_error = ""
         if chunk.data.startswith(BOM):
             return  # Arrow skips a byte order mark at the start of any chunk
         try:
             self.table = self._parse_with_arrow(types)
         except pa.ArrowException as problem:
-            self.problem = str(problem).strip().split("\n")[0][:200]
+            self.arrow_error = str(problem).strip().split("\n")[0][:200]
 
     def __len__(self) -> int:
         return len(self.cells) if self.table is None else self.table.num_rows
@@ -46,7 +50,7 @@ class ArrowRows(CsvRows):
         return csv.read_csv(
             pa.py_buffer(self.chunk.data),
             read_options=csv.ReadOptions(
-                column_names=None if self.headed else list(self.columns),
+                column_names=None if self.has_header else list(self.columns),
                 block_size=len(self.chunk.data) + 1,  # one block: columns are parsed side by side
             ),
             parse_options=csv.ParseOptions(newlines_in_values=self.chunk.has_quotes),
@@ -78,8 +82,8 @@ class ArrowCsvTable(CsvTable):
             types.update((field.name, field.type) for field in rows.table.schema)
             return rows
 
-        for _, parts in self._iterate_parts(size, parse_typed_rows):
-            yield _join_parts(parts)
+        for _, row_slices in self._slices_by_batch(size, parse_typed_rows):
+            yield _join_slices(row_slices)
 
     def _parse_with_new_types(
         self, types: Mapping[str, Any], numeric: Collection[str], *chunk_arguments: Any
@@ -88,7 +92,7 @@ class ArrowCsvTable(CsvTable):
         rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, *chunk_arguments)
         if rows.table is None and rows.cells:
             fix = "Write the column as a single type, or the output as csv or jsonl."
-            raise InputError("TO309", f"A column of {self.name} changes its type.", rows.problem, fix)
+            raise InputError("TO309", f"A column of {self.name} changes its type.", rows.arrow_error, fix)
         for i, name in enumerate(self.columns):
             if name in numeric:
                 values = parse_cells(rows.table.column(name).to_pylist(), "number", Place(self.name, name, rows.start))
@@ -98,35 +102,41 @@ class ArrowCsvTable(CsvTable):
     def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         return partial(ArrowRows, {name: pa.float64() if name in numeric else pa.string() for name in names})
 
-    def _parse_batch(self, parts: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
+    def _parse_batch(
+        self, row_slices: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int
+    ) -> ColumnBatch:
         """Parse numbers with Arrow and each distinct text once; parse cell by cell if an error must be located."""
-        if all(part.table is not None for part, _, _ in parts if isinstance(part, ArrowRows)):
+        if all(part.rows.table is not None for part in row_slices if isinstance(part.rows, ArrowRows)):
             try:
-                columns = _join_parts(parts)
+                columns = _join_slices(row_slices)
                 return {name: _parse_column(columns[name], kinds, Place(self.name, name, start)) for name in names}
             except InputError:
                 pass
-        return super()._parse_batch(parts, names, kinds, start)
+        return super()._parse_batch(row_slices, names, kinds, start)
 
 
-def _join_parts(parts: list[RowSlice]) -> dict[str, Any]:
+def _join_slices(row_slices: list[RowSlice]) -> dict[str, Any]:
     """Return the columns of a batch, each as one array."""
-    tables = [part.table.slice(first, last - first) for part, first, last in parts if isinstance(part, ArrowRows)]
+    tables = [
+        part.rows.table.slice(part.start, part.stop - part.start)
+        for part in row_slices
+        if isinstance(part.rows, ArrowRows)
+    ]
     table = (tables[0] if len(tables) == 1 else pa.concat_tables(tables)).combine_chunks()
     return {name: column.chunk(0) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 def _parse_column(cells: Any, kinds: dict[str, str], place: Place) -> Array:
-    """Convert a column to an array if all its values are numbers."""
+    """Convert a column to an array; raise InputError if a value is invalid, without its row."""
     if not pa.types.is_string(cells.type):
         values = arrow_to_array(cells, place)
         if np.isnan(values).any():  # Arrow also accepts nan(x), unlike other readers
             raise place.wrong_type_error("nan")
         return values
     coded = cells.dictionary_encode()
-    words = coded.dictionary.to_pylist()
-    kind = kinds.get(place.column) or infer_kind(words)
-    values = parse_cells(words, kind, place)
+    distinct_texts = coded.dictionary.to_pylist()
+    kind = kinds.get(place.column) or infer_kind(distinct_texts)
+    values = parse_cells(distinct_texts, kind, place)
     if values.itemsize * len(cells) > MAX_TEXT_BYTES:
         raise place.wrong_type_error("a long text")
     kinds[place.column] = kind

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_batches, arrow_to_array, convert_arrow_errors, validate_batch
 from trueodds.io.conversion import Place
-from trueodds.io.table import Batch, Table, Writer, unique_columns
+from trueodds.io.table import ColumnBatch, Table, Writer, unique_columns
 
 
 class ParquetTable(Table):
@@ -29,7 +29,7 @@ class ParquetTable(Table):
             self.columns = unique_columns(path, file.schema_arrow.names)
             self.rows = file.metadata.num_rows
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Decode only the named columns, one batch at a time."""
         with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
@@ -44,6 +44,7 @@ class ParquetTable(Table):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+        """Yield validated record batches of at most `size` rows; `names` are the columns, None for all."""
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
@@ -71,7 +72,7 @@ class FeatherTable(Table):
         with convert_arrow_errors(path, self.format), self._open_reader(path, None) as reader:
             self.columns = unique_columns(path, reader.schema.names)
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the named columns; only these are decompressed."""
         places = {name: i for i, name in enumerate(self.columns)}
         fields = [places[name] for name in names]
@@ -90,6 +91,7 @@ class FeatherTable(Table):
                 yield dict(zip(piece.schema.names, piece.columns, strict=True))
 
     def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
+        """Yield the validated record batches of the file; `fields` are the numbers of the columns, None for all."""
         with convert_arrow_errors(self.name, self.format), self._open_reader(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):
@@ -111,9 +113,9 @@ class FeatherTable(Table):
 class ArrowWriter(Writer):
     """Writer of a Parquet file or an Arrow file (Feather version 2)."""
 
-    def __init__(self, file: IO[bytes], target: str, form: str) -> None:
+    def __init__(self, file: IO[bytes], target: str, file_format: str) -> None:
         super().__init__(file, target)
-        self._form = form
+        self._file_format = file_format
         self._schema: Any = None
         self._table: Any = None
 
@@ -122,7 +124,7 @@ class ArrowWriter(Writer):
         arrays = {name: self._to_arrow_array(cells, name, start) for name, cells in columns.items()}
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
-            writer_type = parquet.ParquetWriter if self._form == "parquet" else pa.ipc.new_file
+            writer_type = parquet.ParquetWriter if self._file_format == "parquet" else pa.ipc.new_file
             self._table = writer_type(self.file, self._schema)
         self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 

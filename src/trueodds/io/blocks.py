@@ -19,19 +19,20 @@ from trueodds.data.arrays import restate_own_arguments
 from trueodds.data.labels import suggest_classes
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
-from trueodds.io.table import Batch
+from trueodds.io.table import ColumnBatch
 
-_ROWS_PER_COPY = 4096  # number of rows whose columns are concatenate_optional at a time
+_ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
+_ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSegment:
     """Location of consecutive rows in one table."""
 
-    name: str  # of the table, for error messages
-    start: int  # number of the first row in the table
+    table_name: str  # for error messages
+    first_row: int  # number of the first row in the table
     n: int  # number of rows
-    table: int = 0  # number of the table among those read together
+    table_number: int = 0  # number of the table among those read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ class Block:
         """Number of rows."""
         return len(self.p)
 
-    def locate_error(self, problem: InputError, roles: ColumnRoles, part: bool) -> InputError:
+    def locate_error(self, problem: InputError, roles: ColumnRoles, is_part: bool) -> InputError:
         """Return the error of a batch with the file, the column and the row of the file.
 
-        `part` says that the block is only a part of the rows, whose range the error then names.
+        `is_part` says that the block is only a part of the rows, whose range the error then names.
         """
-        outcome = problem.code in ("TO111", "TO116")
-        columns = roles.truth if outcome else roles.probs
+        is_outcome_error = problem.code in ("TO111", "TO116")
+        columns = roles.truth if is_outcome_error else roles.probs
         got, fix = problem.got, self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
@@ -71,9 +72,13 @@ class Block:
             if mention[3] is not None and len(columns) > 1:
                 location += f" (column {columns[int(mention[3])]!r})"
             got = got[: mention.start()] + location + got[mention.end() :]
-        among = f", rows {segment.start:,} to {segment.start + segment.n - 1:,}" if part else ""
-        several = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
-        got = f"{got}, in {segment.name}{several}{among}" if got else f"{segment.name}{several}{among}"
+        row_range = f", rows {segment.first_row:,} to {segment.first_row + segment.n - 1:,}" if is_part else ""
+        other_tables = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
+        got = (
+            f"{got}, in {segment.table_name}{other_tables}{row_range}"
+            if got
+            else f"{segment.table_name}{other_tables}{row_range}"
+        )
         return InputError(problem.code, problem.problem, got, fix)
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
@@ -81,7 +86,7 @@ class Block:
         if problem.code == "TO106" and self.y is not None and self.y.dtype.kind == "U":
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(
-                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, single=single, column=roles.probs[0]
+                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
         return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
@@ -90,7 +95,7 @@ class Block:
         """Return the segment of a row of the block, and the number of the row in its file."""
         for segment in self.segments:
             if row < segment.n:
-                return segment, segment.start + row
+                return segment, segment.first_row + row
             row -= segment.n
         raise IndexError(row)
 
@@ -104,86 +109,89 @@ def column_pattern(names: Sequence[str]) -> Any:
     first = names[0]
     if len(names) == 1:
         return first
-    starts = (first[:end] for end in range(len(first), 0, -1))
-    start = next((start for start in starts if all(name.startswith(start) for name in names)), None)
-    return f"{start}*" if start else list(names)
+    prefixes = (first[:end] for end in range(len(first), 0, -1))
+    prefix = next((start for start in prefixes if all(name.startswith(start) for name in names)), None)
+    return f"{prefix}*" if prefix else list(names)
 
 
-def make_block(batch: Batch, roles: ColumnRoles, name: str, start: int, table: int = 0) -> Block:
-    """Return the columns of a batch by role; its first row is row `start` of the table `name`, the number `table`."""
-    p = column_matrix(batch, roles.probs, name, start)
+def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int, table_number: int = 0) -> Block:
+    """Return the columns of a batch by role; its first row is row `first_row` of the table."""
+    p = column_matrix(batch, roles.probs, table_name, first_row)
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:
-        y = column_matrix(batch, roles.truth, name, start)
+        y = column_matrix(batch, roles.truth, table_name, first_row)
     elif roles.truth:
         y = batch[roles.truth[0]]
-    weight = None if roles.weight is None else column_matrix(batch, [roles.weight], name, start)
+    weight = None if roles.weight is None else column_matrix(batch, [roles.weight], table_name, first_row)
     for column in (*roles.group, *(name for name in (roles.cluster, roles.row_id) if name)):
         if batch[column].ndim != 1:
-            raise Place(name, column, start).wrong_type_error(
+            raise Place(table_name, column, first_row).wrong_type_error(
                 "a column of lists", "Name a column with one value per row."
             )
     return Block(
-        (BlockSegment(name, start, len(p), table),),
-        p,
-        y,
-        weight,
-        {column: batch[column] for column in roles.group},
-        None if roles.cluster is None else batch[roles.cluster],
-        None if roles.row_id is None else batch[roles.row_id],
+        segments=(BlockSegment(table_name, first_row, len(p), table_number),),
+        p=p,
+        y=y,
+        weight=weight,
+        group={column: batch[column] for column in roles.group},
+        cluster=None if roles.cluster is None else batch[roles.cluster],
+        row_id=None if roles.row_id is None else batch[roles.row_id],
     )
 
 
-def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
-    """Stack columns to a C-contiguous matrix; floats keep their type, integers become float64."""
-    columns = [batch[column] for column in names]
-    for column, values in zip(names, columns, strict=True):
+def column_matrix(batch: ColumnBatch, columns_to_stack: Sequence[str], table_name: str, first_row: int) -> Array:
+    """Stack columns to a C-contiguous matrix (n, K); floats keep their type, integers become float64.
+
+    A single column is returned as it is, (n,) or, for lists, (n, K). The table name and row are for errors.
+    """
+    columns = [batch[column] for column in columns_to_stack]
+    for column, values in zip(columns_to_stack, columns, strict=True):
         if values.dtype.kind not in "biuf":
-            raise Place(name, column, start).wrong_type_error(
-                f"text {str(values[0])!r} in row {start}, which is not a number"
+            raise Place(table_name, column, first_row).wrong_type_error(
+                f"text {str(values[0])!r} in row {first_row}, which is not a number"
             )
         if values.ndim != 1 and len(columns) > 1:
-            raise Place(name, column, start).wrong_type_error("a column of lists", "Name only that column.")
+            raise Place(table_name, column, first_row).wrong_type_error("a column of lists", "Name only that column.")
     if len(columns) == 1:
         return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
-    floats = all(values.dtype.kind == "f" for values in columns)
-    dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
+    all_floats = all(values.dtype.kind == "f" for values in columns)
+    dtype = np.result_type(*columns) if all_floats else np.dtype(np.float64)
     out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for first in range(0, len(out), _ROWS_PER_COPY):  # block by block, so that the written rows stay in the cache
-        part = slice(first, first + _ROWS_PER_COPY)
+    for first in range(0, len(out), _ROWS_PER_COPY):
+        rows = slice(first, first + _ROWS_PER_COPY)
         for j, values in enumerate(columns):
-            out[part, j] = values[part]
+            out[rows, j] = values[rows]
     return out
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Concatenate the rows of blocks with the same columns."""
+    """Concatenate the rows of blocks with the same columns; consecutive rows of one table become one segment."""
     if len(blocks) == 1:
         return blocks[0]
-    first = blocks[0]
 
     def concatenate_optional(parts: Sequence[Array | None]) -> Array | None:
+        """Concatenate the arrays of a column; None if the blocks do not have it."""
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
     segments: list[BlockSegment] = []
     for segment in (segment for block in blocks for segment in block.segments):
         last = segments[-1] if segments else None
-        if last is not None and (last.table, last.name, last.start + last.n) == (
-            segment.table,
-            segment.name,
-            segment.start,
+        if last is not None and (last.table_number, last.table_name, last.first_row + last.n) == (
+            segment.table_number,
+            segment.table_name,
+            segment.first_row,
         ):
             segments[-1] = replace(last, n=last.n + segment.n)
         else:
             segments.append(segment)
     return Block(
-        tuple(segments),
-        np.concatenate([block.p for block in blocks]),
-        concatenate_optional([block.y for block in blocks]),
-        concatenate_optional([block.weight for block in blocks]),
-        {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
-        concatenate_optional([block.cluster for block in blocks]),
-        concatenate_optional([block.row_id for block in blocks]),
+        segments=tuple(segments),
+        p=np.concatenate([block.p for block in blocks]),
+        y=concatenate_optional([block.y for block in blocks]),
+        weight=concatenate_optional([block.weight for block in blocks]),
+        group={name: np.concatenate([block.group[name] for block in blocks]) for name in blocks[0].group},
+        cluster=concatenate_optional([block.cluster for block in blocks]),
+        row_id=concatenate_optional([block.row_id for block in blocks]),
     )
 
 
@@ -191,9 +199,9 @@ class ColumnConsistency:
     """Check that all batches have the same kind and columns as the first one."""
 
     def __init__(self) -> None:
-        self._first: dict[str, str] = {}
+        self._first_kinds: dict[str, str] = {}
 
-    def check_unchanged(self, batch: Batch, roles: ColumnRoles, block: Block) -> None:
+    def check_unchanged(self, batch: ColumnBatch, roles: ColumnRoles, block: Block) -> None:
         """Raise InputError if a column changes its kind, or the probabilities their type or number of classes."""
         segment = block.segments[0]
         numeric = roles.numeric
@@ -205,22 +213,22 @@ class ColumnConsistency:
         self._check_kind(roles.probs[0], kind, segment)
 
     def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
-        """Raise an error if a column has another type than in the first file."""
-        first = self._first.setdefault(column, kind)
-        if first != kind:
-            raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)
+        """Raise an error if a column has another kind than in the first batch."""
+        first_kind = self._first_kinds.setdefault(column, kind)
+        if first_kind != kind:
+            raise Place(segment.table_name, column, segment.first_row).type_change_error(0, first_kind, kind)
 
 
-_ROW_BITS = 40  # number of bits for the row; the higher bits are the number of the table
+def row_ids(block: Block, first_table_number: int) -> Array:
+    """Return the ids (n,) uint64 of rows: from the id column, else from table and position.
 
-
-def row_ids(block: Block, first: int) -> Array:
-    """Return the ids (n,) uint64 of rows: from the id column, else from table and position."""
+    `first_table_number` is added to the numbers of the tables.
+    """
     if block.row_id is not None:
         return hash_ids(block.row_id)
     parts = [
-        np.arange(segment.start, segment.start + segment.n, dtype=np.uint64)
-        + np.uint64((first + segment.table) << _ROW_BITS)
+        np.arange(segment.first_row, segment.first_row + segment.n, dtype=np.uint64)
+        + np.uint64((first_table_number + segment.table_number) << _ROW_BITS)
         for segment in block.segments
     ]
     return np.concatenate(parts)

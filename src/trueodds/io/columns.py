@@ -21,10 +21,10 @@ class ColumnRoles:
     probs: tuple[str, ...]  # columns of probabilities, logits or confidence
     suffixes: tuple[str, ...] | None  # class names in the column names; None if there are none
     truth: tuple[str, ...]  # columns of the label, votes, 0/1 outcomes or correctness; empty to apply a calibrator
-    weight: str | None = None
-    group: tuple[str, ...] = ()
-    cluster: str | None = None
-    row_id: str | None = None
+    weight: str | None = None  # column of the weights
+    group: tuple[str, ...] = ()  # columns of subgroups
+    cluster: str | None = None  # column of clusters of dependent rows
+    row_id: str | None = None  # column that identifies the rows
     logits: bool = False  # whether `probs` are columns of logits
     notes: tuple[Note, ...] = ()
 
@@ -114,7 +114,7 @@ class ColumnSelection:
                 (weight, "weight"),
                 (cluster, "cluster"),
                 (row_id, "row_id"),
-                *((g, "group") for g in group),
+                *((name, "group") for name in group),
             ]
             if name
         }
@@ -125,7 +125,9 @@ class ColumnSelection:
             truth: tuple[str, ...] = () if correct is None else (correct,)
             confidence = finder.find_one(self.confidence, "confidence")
             assert confidence is not None
-            return ColumnRoles(kind, (confidence,), None, truth, weight, group, cluster, row_id)
+            return ColumnRoles(
+                kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
+            )
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
         use = "logits" if self.has_logits else "probs"
         outcome_names: dict[str, str] | None = None
@@ -151,8 +153,9 @@ class ColumnSelection:
             )
             finder.notes.append(Note("TN302", text))
         return ColumnRoles(
-            kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(finder.notes)
-        )
+            kind, probs, suffixes, truth, weight=weight, group=group, cluster=cluster, row_id=row_id,
+            logits=self.has_logits, notes=tuple(finder.notes),
+        )  # fmt: skip
 
 
 class _ColumnFinder:
@@ -186,9 +189,9 @@ class _ColumnFinder:
         if (
             name == "label"
             and name not in self.column_names
-            and (instead := _suggest_outcome_columns(self.table.columns))
+            and (suggestion := _suggest_outcome_columns(self.table.columns))
         ):
-            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
+            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", suggestion)
         return self.find_one(name, "label")
 
     def check_group(self, name: str) -> None:
@@ -202,7 +205,11 @@ class _ColumnFinder:
     def find_several(
         self, requested: Names, use: str, roles: dict[str, str]
     ) -> tuple[tuple[str, ...], dict[str, str] | None]:
-        """Return the columns, and the class name of each if a pattern or the names define it."""
+        """Return the columns, and the class name of each if a pattern or the names define it.
+
+        `use` is the keyword of `read` that requests the columns, for errors. `roles` has the columns that are read as
+        something else, by name; a pattern does not match them.
+        """
         if not isinstance(requested, str):
             if len(requested) == 0:
                 raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
@@ -291,15 +298,19 @@ def align_outcomes(
     probs: tuple[str, ...],
     suffixes: tuple[str, ...] | None,
     kind: str,
-    name: str,
+    table_name: str,
 ) -> tuple[str, ...]:
-    """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog."""
+    """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog.
+
+    `truth_names` maps outcome columns to class names, and `suffixes` are the class names of the columns `probs`;
+    None if the columns do not name classes. `kind` is "votes" or "multilabel".
+    """
     if len(truth) == 1:  # a column of lists, whose order is unknown
         return truth
     if len(truth) != len(probs):
         raise InputError(
             "TO313",
-            f"{kind} and probs of {name} must have equally many columns.",
+            f"{kind} and probs of {table_name} must have equally many columns.",
             f"{len(truth)} and {len(probs)}{_describe_unmatched(truth_names, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
@@ -314,7 +325,7 @@ def align_outcomes(
     unmatched = next(suffix for suffix in by_suffix if suffix not in classes)
     raise InputError(
         "TO313",
-        f"The columns of {kind} and probs of {name} must name the same classes.",
+        f"The columns of {kind} and probs of {table_name} must name the same classes.",
         f"{by_suffix[unmatched]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )
@@ -323,12 +334,13 @@ def align_outcomes(
 def _describe_unmatched(
     truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
 ) -> str:
-    """Describe the first column without a matching one."""
+    """Describe the first outcome or probability column without a matching one; empty if it cannot be named."""
     prob_names = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
     outcome_names = dict(truth_names or {})
     for names, columns, other_names in ((prob_names, probs, outcome_names), (outcome_names, truth, prob_names)):
         paired_names = {None, *other_names.values()}
         unpaired = next((column for column in columns if names.get(column) not in paired_names), None)
+        # A column of the other kind and the class in its name, such as p_dog and dog, shows how columns are named.
         example = next(((name, end) for name, end in other_names.items() if name != end and name.count(end) == 1), None)
         if unpaired is not None and unpaired != names[unpaired] and example is not None:
             return f": {example[0].replace(example[1], names[unpaired])} is missing (there is {unpaired})"

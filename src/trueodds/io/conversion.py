@@ -14,6 +14,7 @@ from trueodds.core.typing import Array
 
 ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
 MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
+QUOTED_CHARACTERS = 40  # number of characters of a cell that an error quotes
 MISSING_VALUE_TYPES = (
     "NAType",
     "NaTType",
@@ -24,29 +25,29 @@ MISSING_VALUE_TYPES = (
 class Place:
     """The location of cells for error messages: a table, a column, and the row of the first cell."""
 
-    name: str  # of the table
+    table_name: str  # of the table
     column: str
-    start: int = 0  # number of the first row in the table
+    first_row: int = 0  # number of the first row in the table
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         """Create the error for a missing value."""
         return InputError(
             "TO308",
-            f"Column {self.column!r} of {self.name} has missing values.",
-            f"none in row {self.start + row}{_count_text(count)}",
+            f"Column {self.column!r} of {self.table_name} has missing values.",
+            f"none in row {self.first_row + row}{_count_text(count)}",
             "Fill or remove those rows; rows are never dropped silently.",
         )
 
     def wrong_type_error(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
         """Create the error for cells that are neither numbers nor text."""
-        return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
+        return InputError("TO307", f"Column {self.column!r} of {self.table_name} has the wrong type.", got, fix)
 
     def type_change_error(self, row: int, first: str, later: str) -> InputError:
         """Create the error for a cell of another type than the preceding ones."""
         return InputError(
             "TO309",
-            f"Column {self.column!r} of {self.name} changes its type.",
-            f"{later} in row {self.start + row} after {first}",
+            f"Column {self.column!r} of {self.table_name} changes its type.",
+            f"{later} in row {self.first_row + row} after {first}",
             "Write the column as a single type.",
         )
 
@@ -54,8 +55,8 @@ class Place:
         """Create the error for a list of another length than the first one."""
         return InputError(
             "TO310",
-            f"Every list in column {self.column!r} of {self.name} must have the same length.",
-            f"{got} values in row {self.start + row} after rows of {first}",
+            f"Every list in column {self.column!r} of {self.table_name} must have the same length.",
+            f"{got} values in row {self.first_row + row} after rows of {first}",
             "Give one value per class in each row.",
         )
 
@@ -82,9 +83,9 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
             return cells.astype(str)
     cells = list(cells)
-    absent = [i for i, cell in enumerate(cells) if _is_missing(cell)]
-    if absent:
-        raise place.missing_value_error(absent[0], len(absent))
+    missing = [i for i, cell in enumerate(cells) if _is_missing(cell)]
+    if missing:
+        raise place.missing_value_error(missing[0], len(missing))
     kinds = {_kind_of_cell(cell) for cell in cells}
     if kinds == {"list"}:
         return _lists_to_matrix(cells, place)
@@ -95,7 +96,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
             raise place.missing_value_error(row, 1)
         raise place.type_change_error(row, describe_cell(cells[0]), describe_cell(cells[row]))
     if kinds == {"other"}:
-        raise place.wrong_type_error(f"{describe_cell(cells[0])} in row {place.start}")
+        raise place.wrong_type_error(f"{describe_cell(cells[0])} in row {place.first_row}")
     if kinds == {"text"}:
         return text_array([str(cell) for cell in cells], place)
     if kinds == {"bool"}:
@@ -106,7 +107,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         return np.array([int(cell) for cell in cells], dtype=np.int64)
     except OverflowError:
         row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
-        got = f"a whole number beyond 64 bits in row {place.start + row}"
+        got = f"a whole number beyond 64 bits in row {place.first_row + row}"
         raise place.wrong_type_error(got, "Write such identifiers as text.") from None
 
 
@@ -115,7 +116,7 @@ def text_array(cells: Sequence[str], place: Place) -> Array:
     longest = max(map(len, cells), default=0)
     if 4 * longest * len(cells) > MAX_TEXT_BYTES:
         row = next(i for i, cell in enumerate(cells) if len(cell) == longest)
-        got = f"a text of {longest:,} characters in row {place.start + row}"
+        got = f"a text of {longest:,} characters in row {place.first_row + row}"
         raise place.wrong_type_error(got, "Names of classes and groups are short: choose another column.")
     joined = "".join(cells)
     if not joined.isascii() or "\0" in joined:
@@ -128,18 +129,21 @@ def _check_characters(cells: Iterable[str], place: Place) -> None:
     for row, cell in enumerate(cells):
         if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
             raise place.wrong_type_error(
-                f"{cell[:40]!r} in row {place.start + row}, which is not valid Unicode text", ENCODING_REMEDY
+                f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is not valid Unicode text",
+                ENCODING_REMEDY,
             )
 
 
 def _check_text_array(cells: Array, place: Place) -> Array:
     """Check an array of text: each of its code points must be that of a character, and not a surrogate."""
     cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
-    points = cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
-    invalid = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
+    code_points = (
+        cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
+    )
+    invalid = ((code_points >= 0xD800) & (code_points <= 0xDFFF) | (code_points > 0x10FFFF)).any(axis=1)
     if invalid.any():
         raise place.wrong_type_error(
-            f"characters in row {place.start + int(np.argmax(invalid))} that are not in Unicode", ENCODING_REMEDY
+            f"characters in row {place.first_row + int(np.argmax(invalid))} that are not in Unicode", ENCODING_REMEDY
         )
     return cells
 
@@ -150,7 +154,7 @@ def _to_float(cell: Any, row: int, place: Place) -> float:
         return float(cell)
     except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
         raise place.wrong_type_error(
-            f"{describe_cell(cell)} in row {place.start + row}, which no float can represent"
+            f"{describe_cell(cell)} in row {place.first_row + row}, which no float can represent"
         ) from None
 
 
@@ -174,7 +178,7 @@ def _is_missing(cell: Any) -> bool:
 def describe_cell(cell: Any) -> str:
     """Return the text of a cell of any type, for an error message."""
     try:
-        text = str(cell)[:40]
+        text = str(cell)[:QUOTED_CHARACTERS]
     except ValueError:  # Python converts integers of at most 4,300 digits to text
         text = "thousands of digits"
     return f"{type(cell).__name__} {text!r}"
@@ -191,13 +195,13 @@ def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
     if all(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
         return np.stack(cells)
     values = [value for cell in cells for value in cell]
-    absent = [i for i, value in enumerate(values) if _is_missing(value)]
-    if absent:
-        raise place.missing_value_error(absent[0] // width, len(absent))
-    strange = [i for i, value in enumerate(values) if _kind_of_cell(value) not in ("bool", "int", "float")]
-    if strange:
+    missing = [i for i, value in enumerate(values) if _is_missing(value)]
+    if missing:
+        raise place.missing_value_error(missing[0] // width, len(missing))
+    not_numbers = [i for i, value in enumerate(values) if _kind_of_cell(value) not in ("bool", "int", "float")]
+    if not_numbers:
         raise place.wrong_type_error(
-            f"a list with {describe_cell(values[strange[0]])} in row {place.start + strange[0] // width}"
+            f"a list with {describe_cell(values[not_numbers[0]])} in row {place.first_row + not_numbers[0] // width}"
         )
     return to_array(values, place).reshape(-1, width)
 
@@ -218,9 +222,9 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
     >>> parse_cells(["1", "2"], infer_kind(["1", "2"]), Place("a.csv", "label")).tolist()
     [1, 2]
     """
-    absent = [i for i, cell in enumerate(cells) if cell == ""]
-    if absent:
-        raise place.missing_value_error(absent[0], len(absent))
+    missing = [i for i, cell in enumerate(cells) if cell == ""]
+    if missing:
+        raise place.missing_value_error(missing[0], len(missing))
     if kind == "text":
         return text_array(cells, place)
     parse = PARSERS[kind]
@@ -236,9 +240,11 @@ def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing_value_error(row, 1)
     if kind == "number":
-        return place.wrong_type_error(f"{cell[:40]!r} in row {place.start + row}, which is not a number")
+        return place.wrong_type_error(
+            f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is not a number"
+        )
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
-    return place.type_change_error(row, names[kind], f"{cell[:40]!r}")
+    return place.type_change_error(row, names[kind], f"{cell[:QUOTED_CHARACTERS]!r}")
 
 
 def infer_kind(cells: Sequence[str]) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
@@ -42,25 +42,29 @@ class Chunk:
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Return each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
+        """Yield each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
         text = self.data.decode()
         if not self.has_quotes:
             plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
             return
-        start, line = 0, 0
+        start, line = 0, 0  # of the current record: its first character and the number of its first line
         while start < len(text):
-            cells, at, end = [], start, ","
-            while end == ",":
-                match = _CELL_PATTERN.match(text, at)
+            cells, position, delimiter = [], start, ","
+            while delimiter == ",":
+                match = _CELL_PATTERN.match(text, position)
                 assert match is not None  # the quotes were checked
-                quoted, bare, end = match.groups()
-                cells.append(bare or "" if quoted is None else quoted.replace('""', '"'))
-                at = match.end()
+                quoted, unquoted, delimiter = match.groups()
+                cells.append(unquoted or "" if quoted is None else quoted.replace('""', '"'))
+                position = match.end()
             if text[start] not in "\r\n":
                 yield line, cells
-            line += text.count("\n", start, at) + text.count("\r", start, at) - text.count("\r\n", start, at)
-            start = at
+            line += (
+                text.count("\n", start, position)
+                + text.count("\r", start, position)
+                - text.count("\r\n", start, position)
+            )
+            start = position
 
     def line_number_in_file(self, number: int) -> int:
         """Return the line number in the file, from 1, of a line of the chunk, from 0."""
@@ -83,17 +87,17 @@ def read_chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
 def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
     """Yield chunks of about `size` bytes that end with a complete record."""
     data = file.read(len(BOM))
-    offset, ended, has_header = 0, False, False
+    offset, is_last, has_header = 0, False, False
     if data == BOM:
         data, offset = b"", len(BOM)
-    while not ended:
+    while not is_last:
         read_size = max(size, len(data))  # doubled, so that a long incomplete record is not scanned again and again
         block = file.read(read_size)
-        data, ended = data + block, len(block) < read_size
+        data, is_last = data + block, len(block) < read_size
         if not has_header:  # the header is the first line that is not blank
             blank = len(data) - len(data.lstrip(b"\r\n"))
             data, offset = data[blank:], offset + blank
-        end = _find_end_of_records(path, data, offset, ended)
+        end = _find_end_of_records(path, data, offset, is_last)
         if end:
             complete, has_header = data[:end], True
             _check_text(path, complete, offset)
@@ -115,12 +119,12 @@ def _check_text(path: str, data: bytes, offset: int) -> None:
         )
 
 
-def _find_end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
+def _find_end_of_records(path: str, data: bytes, offset: int, is_last: bool) -> int:
     """Return the end of the last complete record; `ended` says that the file ends with `data`."""
     opens, closes = _find_quotes(path, data, offset)
     is_open = len(opens) > len(closes)
     end = len(data)
-    if not ended:
+    if not is_last:
         end -= data.endswith(b"\r")  # its line feed may be in the next chunk
         while end:  # back to a line end outside of quotes
             end = max(data.rfind(b"\n", 0, end), data.rfind(b"\r", 0, end)) + 1
@@ -128,7 +132,7 @@ def _find_end_of_records(path: str, data: bytes, offset: int, ended: bool) -> in
             if i < 0 or (i < len(closes) and closes[i] < end):
                 break
             end = int(opens[i])
-    if (ended and is_open) or (end == 0 and len(data) > MAX_RECORD_BYTES):
+    if (is_last and is_open) or (end == 0 and len(data) > MAX_RECORD_BYTES):
         if is_open:
             got = f"a quote that opens in line {_line_number_at(path, offset + int(opens[-1]))} and is not closed"
             raise _malformed_error(path, got)
@@ -174,8 +178,8 @@ def _unreadable_error(path: str, got: str) -> InputError:
 
 
 def _malformed_error(path: str, got: str, fix: str | None = None) -> InputError:
-    mend = "Correct the quotes of that line; a quote inside a quoted cell must be doubled."
-    return InputError("TO311", f"{path} has an invalid line.", got, fix or mend)
+    quotes_fix = "Correct the quotes of that line; a quote inside a quoted cell must be doubled."
+    return InputError("TO311", f"{path} has an invalid line.", got, fix or quotes_fix)
 
 
 def _line_number_at(path: str, offset: int) -> int:
@@ -198,11 +202,11 @@ _HEADER_BYTES = 1 << 16  # number of bytes read at a time for the header
 class CsvRows:
     """The rows of a chunk as cells of text; every row is as long as the header.
 
-    `start` is the number of the first row in the file; `headed` says that the chunk begins with the header.
+    `start` is the number of the first row in the file; `has_header` says that the chunk begins with the header.
     """
 
-    def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, headed: bool) -> None:
-        self.chunk, self.columns, self.start, self.headed = chunk, columns, start, headed
+    def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, has_header: bool) -> None:
+        self.chunk, self.columns, self.start, self.has_header = chunk, columns, start, has_header
         self._cells: list[list[str]] | None = None
 
     def __len__(self) -> int:
@@ -213,7 +217,7 @@ class CsvRows:
         """The cells, row by row."""
         if self._cells is None:
             records = self.chunk.records()
-            if self.headed:
+            if self.has_header:
                 next(records)
             self._cells = [
                 self._check_n_cells(row, line, cells) for row, (line, cells) in enumerate(records, self.start)
@@ -232,7 +236,12 @@ class CsvRows:
         return cells
 
 
-RowSlice = tuple[CsvRows, int, int]  # rows of a chunk, and the range of those that are selected: start and stop
+class RowSlice(NamedTuple):
+    """Selected rows of a chunk: those from `start` up to, but not including, `stop`."""
+
+    rows: CsvRows
+    start: int
+    stop: int
 
 
 class CsvTable(Table):
@@ -247,16 +256,16 @@ class CsvTable(Table):
             raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
         self.columns = unique_columns(path, header)
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Parse cells as numbers, or as the kind that the first batch of their column has."""
         kinds = dict.fromkeys(numeric, "number")
-        for start, parts in self._iterate_parts(size, self._rows_constructor(names, numeric)):
-            yield self._parse_batch(parts, names, kinds, start)
+        for start, row_slices in self._slices_by_batch(size, self._rows_constructor(names, numeric)):
+            yield self._parse_batch(row_slices, names, kinds, start)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as unparsed text cells."""
-        for _, parts in self._iterate_parts(size, CsvRows):
-            yield self._cells_by_column(parts, self.columns)
+        for _, row_slices in self._slices_by_batch(size, CsvRows):
+            yield self._cells_by_column(row_slices, self.columns)
 
     def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
         """Return every column, with typed values for the nonnumeric ones, for formats that distinguish 1 from "1"."""
@@ -276,33 +285,38 @@ class CsvTable(Table):
         """Return the constructor of the rows of a chunk, for these columns."""
         return CsvRows
 
-    def _iterate_parts(self, size: int, reader: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:
-        """Yield the parts of chunks that make up each batch, with the number of its first row."""
-        parts: list[RowSlice] = []
-        start, n, total = 0, 0, 0
-        for number, chunk in enumerate(read_chunks(self.name)):
-            rows = reader(chunk, self.columns, total, number == 0)
-            first, total = 0, total + len(rows)
-            while first < len(rows):
-                last = min(len(rows), first + size - n)
-                parts.append((rows, first, last))
-                first, n = last, n + last - first
-                if n == size:
-                    yield start, parts
-                    parts, start, n = [], start + size, 0
-        if parts:
-            yield start, parts
+    def _slices_by_batch(self, size: int, make_rows: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:
+        """Yield the number of the first row of each batch of `size` rows, and the slices of chunks that make it up.
 
-    def _parse_batch(self, parts: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
+        `make_rows` is the constructor of `CsvRows`, or has its parameters.
+        """
+        row_slices: list[RowSlice] = []
+        batch_start, n_in_batch, rows_read = 0, 0, 0
+        for number, chunk in enumerate(read_chunks(self.name)):
+            rows = make_rows(chunk, self.columns, rows_read, number == 0)
+            start, rows_read = 0, rows_read + len(rows)
+            while start < len(rows):
+                stop = min(len(rows), start + size - n_in_batch)
+                row_slices.append(RowSlice(rows, start, stop))
+                start, n_in_batch = stop, n_in_batch + stop - start
+                if n_in_batch == size:
+                    yield batch_start, row_slices
+                    row_slices, batch_start, n_in_batch = [], batch_start + size, 0
+        if row_slices:
+            yield batch_start, row_slices
+
+    def _parse_batch(
+        self, row_slices: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int
+    ) -> ColumnBatch:
         """Parse one batch; the kinds of the columns of the first batch are stored in `kinds`."""
-        cells = self._cells_by_column(parts, names)
+        cells = self._cells_by_column(row_slices, names)
         for name in names:
             if name not in kinds:
                 kinds[name] = infer_kind(cells[name])
         return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
 
-    def _cells_by_column(self, parts: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
+    def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the cells of the rows in these slices, by column."""
-        places = {name: i for i, name in enumerate(self.columns)}
-        rows = [row for part, first, last in parts for row in part.cells[first:last]]
-        return {name: [row[places[name]] for row in rows] for name in names}
+        column_index = {name: i for i, name in enumerate(self.columns)}
+        rows = [row for part in row_slices for row in part.rows.cells[part.start : part.stop]]
+        return {name: [row[column_index[name]] for row in rows] for name in names}

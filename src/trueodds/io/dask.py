@@ -46,8 +46,8 @@ class DaskSource(PartitionedSource):
         super().__init__(head, reading, data if isinstance(data, list) else ())
         if not isinstance(data, list):
             if kind == "dataframe":  # the other columns need not be read
-                read = frozenset(self.roles.names)
-                data = data[[column for column in data.columns if str(column) in read]]
+                names_to_read = frozenset(self.roles.names)
+                data = data[[column for column in data.columns if str(column) in names_to_read]]
             parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
             name = f"partition {{}} of the dask {kind}".format
             openers = [dask.delayed(partial)(open_frame, part, name(number)) for number, part in enumerate(parts)]
@@ -59,11 +59,13 @@ class DaskSource(PartitionedSource):
         return len(self._openers)
 
     def sum_partitions(
-        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+        self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
         """Sum the parts on the workers in a tree, and return one sum."""
-        sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
-        leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._openers)]
+        delayed_sum = dask.delayed(sum_partition, pure=False, traverse=False)  # sent once, not with every partition
+        leaves = level = [
+            dask.delayed(_run_task, pure=False)(delayed_sum, *numbered) for numbered in enumerate(self._openers)
+        ]
         while len(level) > 1:
             level = [
                 dask.delayed(sum_parts, pure=False)(level[i : i + SUMS_PER_TASK])
@@ -107,8 +109,10 @@ def _report_progress(counts: Sequence[Any], progress: RowProgress) -> None:
         progress(done, None)
 
 
-def _run_task(work: Callable[[int, TableOpener], PartitionSum], number: int, open_tables: TableOpener) -> PartitionSum:
-    return work(number, open_tables)
+def _run_task(
+    sum_partition: Callable[[int, TableOpener], PartitionSum], number: int, open_tables: TableOpener
+) -> PartitionSum:
+    return sum_partition(number, open_tables)
 
 
 def _first_record(bag: Any) -> list[Any]:

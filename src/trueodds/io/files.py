@@ -38,13 +38,13 @@ def open_tables(path: str | os.PathLike[str]) -> list[Table]:
     return [_table_constructor(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
 
 
-def format_of(path: str, code: str = "TO302") -> str:
-    """Return the format of a file from its suffix."""
+def format_of(path: str, error_code: str = "TO302") -> str:
+    """Return the format of a file from its suffix; raise `error_code` for an unknown suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMAT_OF_SUFFIX:
-        fix = _CONVERSION_REMEDIES.get(suffix) if code == "TO302" else None
+        fix = _CONVERSION_REMEDIES.get(suffix) if error_code == "TO302" else None
         raise InputError(
-            code,
+            error_code,
             f"The suffix of {path} is not a known format.",
             repr(suffix),
             fix or suggest_names(suffix, FORMAT_OF_SUFFIX),
@@ -77,35 +77,37 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     raise InputError("TO301", "There is no such file.", repr(path), fix)
 
 
-def _table_constructor(form: str) -> Callable[[str], Table]:
+def _table_constructor(file_format: str) -> Callable[[str], Table]:
     """Return the function that opens a file of this format as a table."""
-    if form == "npz":
+    if file_format == "npz":
         from trueodds.io.arrays import NpzTable
 
         return NpzTable
-    if form == "jsonl":
+    if file_format == "jsonl":
         from trueodds.io.json_lines import JsonLinesTable
 
         return JsonLinesTable
-    if form == "csv" and not _has_pyarrow():
+    if file_format == "csv" and not _has_pyarrow():
         from trueodds.io.csv_reader import CsvTable
 
         return CsvTable
-    return _arrow_table_constructor(form)
+    return _arrow_table_constructor(file_format)
 
 
-def _arrow_table_constructor(form: str) -> Callable[[str], Table]:
-    def reader(path: str) -> Table:
+def _arrow_table_constructor(file_format: str) -> Callable[[str], Table]:
+    """Return the function that opens a file as a table by pyarrow, which is imported only then."""
+
+    def open_table(path: str) -> Table:
         require_pyarrow(path)
         module, name = {
             "parquet": ("arrow_files", "ParquetTable"),
             "arrow": ("arrow_files", "FeatherTable"),
             "csv": ("arrow_csv", "ArrowCsvTable"),
-        }[form]
+        }[file_format]
         table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path)
         return table
 
-    return reader
+    return open_table
 
 
 def _has_pyarrow() -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 
 def open_table(data: Any) -> Table:
@@ -51,7 +51,7 @@ class FrameTable(Table):
         self.rows = len(frame)
         self._frame = frame
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of slices of the columns."""
         return _iterate_slices(self._frame, {name: self._native_names[name] for name in names}, size, self.name, 0)
 
@@ -67,17 +67,17 @@ class LazyTable(Table):
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             self.columns = tuple(query.collect_schema().names())
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns, so that the query reads no others."""
         import narwhals as nw
 
         start = 0
         query = self._query.select(list(names))
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
-            streams = hasattr(
+            can_stream = hasattr(
                 query, "collect_batches"
             )  # without it (before Polars 1.34), the result is collected as a whole
-            pieces = query.collect_batches(chunk_size=size, maintain_order=True) if streams else [query.collect()]
+            pieces = query.collect_batches(chunk_size=size, maintain_order=True) if can_stream else [query.collect()]
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)
                 yield from _iterate_slices(frame, {name: name for name in names}, size, self.name, start)
@@ -94,7 +94,7 @@ class RelationTable(Table):
         self.columns = unique_columns(self.name, relation.columns)
         self._relation = relation
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns."""
         from trueodds.io.files import require_pyarrow
 
@@ -108,7 +108,13 @@ class RelationTable(Table):
             yield from arrow_batches(self.name, reader(size), size)
 
 
-def _iterate_slices(frame: Any, native_names: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
+def _iterate_slices(
+    frame: Any, native_names: dict[str, Any], size: int, name: str, start: int
+) -> Iterator[ColumnBatch]:
+    """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table `name`.
+
+    `native_names` maps the columns to be read to the names that the frame gives them.
+    """
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
         yield {
@@ -118,18 +124,19 @@ def _iterate_slices(frame: Any, native_names: dict[str, Any], size: int, name: s
 
 
 def _column_to_array(series: Any, place: Place) -> Array:
-    absent = series.is_null().to_numpy()
-    if absent.any():
-        raise place.missing_value_error(int(np.argmax(absent)), int(absent.sum()))
+    """Convert a narwhals series to an array; a missing value is an error."""
+    is_missing = series.is_null().to_numpy()
+    if is_missing.any():
+        raise place.missing_value_error(int(np.argmax(is_missing)), int(is_missing.sum()))
     return to_array(series.to_numpy(), place)
 
 
 @contextmanager
-def _convert_engine_errors(name: str, module: str, error: str) -> Iterator[None]:
-    """Convert the error of a query engine to an InputError."""
-    failure = getattr(importlib.import_module(module), error)
+def _convert_engine_errors(name: str, module: str, error_name: str) -> Iterator[None]:
+    """Convert the error of a query engine to an InputError; `error_name` is the exception class in `module`."""
+    engine_error = getattr(importlib.import_module(module), error_name)
     try:
         yield
-    except (failure, OSError) as problem:
+    except (engine_error, OSError) as problem:
         message = str(problem).strip().split("\n")[0][:200]
         raise InputError("TO303", f"{name} cannot be read.", message, "Correct the query or its files.") from None

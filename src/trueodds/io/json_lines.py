@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
@@ -20,18 +20,19 @@ class JsonLinesTable(Table):
     """A file with one JSON object per line; the keys of the first are the columns."""
 
     format = "jsonl"
-    unit: ClassVar[str] = "line"
+    unit: ClassVar[str] = "line"  # what errors call a row
 
     def __init__(self, path: str) -> None:
         self.name = path
-        first = next(self.records(), None)
-        if first is None:
+        first_record = next(self.records(), None)
+        if first_record is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
-        self.columns = unique_columns(path, tuple(first[1]))
+        _, fields = first_record
+        self.columns = unique_columns(path, tuple(fields))
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
-        families: dict[str, str] = {}
+        families: dict[str, str] = {}  # whether a column holds text or numbers, by its name
         for start, records in self._batches_of_records(size):
             columns = {name: self._column_to_array(records, name, start) for name in names}
             for name, column in columns.items():
@@ -64,8 +65,8 @@ class JsonLinesTable(Table):
     def _batches_of_records(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
         """Yield the number of the first row of each batch, and its records with their line numbers."""
         start, records = 0, []
-        for pair in self.records():
-            records.append(pair)
+        for numbered_record in self.records():
+            records.append(numbered_record)
             if len(records) == size:
                 yield start, records
                 start, records = start + size, []

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
@@ -43,11 +43,11 @@ def open_frame(data: Any, name: str) -> Sequence[Table]:
 class PartitionSum:
     """The sum over some partitions, with the numbers of these partitions."""
 
-    ids: tuple[int, ...]  # numbers of the partitions, sorted
+    partition_numbers: tuple[int, ...]  # numbers of the partitions, sorted
     rows: int
     value: Any = None  # the sum; None if no partition has rows
     problem: InputError | None = None  # error of the first partition that has one
-    size: int = 0  # number of rows times number of classes
+    n_probabilities: int = 0  # number of rows times number of classes
 
     def __add__(self, other: PartitionSum) -> PartitionSum:
         problem, value = self.problem or other.problem, None
@@ -55,10 +55,17 @@ class PartitionSum:
         try:
             value = reduce(lambda a, b: a + b, values) if values and problem is None else None
         except InputError as differ:
-            where = f"{differ.got}, in partitions {self.ids[0]} and {other.ids[0]}"
+            where = f"{differ.got}, in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
             problem = InputError(differ.code, differ.problem, where, differ.fix)
-        ids = tuple(sorted((*self.ids, *other.ids)))
-        return PartitionSum(ids, self.rows + other.rows, value, problem, self.size + other.size)
+        ids = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
+        return PartitionSum(ids, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities)
+
+
+class TableHeader(NamedTuple):
+    """The name of a table, and its columns that are read."""
+
+    name: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +76,27 @@ class ReadingSettings:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
-    head: tuple[str, tuple[str, ...]] | None = None  # name and columns of the first table, which all others must have
+    first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:
         """Return the source of the rows of these tables."""
         settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
-        if self.head is not None:
-            check_same_columns(*self.head, table_source.name, table_source.roles.names)
+        if self.first_table is not None:
+            check_same_columns(
+                self.first_table.name, self.first_table.columns, table_source.name, table_source.roles.names
+            )
         return table_source
 
     def sum_partition(
         self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
     ) -> PartitionSum:
-        """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
-        result, rows, size = None, 0, 0
+        """Sum the results of `step` over the batches of partition `number`.
+
+        With `keyed`, `step` also gets the ids of the rows. An InputError is returned in the result, so that the engine
+        does not retry.
+        """
+        result, rows, n_probabilities = None, 0, 0
         try:
             tables = open_tables()
             if all(table.rows == 0 for table in tables):
@@ -92,13 +105,13 @@ class ReadingSettings:
             for batch_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
                 step_result = step(*batch_args)
                 result, rows = step_result if result is None else result + step_result, rows + batch_args[0].n
-                size += batch_args[0].n * batch_args[0].k
+                n_probabilities += batch_args[0].n * batch_args[0].k
         except InputError as problem:
             # The partition is empty, or all of its rows have weight 0.
             if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
                 return PartitionSum((number,), 0)
             return PartitionSum((number,), 0, None, problem)
-        return PartitionSum((number,), rows, result, None, size)
+        return PartitionSum((number,), rows, result, None, n_probabilities)
 
 
 def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
@@ -106,13 +119,13 @@ def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
 
     >>> one, two = PartitionSum((0,), 3, 5), PartitionSum((1,), 1, 2)
     >>> sum_parts([two, one, two])
-    PartitionSum(ids=(0, 1), rows=4, value=7, problem=None, size=0)
+    PartitionSum(partition_numbers=(0, 1), rows=4, value=7, problem=None, n_probabilities=0)
     """
-    once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
-    result = reduce(lambda a, b: a + b, once.values()) if once else PartitionSum((), 0)
-    if len(set(result.ids)) < len(result.ids):
-        twice = next(id for id in result.ids if result.ids.count(id) > 1)
-        raise _result_count_error(f"partition {twice} in several sums", "twice")
+    distinct_parts = {part.partition_numbers: part for part in sorted(parts, key=lambda part: part.partition_numbers)}
+    result = reduce(lambda a, b: a + b, distinct_parts.values()) if distinct_parts else PartitionSum((), 0)
+    if len(set(result.partition_numbers)) < len(result.partition_numbers):
+        repeated = next(id for id in result.partition_numbers if result.partition_numbers.count(id) > 1)
+        raise _result_count_error(f"partition {repeated} in several sums", "twice")
     return result
 
 
@@ -121,17 +134,20 @@ class PartitionedSource(Source):
 
     def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
         self.roles: ColumnRoles = reading.selection.resolve(head)
-        self.reading = replace(reading, head=(head.name, self.roles.names))
+        self.reading = replace(reading, first_table=TableHeader(head.name, self.roles.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.roles.notes, None, list(files)
         self._format = head.format
-        self._size: int | None = None
+        self._n_probabilities: int | None = None
 
     @abstractmethod
     def sum_partitions(
-        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+        self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Return `sum_parts` of `work(number, open_tables)` over all partitions; `open_tables()` opens their tables."""
+        """Return `sum_parts` of `sum_partition(number, open_tables)` over all partitions.
+
+        `open_tables()` returns the tables of a partition.
+        """
 
     @property
     @abstractmethod
@@ -147,15 +163,15 @@ class PartitionedSource(Source):
         total = self.sum_partitions(partial(self.reading.sum_partition, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
-        if total.ids != tuple(range(self.partitions)):
-            odd = min(set(total.ids) ^ set(range(self.partitions)))
-            raise _result_count_error(f"no answer of partition {odd} of {self.partitions:,}", "no")
+        if total.partition_numbers != tuple(range(self.partitions)):
+            unexpected = min(set(total.partition_numbers) ^ set(range(self.partitions)))
+            raise _result_count_error(f"no answer of partition {unexpected} of {self.partitions:,}", "no")
         if total.rows == 0:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
         if self.rows not in (None, total.rows):
             got = f"{self.rows:,} rows, and then {total.rows:,}"
             raise InputError("TO333", f"{self.name} changed between two passes.", got, CHANGED_ROWS_REMEDY)
-        self.rows, self._size = total.rows, total.size
+        self.rows, self._n_probabilities = total.rows, total.n_probabilities
         if progress is not None:
             progress(total.rows, total.rows)
         return total.value
@@ -179,7 +195,7 @@ class PartitionedSource(Source):
     @property
     def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, once the rows have been counted."""
-        return self._size
+        return self._n_probabilities
 
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""

@@ -128,31 +128,31 @@ def read(
         return InMemorySource(_check_no_other_settings(data, selection, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
         return InMemorySource(_predictions_of_pair(data, selection, classes, sum_tolerance), batch_rows)
-    reading = ReadingSettings(_check_named(selection), classes, sum_tolerance, batch_rows)
+    reading = ReadingSettings(_check_columns_are_named(selection), classes, sum_tolerance, batch_rows)
     return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data))
 
 
 def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
     """Return a source that an engine's workers tally, or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
-    paths, home = files.as_paths(data), _ENGINE_OF_PACKAGE.get(type(data).__module__.partition(".")[0])
-    if paths is None and engine not in (None, home):
+    paths, frame_engine = files.as_paths(data), _ENGINE_OF_PACKAGE.get(type(data).__module__.partition(".")[0])
+    if paths is None and engine not in (None, frame_engine):
         fix = "Leave engine out: a data frame is read by the engine that holds it."
         raise InputError(
             "TO205", "An engine can be chosen only for files.", f"engine={engine!r} and a {type(data).__name__}", fix
         )
     if paths is not None and engine in ("dask", "spark"):
-        data, home = [file for path in paths for file in files.matching_files(path)], engine
-    if home is None:
+        data, frame_engine = [file for path in paths for file in files.matching_files(path)], engine
+    if frame_engine is None:
         return None
     try:
-        source: Source = importlib.import_module(f"trueodds.io.{home}").open_source(data, reading)
+        source: Source = importlib.import_module(f"trueodds.io.{frame_engine}").open_source(data, reading)
     except ModuleNotFoundError as problem:
         raise InputError(
             "TO306",
-            f"The engine {home} needs {problem.name}, which is not installed.",
+            f"The engine {frame_engine} needs {problem.name}, which is not installed.",
             "",
-            install_command(home),
+            install_command(frame_engine),
         ) from None
     return source
 
@@ -171,9 +171,9 @@ def _open_tables(data: Any) -> list[Table]:
     return [open_table(data)]
 
 
-def _check_named(selection: ColumnSelection) -> ColumnSelection:
+def _check_columns_are_named(selection: ColumnSelection) -> ColumnSelection:
     """Check that columns are given by name, not as arrays."""
-    for use, name in (
+    for setting, name in (
         ("label", selection.label),
         ("confidence", selection.confidence),
         ("correct", selection.correct),
@@ -182,8 +182,8 @@ def _check_named(selection: ColumnSelection) -> ColumnSelection:
         ("row_id", selection.row_id),
     ):
         if name is not None and not isinstance(name, str):
-            raise _not_a_column_name_error(use, name)
-    for use, names in (
+            raise _not_a_column_name_error(setting, name)
+    for setting, names in (
         ("probs", selection.probs),
         ("logits", selection.logits),
         ("multilabel", selection.multilabel),
@@ -192,19 +192,19 @@ def _check_named(selection: ColumnSelection) -> ColumnSelection:
     ):
         if (
             isinstance(names, str)
-            or (names is None and use != "probs")
-            or (isinstance(names, bool) and use == "logits")
+            or (names is None and setting != "probs")
+            or (isinstance(names, bool) and setting == "logits")
         ):
             continue
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-            raise _not_a_column_name_error(use, names)
+            raise _not_a_column_name_error(setting, names)
     return selection
 
 
-def _not_a_column_name_error(use: str, got: Any) -> InputError:
+def _not_a_column_name_error(setting: str, got: Any) -> InputError:
     """Return the error of an array, or another object, in place of the name of a column."""
     return InputError(
-        "TO203", f"{use} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
+        "TO203", f"{setting} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
     )
 
 
@@ -240,12 +240,12 @@ def _predictions_of_pair(
     extras = {"weight": selection.weight, "group": selection.group, "cluster": selection.cluster, "classes": classes}
     if selection.kind == "classes" and selection.logits is True:
         return Predictions.from_logits(*data, **extras)
-    named = selection.kind if selection.kind != "classes" else "logits" if selection.has_logits else None
-    if named is not None:
+    column_setting = selection.kind if selection.kind != "classes" else "logits" if selection.has_logits else None
+    if column_setting is not None:
         raise InputError(
             "TO205",
-            f"A pair of arrays has no columns for {named}.",
-            f"{named}=",
+            f"A pair of arrays has no columns for {column_setting}.",
+            f"{column_setting}=",
             "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
         )
     return Predictions(*data, sum_tolerance=sum_tolerance, **extras)
@@ -288,8 +288,8 @@ def models_by_name(data: Any) -> dict[str, Any] | None:
     """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
     if not isinstance(data, Mapping):
         return None
-    known = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
-    if known or (data and all(is_model(model) or is_pair(model) for model in data.values())):
+    holds_predictions = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
+    if holds_predictions or (data and all(is_model(model) or is_pair(model) for model in data.values())):
         return {str(name): model for name, model in data.items()}
     return None
 

@@ -22,7 +22,8 @@ from trueodds.io.table import Table, to_list
 
 TRUE_WORDS = ("yes", "true", "1", "correct")
 FALSE_WORDS = ("no", "false", "0", "incorrect")
-_ABSENT = object()  # stands for a field that a record does not have
+RECORDS_PER_CHUNK = 65536  # number of rows of a table that are read at a time
+_NO_FIELD = object()  # stands for a field that a record does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Record:
     fields: Mapping[str, Any]  # values by the name of the field
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The location of the record, for error messages."""
         line = f" (line {self.line})" if self.line is not None else ""
         return f"row {self.row}{line} of {self.source}"
@@ -46,26 +47,26 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        content = _to_python(_find_field(self.fields, field))
-        if content is _ABSENT:
+        field_value = _to_python(_find_field(self.fields, field))
+        if field_value is _NO_FIELD:
             listed = list_names(list(self.fields)).replace("Known:", "The fields are")
             fix = (did_you_mean(field, self.fields) or listed) if self.fields else "The record is empty."
-            raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
-        if content is None:
+            raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.location}", fix)
+        if field_value is None:
             raise self.missing_field_error(field)
-        return content
+        return field_value
 
     def has_field(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
-        content = _to_python(_find_field(self.fields, field))
-        return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
+        field_value = _to_python(_find_field(self.fields, field))
+        return not is_nan(field_value) and field_value not in (_NO_FIELD, None, "", [], {})
 
     def missing_field_error(self, field: str) -> InputError:
         """Return the error of an empty field."""
         fix = f"Correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
-        return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
+        return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.location}", fix)
 
-    def number(self, field: str, value: Any) -> float:
+    def to_number(self, field: str, value: Any) -> float:
         """Convert a value of the field to a number; text that is a numeral is accepted."""
         value = _to_python(value)
         if isinstance(value, str) and is_readable(value.strip(), "number"):
@@ -77,36 +78,36 @@ class Record:
         except OverflowError:
             raise self.wrong_type_error(field, value, "Write a number that a float can represent.") from None
 
-    def text(self, field: str, value: Any) -> str:
+    def to_text(self, field: str, value: Any) -> str:
         """Convert a value of the field to text."""
         try:
             return str(value)
         except ValueError:  # Python converts integers of at most 4,300 digits to text
             raise self.wrong_type_error(field, value, "Write it as text.") from None
 
-    def name(self, field: str, value: Any) -> str:
+    def to_name(self, field: str, value: Any) -> str:
         """Convert a value of the field to a name that can be written to a file."""
-        text = self.text(field, value)
+        text = self.to_text(field, value)
         try:
             text.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
             raise self.wrong_type_error(field, value, ENCODING_REMEDY) from None
         return text
 
-    def list_in(self, field: str) -> list[Any]:
+    def list_value(self, field: str) -> list[Any]:
         """Return the list in the field."""
         value = self.value(field)
         if not isinstance(value, list):
             raise self.wrong_type_error(field, value, "Choose a field that holds a list.")
         return value
 
-    def is_true(self, field: str, value: Any = _ABSENT) -> bool:
+    def is_true(self, field: str, value: Any = _NO_FIELD) -> bool:
         """Return whether the field is true: a boolean, 0 or 1, or the words yes and no."""
-        value = self.value(field) if value is _ABSENT else _to_python(value)
-        word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
+        value = self.value(field) if value is _NO_FIELD else _to_python(value)
+        word = self.to_text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in TRUE_WORDS + FALSE_WORDS:
-            got = f"{describe_cell(value)} in {self.place}"
+            got = f"{describe_cell(value)} in {self.location}"
             raise InputError(
                 "TO116", f"The field {field!r} must be yes or no.", got, "Write true or false, 1 or 0, yes or no."
             )
@@ -115,11 +116,11 @@ class Record:
     def wrong_type_error(self, field: str, value: Any, fix: str) -> InputError:
         """Create the error for a value of an invalid type."""
         return InputError(
-            "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.place}", fix
+            "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.location}", fix
         )
 
 
-def records(data: Any) -> Iterator[Record]:
+def iterate_records(data: Any) -> Iterator[Record]:
     """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
     paths = files.as_paths(data)
     if paths is None:
@@ -135,11 +136,11 @@ def records(data: Any) -> Iterator[Record]:
 
 
 def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    """Return the rows of a table by column name; empty text cells are missing values."""
+    """Yield the line of each row, if its format has lines, and its values by column; empty text cells become None."""
     if isinstance(table, JsonLinesTable):
         yield from table.records()
         return
-    for chunk in table.chunks((), 65536):
+    for chunk in table.chunks((), RECORDS_PER_CHUNK):
         columns = [to_list(cells) for cells in chunk.values()]
         for row in zip(*columns, strict=True):
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
@@ -195,7 +196,7 @@ def _find_field(fields: Any, name: str) -> Any:
     first, _, rest = name.partition(".")
     if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
         return _find_field(fields[int(first)], rest) if rest else fields[int(first)]
-    return _ABSENT
+    return _NO_FIELD
 
 
 def _to_python(value: Any) -> Any:
@@ -208,21 +209,21 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
-def field_key(record: Record, field: str) -> str:
-    """Return the value of a field as text, as the name of a group or a question."""
+def field_as_name(record: Record, field: str) -> str:
+    """Return the value of a field as text, to be the name of a group or a question."""
     value = record.value(field)
     if is_nan(value):
         raise record.missing_field_error(field)
     if isinstance(value, (list, dict)):
         raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
-    return record.name(field, value)
+    return record.to_name(field, value)
 
 
 def count_questions(rows: list[Record], n_queries: int, question: str | None) -> int | None:
     """Return the number of questions if there are fewer than answers; a row that abstains may have no question."""
     if question is None:
         return None
-    names = {row.text(question, row.value(question)) for row in rows if row.has_field(question)}
+    names = {row.to_text(question, row.value(question)) for row in rows if row.has_field(question)}
     return len(names) if len(names) < n_queries else None
 
 
@@ -230,7 +231,7 @@ def question_ids(rows: list[Record], question: str | None) -> Array | None:
     """Return the question of each row, as integers if possible, else as text."""
     if question is None:
         return None
-    keys = np.array([field_key(row, question) for row in rows])
+    keys = np.array([field_as_name(row, question) for row in rows])
     values = np.array([row.value(question) for row in rows])
     return values if values.dtype.kind in "iu" else keys
 

@@ -51,15 +51,15 @@ class Source(ABC):
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
         """Apply `step` to each batch and sum the results with ``+``, in the order of the rows.
 
-        With `keyed`, `step` gets the batch and the ids of its rows.
+        `step` gets a batch of Predictions and, with `keyed`, the ids of its rows, (n,) uint64.
         """
-        total, done = None, 0
+        total, rows_done = None, 0
         for batch_args in self.batches_with_ids() if keyed else ((batch,) for batch in self.batches()):
-            part = step(*batch_args)
-            total = part if total is None else total + part
-            done += batch_args[0].n
+            result = step(*batch_args)
+            total = result if total is None else total + result
+            rows_done += batch_args[0].n
             if progress is not None:
-                progress(done, self.rows)
+                progress(rows_done, self.rows)
         return total
 
     def __repr__(self) -> str:
@@ -76,12 +76,12 @@ class InMemorySource(Source):
         self.name = "Predictions"
         self.rows = preds.n
         self._preds = preds
-        self._size = batch_rows
+        self._batch_rows = batch_rows
 
     def batches(self) -> Iterator[Predictions]:
         """Return consecutive subsets; a subset without any weight is combined with its neighbors."""
         preds, start = self._preds, 0
-        for stop in range(self._size, preds.n + self._size, self._size):
+        for stop in range(self._batch_rows, preds.n + self._batch_rows, self._batch_rows):
             current, after = slice(start, stop), slice(stop, None)
             weight = preds.weight if stop < preds.n else None
             if weight is not None and not (weight[current].any() and weight[after].any()):

@@ -25,11 +25,11 @@ from trueodds.io.partitions import (
     sum_parts,
 )
 from trueodds.io.source import RowProgress
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
 DATAFRAME_MODULES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
-NumberedSum = tuple[int, bytes]  # a number and the pickle of a PartitionSum
+NumberedSum = tuple[int, bytes]  # number of a partition (or group of partitions), and the pickle of a PartitionSum
 
 
 class SparkTable(Table):
@@ -42,7 +42,7 @@ class SparkTable(Table):
         self.columns = unique_columns(name, columns)
         self._batches = batches
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
         return arrow_batches(self.name, (batch.select(list(names)) for batch in renamed), size)
@@ -59,16 +59,14 @@ class SparkSource(PartitionedSource):
             super().__init__(files.open_tables(self._paths[0])[0], reading, self._paths)
             return
         if type(data).__module__ not in DATAFRAME_MODULES:
-            kind, fix = (
-                f"{type(data).__module__} {type(data).__name__}",
-                "Give a dataframe; one of Spark Connect as files.",
-            )
-            raise InputError("TO302", "Data of this type cannot be read.", kind, fix)
+            got = f"{type(data).__module__} {type(data).__name__}"
+            fix = "Give a dataframe; one of Spark Connect as files."
+            raise InputError("TO302", "Data of this type cannot be read.", got, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Columns are renamed, because Spark does not support all names
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        plain = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names))
-        self._frame = data.select(*plain)
+        renamed_columns = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names))
+        self._frame = data.select(*renamed_columns)
 
     @property
     def partitions(self) -> int:
@@ -76,14 +74,14 @@ class SparkSource(PartitionedSource):
         return self._frame.rdd.getNumPartitions() if self._n_partitions is None else self._n_partitions
 
     def sum_partitions(
-        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+        self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
         """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
-            sums = paths.map(partial(_sum_file, work=work))
+            sums = paths.map(partial(_sum_file, sum_partition=sum_partition))
         else:
-            sums = self._frame.mapInArrow(_make_row_summer(work, self.roles.names), SUM_SCHEMA).rdd.map(tuple)
+            sums = self._frame.mapInArrow(_make_row_summer(sum_partition, self.roles.names), SUM_SCHEMA).rdd.map(tuple)
             # From the sums and not the data frame: Spark plans partitions at run time, and differently for both.
             self._n_partitions = sums.getNumPartitions()
         n_sums = self.partitions
@@ -108,32 +106,34 @@ class SparkSource(PartitionedSource):
 
 
 def _make_row_summer(
-    work: Callable[[int, TableOpener], PartitionSum], names: Sequence[str]
+    sum_partition: Callable[[int, TableOpener], PartitionSum], names: Sequence[str]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return the function that sums up the record batches of a partition, for `mapInArrow`."""
 
     def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
         number = TaskContext.get().partitionId()
         table = SparkTable(names, batches, f"partition {number} of the spark dataframe")
-        yield _to_record_batch(work(number, lambda: [table]))
+        yield _to_record_batch(sum_partition(number, lambda: [table]))
 
     return sum_batches
 
 
-def _sum_file(numbered: tuple[int, str], work: Callable[[int, TableOpener], PartitionSum]) -> NumberedSum:
+def _sum_file(numbered: tuple[int, str], sum_partition: Callable[[int, TableOpener], PartitionSum]) -> NumberedSum:
     """Sum up a file on a worker, given its number and path."""
     number, path = numbered
-    return number, pickle.dumps(work(number, partial(open_file, path)))
+    return number, pickle.dumps(sum_partition(number, partial(open_file, path)))
 
 
 def _add_sums(sums: Iterable[NumberedSum]) -> Iterator[NumberedSum]:
+    """Yield the sum of the sums of one group, with the number of the group."""
     numbers, parts = zip(*sums, strict=True)
     yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
 
 def _to_record_batch(part: PartitionSum) -> Any:
+    """Return the sum of one partition as a record batch of `SUM_SCHEMA`."""
     return pa.record_batch(
-        [pa.array([part.ids[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
+        [pa.array([part.partition_numbers[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
     )
 
 

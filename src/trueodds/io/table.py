@@ -12,11 +12,11 @@ from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 
-Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
+ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 
 class Table(ABC):
-    """Named columns in a fixed order, read again from the start by each call of `batches`."""
+    """Named columns in a fixed order, read again from the start by each call of `column_batches`."""
 
     has_keys: ClassVar[bool] = False  # whether the table has arrays (n,) or (n, K) under keys instead of columns
     format: ClassVar[str]
@@ -25,7 +25,7 @@ class Table(ABC):
     rows: int | None = None  # number of rows, if known without reading
 
     @abstractmethod
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read the named columns in batches of at most `size` rows, in the order of the file.
 
         Text formats parse the columns of `numeric` as float64; the types of the others are determined by the first
@@ -34,7 +34,7 @@ class Table(ABC):
 
     def n_classes(self, name: str) -> int:
         """Return the number of classes of a single column: the length of its lists, or 2 for numbers."""
-        first = next(iter(self.batches([name], {name}, 1)))[name]
+        first = next(iter(self.column_batches([name], {name}, 1)))[name]
         return first.shape[1] if first.ndim == 2 else 2
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
@@ -61,7 +61,7 @@ def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[Batch]:
+def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[ColumnBatch]:
     """Yield batches of arrays in memory, as views."""
     n = max((len(column) for column in columns.values()), default=0)
     for start in range(0, n, size):

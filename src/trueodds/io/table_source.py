@@ -1,4 +1,8 @@
-"""A source over tables: their rows as Predictions, in bounded batches or all at once."""
+"""A source over tables: their rows as Predictions, in bounded batches or all at once.
+
+The rows of a batch take three forms: the columns of a table (`ColumnBatch`), their arrays by role (`Block`, not yet
+validated), and `Predictions`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,10 @@ from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
 from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered_suffixes
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import Batch, Table
+from trueodds.io.table import ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
+MIN_BATCH_ROWS = 1024  # rows of a batch however many classes there are, so that the cost per batch does not dominate
 
 _ABSTENTION_REMEDY = (
     "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
@@ -34,12 +39,12 @@ class TableSource(Source):
         sum_tolerance: float | None = None,
         batch_rows: int = 65536,
     ) -> None:
-        first = tables[0]
+        first_table = tables[0]
         self.tables = tuple(tables)
-        self.roles = selection.resolve(first)
+        self.roles = selection.resolve(first_table)
         for table in self.tables[1:]:
-            check_same_columns(first.name, self.roles.names, table.name, selection.resolve(table).names)
-        self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
+            check_same_columns(first_table.name, self.roles.names, table.name, selection.resolve(table).names)
+        self.name = first_table.name if len(tables) == 1 else f"{first_table.name} and {len(tables) - 1:,} more"
         counts = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(counts) if len(counts) == len(tables) else None
         if self.rows == 0:
@@ -48,21 +53,25 @@ class TableSource(Source):
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
-        self._cached_width: int | None = None
+        self._cached_n_classes: int | None = None
 
     def batches(self) -> Iterator[Predictions]:
         """Yield the rows in order in validated batches; errors name the file and the row of the file."""
         yield from self.batches_after(0)
 
-    def batches_after(self, rows: int) -> Iterator[Predictions]:
-        """Return the batches after a number of rows; files that end before it are not read."""
-        for block in self._blocks_with_weight(rows):
-            yield self.validate_block(block, part=True)
+    def batches_after(self, skip_rows: int) -> Iterator[Predictions]:
+        """Yield the batches after the first `skip_rows` rows, as in `blocks`; files that end before are not read."""
+        for block in self._merge_weightless_blocks(skip_rows):
+            yield self.validate_block(block, is_part=True)
 
-    def batches_with_ids(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
-        """Return each batch with the ids of its rows, (n,) uint64: from the id column, else from the position."""
-        for block in self._blocks_with_weight():
-            yield self.validate_block(block, part=True), row_ids(block, first)
+    def batches_with_ids(self, first_table_number: int = 0) -> Iterator[tuple[Predictions, Array]]:
+        """Yield each batch with the ids of its rows, (n,) uint64: from the id column, else from the position.
+
+        `first_table_number` is added to the numbers of the tables, which are part of ids from positions. A partition
+        passes its own number, so that the ids of all partitions differ.
+        """
+        for block in self._merge_weightless_blocks():
+            yield self.validate_block(block, is_part=True), row_ids(block, first_table_number)
 
     def file_stamps(self) -> list[list[Any]]:
         """Return name, size and modification time of each file, by which a resumed tally recognizes the files."""
@@ -92,20 +101,20 @@ class TableSource(Source):
     def _collect_blocks(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
         """Validate all rows together; None if they have more than `limit` probabilities."""
         blocks: list[Block] = []
-        done = 0
+        rows_read = 0
         for block in self.blocks():
             blocks.append(block)
-            done += block.n
+            rows_read += block.n
             if progress is not None:
-                progress(done, self.rows)
-            if limit is not None and done * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
+                progress(rows_read, self.rows)
+            if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
-        return self.validate_block(join_blocks(blocks), part=False)
+        return self.validate_block(join_blocks(blocks), is_part=False)
 
     @property
     def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, if known without reading."""
-        return None if self.rows is None else self.rows * self._width
+        return None if self.rows is None else self.rows * self._n_classes
 
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""
@@ -123,47 +132,51 @@ class TableSource(Source):
         """The maximum number of rows of a batch."""
         if self.rows is None and len(self.roles.probs) == 1:
             return self._batch_rows  # the length of the lists is unknown before reading
-        return min(self._batch_rows, max(1024, MAX_BATCH_PROBABILITIES // self._width))
+        return min(self._batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
 
     @property
-    def _width(self) -> int:
+    def _n_classes(self) -> int:
         """Number of classes, which may require reading the first row."""
         if len(self.roles.probs) > 1:
             return len(self.roles.probs)
-        if self._cached_width is None:
+        if self._cached_n_classes is None:
             table = next((table for table in self.tables if table.rows != 0), self.tables[0])
-            self._cached_width = table.n_classes(self.roles.probs[0])
-        return self._cached_width
+            self._cached_n_classes = table.n_classes(self.roles.probs[0])
+        return self._cached_n_classes
 
     def blocks(self, skip_rows: int = 0) -> Iterator[Block]:
-        """Yield the raw arrays of each batch before validation, without those of the skipped first rows."""
-        consistency, is_empty, remaining = ColumnConsistency(), skip_rows == 0, skip_rows
-        for number, table in enumerate(self.tables):
-            start = 0
-            if table.rows is not None and table.rows <= remaining:
-                remaining -= table.rows
+        """Yield the raw arrays of each batch before validation, without those of the skipped first rows.
+
+        `skip_rows` must be the end of a batch, because a batch is skipped as a whole; TO331 is raised otherwise, and if
+        there are fewer rows. Batches have the same ends in each pass with the same reading settings.
+        """
+        consistency, is_empty, rows_to_skip = ColumnConsistency(), skip_rows == 0, skip_rows
+        for table_number, table in enumerate(self.tables):
+            next_row = 0
+            if table.rows is not None and table.rows <= rows_to_skip:
+                rows_to_skip -= table.rows
                 continue
             for batch in self._read_batches(table):
-                block = make_block(batch, self.roles, table.name, start, number)
+                block = make_block(batch, self.roles, table.name, next_row, table_number)
                 if block.n == 0:
                     continue
                 consistency.check_unchanged(batch, self.roles, block)
-                start, is_empty = start + block.n, False
-                if remaining >= block.n:
-                    remaining -= block.n
+                next_row, is_empty = next_row + block.n, False
+                if rows_to_skip >= block.n:
+                    rows_to_skip -= block.n
                     continue
-                if remaining:
+                if rows_to_skip:
                     raise self._missing_rows_error(skip_rows)
                 yield block
-        if remaining:
+        if rows_to_skip:
             raise self._missing_rows_error(skip_rows)
         if is_empty:
             raise self._empty_error()
 
-    def _read_batches(self, table: Table) -> Iterator[Batch]:
+    def _read_batches(self, table: Table) -> Iterator[ColumnBatch]:
         """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
         try:
-            yield from table.batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
+            yield from table.column_batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
         except InputError as problem:
             if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
@@ -171,8 +184,8 @@ class TableSource(Source):
                 problem.code, problem.problem, problem.got, f"{problem.fix} {_ABSTENTION_REMEDY}"
             ) from None
 
-    def _blocks_with_weight(self, skip_rows: int = 0) -> Iterator[Block]:
-        """Combine blocks without any weight with their neighbors."""
+    def _merge_weightless_blocks(self, skip_rows: int = 0) -> Iterator[Block]:
+        """Yield the blocks; one whose weights are all 0, which `Predictions` refuses, is merged with a neighbor."""
         pending: Block | None = None
         for block in self.blocks(skip_rows):
             if pending is None:
@@ -185,8 +198,11 @@ class TableSource(Source):
         if pending is not None:
             yield pending
 
-    def validate_block(self, block: Block, *, part: bool) -> Predictions:
-        """Validate a block; an error names the file and its row."""
+    def validate_block(self, block: Block, *, is_part: bool) -> Predictions:
+        """Return the rows of a block as Predictions; an error names the file and its row.
+
+        `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
+        """
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
@@ -201,7 +217,7 @@ class TableSource(Source):
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
             return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
         except InputError as problem:
-            raise block.locate_error(problem, self.roles, part) from None
+            raise block.locate_error(problem, self.roles, is_part) from None
 
     def class_names(self, block: Block) -> Sequence[Any] | None:
         """Return the given names, else those of the columns if labels are names or are not numbers 0..K−1."""
@@ -242,13 +258,16 @@ def _has_weight(block: Block) -> bool:
     return block.weight is not None and bool(block.weight.any())
 
 
-def check_same_columns(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
-    """Raise an error if the columns of a file differ from those of the first file."""
-    differ = set(names) ^ set(others)
-    if differ:
+def check_same_columns(
+    first_name: str, first_columns: Sequence[str], other_name: str, other_columns: Sequence[str]
+) -> None:
+    """Raise TO309 if the columns of another file differ from those of the first file, in whatever order."""
+    unmatched = set(first_columns) ^ set(other_columns)
+    if unmatched:
         raise InputError(
             "TO309",
-            f"Files that are read together must have the same columns, but those of {first} and {other} differ.",
-            f"{sorted(differ)[0]!r} in only one of them",
+            f"Files that are read together must have the same columns, but those of {first_name} and {other_name}"
+            " differ.",
+            f"{sorted(unmatched)[0]!r} in only one of them",
             "Read them separately, or name the columns that both have.",
         )

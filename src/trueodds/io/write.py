@@ -34,22 +34,22 @@ from trueodds.io.table_source import TableSource
 def write_columns(path: str, columns: Mapping[str, Any]) -> None:
     """Write columns of equal length to a file atomically, in the format of the suffix."""
     target = Path(path).expanduser()
-    form = files.format_of(str(target), "TO314")
-    if form in ("parquet", "arrow"):
+    file_format = files.format_of(str(target), "TO314")
+    if file_format in ("parquet", "arrow"):
         files.require_pyarrow(str(target))
-    with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
+    with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
         writer.write(columns, 0)
 
 
-def make_writer(form: str, file: IO[bytes], target: str) -> Writer:
+def make_writer(file_format: str, file: IO[bytes], target: str) -> Writer:
     """Return the writer of a format."""
-    if form in ("parquet", "arrow"):
+    if file_format in ("parquet", "arrow"):
         from trueodds.io.arrow_files import ArrowWriter
 
-        return ArrowWriter(file, target, form)
-    if form == "npz":
+        return ArrowWriter(file, target, file_format)
+    if file_format == "npz":
         return NpzWriter(file, target)
-    return CsvWriter(file, target) if form == "csv" else JsonLinesWriter(file, target)
+    return CsvWriter(file, target) if file_format == "csv" else JsonLinesWriter(file, target)
 
 
 class _TextWriter(Writer):
@@ -163,25 +163,28 @@ def rewrite(
     if not isinstance(source, TableSource):
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
     target = Path(out).expanduser()
-    form = format_of(str(target), "TO314")
-    if form in ("parquet", "arrow"):
+    file_format = format_of(str(target), "TO314")
+    if file_format in ("parquet", "arrow"):
         require_pyarrow(str(target))
     if not target.parent.is_dir():
         raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
-    done = 0
-    with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
-        for columns, n in _transform_chunks(source, transform, form, logits, 100 if percent else 1):
-            writer.write(columns, done)
-            done += n
+    rows_written = 0
+    with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
+        for columns, n in _transform_chunks(source, transform, file_format, logits, 100 if percent else 1):
+            writer.write(columns, rows_written)
+            rows_written += n
             if progress is not None:
-                progress(done, source.rows)
-    return done
+                progress(rows_written, source.rows)
+    return rows_written
 
 
 def _transform_chunks(
-    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, scale: int
+    source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, scale: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
+    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows.
+
+    `scale` is 100 if confidences are percentages, else 1, and `logits` says that `transform` takes logits.
+    """
     roles, columns = source.roles, source.tables[0].columns
     is_empty = True
     for table in source.tables:
@@ -194,17 +197,17 @@ def _transform_chunks(
                 f"{mismatched!r} in only one of them",
                 "Apply the calibrator to each file separately.",
             )
-        start = 0
-        for chunk in _chunks(table, roles, source.max_batch_rows, form):
-            values = {name: table.to_numbers(chunk[name], Place(table.name, name, start)) for name in roles.probs}
-            p = column_matrix(values, roles.probs, table.name, start)
+        next_row = 0
+        for chunk in _iterate_chunks(table, roles, source.max_batch_rows, file_format):
+            values = {name: table.to_numbers(chunk[name], Place(table.name, name, next_row)) for name in roles.probs}
+            p = column_matrix(values, roles.probs, table.name, next_row)
             if len(p) == 0:
                 continue
-            block = Block((BlockSegment(table.name, start, len(p)),), p, None, None, {}, None)
+            block = Block((BlockSegment(table.name, next_row, len(p)),), p, None, None, {}, None)
             try:
                 P = check_and_convert_probabilities(p / scale if scale > 1 else p, roles, source.sum_tolerance, logits)
             except InputError as problem:
-                raise block.locate_error(problem, roles, part=True) from None
+                raise block.locate_error(problem, roles, is_part=True) from None
             transformed = np.asarray(transform(P), dtype=np.float64)
             if transformed.shape != P.shape:
                 raise InputError(
@@ -218,17 +221,17 @@ def _transform_chunks(
                 _replace_columns({name: chunk[name] for name in columns}, roles, transformed, p.ndim, table.name),
                 len(p),
             )
-            start, is_empty = start + len(p), False
+            next_row, is_empty = next_row + len(p), False
     if is_empty:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def _chunks(table: Table, roles: ColumnRoles, size: int, form: str) -> Iterator[dict[str, Any]]:
+def _iterate_chunks(table: Table, roles: ColumnRoles, size: int, file_format: str) -> Iterator[dict[str, Any]]:
     """Return an iterator of chunks of all columns, with typed values if the target format `form` has types."""
     numeric = frozenset(roles.probs)
-    if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
+    if file_format in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
         return table.typed_chunks(numeric, size)
-    if form in ("jsonl", "npz") and isinstance(table, CsvTable):
+    if file_format in ("jsonl", "npz") and isinstance(table, CsvTable):
         return table.valued_chunks(numeric, size)
     return table.chunks(numeric, size)
 
@@ -251,7 +254,7 @@ def check_and_convert_probabilities(
     if roles.logits:
         values = softmax(values)
     else:
-        check_probabilities(values, p.dtype, sum_tolerance, sums=roles.kind in ("classes", "votes"))
+        check_probabilities(values, p.dtype, sum_tolerance, check_sums=roles.kind in ("classes", "votes"))
     values = values.astype(np.float64)
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 

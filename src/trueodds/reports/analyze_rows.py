@@ -40,7 +40,7 @@ MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too
 
 
 def audit_lenses(preds: Predictions) -> list[Lens]:
-    """The lenses of the audit: the default lens, every class, and the whole probability vector."""
+    """Return the lenses of the audit: the default lens, every class, and the whole probability vector."""
     default = default_lens(preds)
     if preds.kind != "classes" or preds.k == 2:
         return [default]
@@ -179,8 +179,8 @@ def _estimate_scores_and_errors(
     ]
     draws_by_estimand: list[Array | None] = []
 
-    def draw_noise_floors(every: Sequence[Estimand]) -> Sequence[Array | None]:
-        draws_by_estimand[:] = noise_floor_draws(preds, every, rng, NOISE_FLOOR_DRAWS)
+    def draw_noise_floors(estimands_to_draw: Sequence[Estimand]) -> Sequence[Array | None]:
+        draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng, NOISE_FLOOR_DRAWS)
         return draws_by_estimand
 
     estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)
@@ -192,17 +192,17 @@ def _estimate_scores_and_errors(
 
 
 def _score_lens(preds: Predictions) -> Lens:
-    """The lens of the proper scores: all classes jointly if there are classes."""
+    """Return the lens of the proper scores: all classes jointly if there are classes."""
     return Canonical() if preds.kind == "classes" else default_lens(preds)
 
 
 def _has_independent_labels(preds: Predictions) -> bool:
-    """Whether several labels are drawn independently, so that their errors have no joint null distribution."""
+    """Return whether several labels are drawn independently, so that their errors have no joint null distribution."""
     return preds.kind == "multilabel" and preds.k > 1
 
 
 def _prepend_family(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> list[Verdict]:
-    """The tests with the family-wise test first; one lens of several views is a family by itself."""
+    """Return the tests with the family-wise test first; one lens of several views is a family by itself."""
     if len(estimands) > 1 or len(estimands[0].views) == 1:
         return list(tests)
     (lens_test,) = tests
@@ -211,7 +211,10 @@ def _prepend_family(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> 
 
 
 def _could_become_significant(tests: Sequence[Verdict]) -> bool:
-    """Whether a view has so small a p-value that more draws could make it significant after Holm's correction."""
+    """Return whether a view has so small a p-value that more draws could make it significant after Holm's correction.
+
+    Such a p-value is one of the two smallest possible ones: at most one null draw was as extreme as the data.
+    """
     threshold = 2 / (1 + DEFAULT_RESAMPLES)
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
 
@@ -219,7 +222,7 @@ def _could_become_significant(tests: Sequence[Verdict]) -> bool:
 def _add_errors_to_parts(
     verdict: Verdict, estimands: Sequence[Estimand], draws_by_estimand: Sequence[Array | None]
 ) -> Verdict:
-    """The test with the ECE and the noise floor of each of its views.
+    """Return the test with the ECE and the noise floor of each of its views.
 
     `draws_by_estimand` holds an array (views, draws) for each estimand, or None without null draws.
     """
@@ -245,7 +248,7 @@ def _test_groups(
     alpha: float,
     rng: np.random.Generator,
 ) -> GroupPValues:
-    """The p-values of the subgroups: joint over the null draws, or Holm-adjusted for several independent labels."""
+    """Return the p-values of the subgroups, joint over the null draws or, for independent labels, Holm-adjusted."""
     if not _has_independent_labels(preds):
         return joint_group_pvalues(preds, group_spec.groups, ece, lens, "mean", resamples, alpha, rng)
     group_estimands = GroupEstimands.from_groups(preds, group_spec.groups, ece, lens, "mean")

@@ -58,11 +58,20 @@ def analyze_tally(
     alpha_of_groups = group_alpha(tests[0], alpha)
     groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
     if groups.groups:
-        joint = [group.joint for group in groups.groups]
-        tests = [add_groups_to_family(tests[0], joint, groups.min_pvalue), *tests[len(tests) > 1 :]]
+        joint_pvalues = [group.joint for group in groups.groups]
+        tests = [add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
     in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
-    return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
+    return AuditResults(
+        scores=scores,
+        errors=errors,
+        tests=tests,
+        calibration_in_the_large=in_the_large,
+        calibration_in_the_large_z=z,
+        resamples=n_draws,
+        notes=[*notes, *groups.notes],
+        groups=groups,
+    )
 
 
 def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
@@ -82,9 +91,11 @@ def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
 def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
     """Return the family-wise test of several lenses, with the smallest Holm-adjusted p-value."""
     strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
-    joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+    joint_pvalue = min(holm([test.family_pvalue or test.pvalue for test in tests]))
     min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
-    return replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
+    return replace(
+        strongest, lens="family", pvalue=joint_pvalue, family_pvalue=joint_pvalue, min_pvalue=min_pvalue, parts={}
+    )
 
 
 def _estimate_from_tally(
@@ -123,11 +134,20 @@ def _test_groups(
     )
     accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
     notes = (note, *group_notes(groups, alpha, joint=False))
-    return AuditGroups(tuple(groups), accuracies, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
+    return AuditGroups(
+        groups=tuple(groups),
+        accuracies=accuracies,
+        min_pvalue=group_tests.min_pvalue,
+        correction=HOLM,
+        min_effect=min_effect,
+        level=level,
+        alpha=alpha,
+        notes=notes,
+    )
 
 
 def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """Calibration-in-the-large through the default lens, also in standard errors; None for independent labels."""
+    """Return calibration-in-the-large through a lens, also in standard errors; None for independent labels."""
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)
@@ -135,7 +155,7 @@ def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float 
 
 
 def _mean_prob_and_event_rate(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """The mean predicted probability and the event rate; None with several views or without weight."""
+    """Return the mean predicted probability and the event rate; None with several views or without weight."""
     views = tally.views(lens)
     if len(views) > 1 or views[0].total <= 0:
         return None, None

@@ -43,7 +43,7 @@ def compare_with_votes(
     rng: np.random.Generator,
     progress: Progress,
     *,
-    repeated: bool = False,
+    has_repeated_rows: bool = False,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
     """Compare the predictions with the votes, as the section `people` of an audit.
 
@@ -95,7 +95,7 @@ def compare_with_votes(
     majority_estimates = estimate_all(
         majority, majority_estimands, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng)
     )
-    row_summary, expected_errors = select_furthest_rows(rows, alpha, rng, repeated=repeated)
+    row_summary, expected_errors = select_furthest_rows(rows, alpha, rng, has_repeated_rows=has_repeated_rows)
     # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
     majority_estimates = [
         replace(estimate, noise_floor=expected_errors.get(estimate.estimator), debiased=None)
@@ -119,21 +119,21 @@ def compare_with_votes(
     if n_tied:
         text = f"{n_tied:,} of {rows.n:,} rows have a tie for the majority: {TIES_TEXT}."
         notes.append(Note("TN160", text))
-    if repeated or rows.weight is not None:
+    if has_repeated_rows or rows.weight is not None:
         text = "Listed rows are numbered among the rows of positive weight" + (
-            ", with each row repeated as often as its weight." if repeated else "."
+            ", with each row repeated as often as its weight." if has_repeated_rows else "."
         )
         notes.append(Note("TN162", text))
     return report, notes
 
 
 def _estimates_by_name(estimates: list[Estimate]) -> dict[str, Any]:
-    """The estimates as JSON objects, by the name of the estimator."""
+    """Return the estimates as JSON objects, by the name of the estimator."""
     return {estimate.estimator: estimate.to_dict() for estimate in estimates}
 
 
 def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
-    """The number of votes per row; None if only shares were given."""
+    """Return the median, smallest and largest number of votes per row; None if only shares were given."""
     if rows.counts is None:
         return None
     counts = rows.counts[rows.w > 0]
@@ -141,7 +141,7 @@ def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
 
 
 def _integer_votes(rows: Predictions) -> Array:
-    """The votes (n, K) as integer counts if they are known, because rounded shares may miss a tie; else the shares."""
+    """Return votes (n, K) as integer counts if known, because rounded shares may miss a tie; else the shares."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 

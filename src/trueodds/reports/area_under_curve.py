@@ -6,11 +6,11 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-from trueodds.reports.wald_intervals import sum_variance
+from trueodds.reports.wald_measures import variance_of_sum
 
 
 def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:
-    """The area under the ROC curve and its standard error; NaN if only one class occurs.
+    """Return the area under the ROC curve and its standard error; NaN if only one class occurs.
 
     The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each
     row is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
@@ -20,22 +20,22 @@ def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]
     event_weight, nonevent_weight = float(event_weights.sum()), float(nonevent_weights.sum())
     if event_weight <= 0 or nonevent_weight <= 0:
         return float("nan"), float("nan")
-    _, position = np.unique(view.p, return_inverse=True)
-    below, above = (np.bincount(position, x) for x in (nonevent_weights, event_weights))
+    _, rank_of_row = np.unique(view.p, return_inverse=True)
+    nonevents_at_rank, events_at_rank = (np.bincount(rank_of_row, x) for x in (nonevent_weights, event_weights))
     # Shares of the other class below an event and above a nonevent, with ties by half.
-    share_below = (np.cumsum(below) - below / 2)[position] / nonevent_weight
-    share_above = (above.sum() - np.cumsum(above) + above / 2)[position] / event_weight
-    area = float(event_weights @ share_below) / event_weight
+    share_below = (np.cumsum(nonevents_at_rank) - nonevents_at_rank / 2)[rank_of_row] / nonevent_weight
+    share_above = (events_at_rank.sum() - np.cumsum(events_at_rank) + events_at_rank / 2)[rank_of_row] / event_weight
+    auc = float(event_weights @ share_below) / event_weight
     influence = [
-        _unbiased_weights(event_weights) * (share_below - area) / event_weight,
-        _unbiased_weights(nonevent_weights) * (share_above - area) / nonevent_weight,
+        _correct_for_estimated_mean(event_weights) * (share_below - auc) / event_weight,
+        _correct_for_estimated_mean(nonevent_weights) * (share_above - auc) / nonevent_weight,
     ]
     if cluster is None:
-        return area, float(np.sqrt((sum(influence) ** 2).sum()))
-    return area, float(np.sqrt(sum_variance(sum(influence), cluster)))
+        return auc, float(np.sqrt((sum(influence) ** 2).sum()))
+    return auc, float(np.sqrt(variance_of_sum(sum(influence), cluster)))
 
 
-def _unbiased_weights(weight: Array) -> Array:
+def _correct_for_estimated_mean(weight: Array) -> Array:
     """Scale weights (n,) so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
     effective_n = float(weight.sum() ** 2 / (weight**2).sum())
     return weight * np.sqrt(effective_n / (effective_n - 1)) if effective_n > 1 + 1e-9 else np.full(len(weight), np.nan)

@@ -227,12 +227,12 @@ def audit(
         notify(0.70, "choosing a recalibration")
         description = describe_data(rows, _source_name(data))
         recalibration, recalibration_notes = _fit_recalibration(
-            rows, sample, results, alpha, rng, impossible=description["true_class_zeros"] > 0
+            rows, sample, results, alpha, rng, has_impossible_outcomes=description["true_class_zeros"] > 0
         )
         if recalibration is not None:
             results = add_recalibration_to_family(results, recalibration["pvalue"], alpha)
         people, people_notes = compare_with_votes(
-            rows, results, alpha, level, generator, notify, repeated=weight_kind == "frequency"
+            rows, results, alpha, level, generator, notify, has_repeated_rows=weight_kind == "frequency"
         )
         notify(0.9, "drawing diagrams")
         diagrams = _draw_diagrams(rows, level)
@@ -250,8 +250,8 @@ def audit(
         "recalibration": recalibration,
         "decisions": decisions,
         "people": people,
-        "groups": results.groups.entries(),
-        "among_groups": results.groups.summary(),
+        "groups": results.groups.to_entries(),
+        "among_groups": results.groups.to_summary(),
         "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
             "alpha": alpha,
@@ -298,7 +298,7 @@ def _verdict_entry(
         "sentence": verdict_sentence(results, family, state, alpha, description, recalibration),
         "state": state,
         "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
-        "reason": _describe_evidence(family, alpha, state, impossible=description["true_class_zeros"] > 0),
+        "reason": _describe_evidence(family, alpha, state, has_impossible_outcomes=description["true_class_zeros"] > 0),
         "pvalue": family.pvalue,
         "min_pvalue": family.min_pvalue,
         "calibration_in_the_large": results.calibration_in_the_large,
@@ -307,11 +307,11 @@ def _verdict_entry(
     }
 
 
-def _describe_evidence(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
+def _describe_evidence(family: Verdict, alpha: float, state: str, *, has_impossible_outcomes: bool) -> str:
     """Return the evidence behind the verdict in a few words; `impossible` says that an outcome had probability 0."""
     if state == "not tested":
         return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
-    if family.pvalue > alpha and impossible:
+    if family.pvalue > alpha and has_impossible_outcomes:
         return "observed outcomes had predicted probability 0"
     sign = "<=" if family.pvalue <= alpha else ">"
     return f"family-wise p {format_number(family.pvalue)} {sign} {format_number(alpha)}"
@@ -324,9 +324,9 @@ def _fit_recalibration(
     alpha: float,
     rng: int | np.random.Generator,
     *,
-    impossible: bool,
+    has_impossible_outcomes: bool,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
+    """Return the report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
 
     Without evidence of miscalibration, in the tests or in `impossible` outcomes, a gain that is not significant says
     nothing about the number of rows that would confirm it.
@@ -342,7 +342,7 @@ def _fit_recalibration(
         return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
     level = recalibration_alpha(results.tests[0], alpha)
     report = fit(AutoSpec(alpha=level, rng=rng), preds).report
-    if level < alpha and not impossible:
+    if level < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.reports.subgroups import AuditGroups
-from trueodds.reports.wald_intervals import Measure
+from trueodds.reports.wald_measures import StandardMeasure
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class AuditResults:
     resamples: int  # null draws behind the p-values
     notes: list[Note]  # on the data and on what was not tested
     groups: AuditGroups = field(default_factory=AuditGroups)  # the subgroups; empty without group columns
-    standard_measures: tuple[Measure, ...] = ()  # calibration-in-the-large, calibration slope, …
+    standard_measures: tuple[StandardMeasure, ...] = ()  # calibration-in-the-large, calibration slope, …
 
     @property
     def default_test(self) -> Verdict:

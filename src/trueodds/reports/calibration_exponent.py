@@ -8,7 +8,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
-from trueodds.reports.wald_intervals import sum_variance
+from trueodds.reports.wald_measures import variance_of_sum
 
 MAX_NEWTON_ITER = 60  # Newton steps of a concave function of one variable, which needs about ten
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
@@ -16,31 +16,35 @@ LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
 
 
 def calibration_exponent(preds: Predictions) -> tuple[float, float]:
-    """Maximum-likelihood exponent β = 1/T of the probabilities with its standard error; NaN if it is not finite.
+    """Return the maximum-likelihood exponent β = 1/T with its standard error; NaN if it is not finite.
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
     log-likelihood of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no
     finite maximum if every observed class is the most probable one of its row, or the least probable one, or if one has
     probability 0.
     """
-    counted = preds.w > 0
-    Y, w, cluster = preds.Y[counted], preds.w[counted], None if preds.cluster is None else preds.cluster[counted]
+    has_weight = preds.w > 0
+    Y, w, cluster = (
+        preds.Y[has_weight],
+        preds.w[has_weight],
+        None if preds.cluster is None else preds.cluster[has_weight],
+    )
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
-    log_probs = np.maximum(log_probabilities(preds)[counted], MIN_LOG_PROB)
+    log_probs = np.maximum(log_probabilities(preds)[has_weight], MIN_LOG_PROB)
     largest, smallest = log_probs.max(axis=1, keepdims=True), log_probs.min(axis=1, keepdims=True)
     is_largest, is_smallest = largest - log_probs <= LOG_PROB_TOLERANCE, log_probs - smallest <= LOG_PROB_TOLERANCE
     if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
         return float("nan"), float("nan")
     beta, residual, curvature = _maximize_likelihood(log_probs, Y, w)
-    return beta, float(np.sqrt(sum_variance(w * residual, cluster)) / (w @ curvature))
+    return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / (w @ curvature))
 
 
 def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
     """Maximize the log-likelihood by Newton's method with halved steps.
 
-    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and (n,) derivatives of the rows there; NaN if it
-    does not converge.
+    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and the first and negative second derivatives
+    (n,) of the rows there; NaN if it does not converge.
     """
     beta = 1.0
     residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, Y, w)
@@ -50,20 +54,22 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
             break
         step = float(w @ residual) / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            trial = _evaluate_likelihood(beta + step, log_probs, Y, w)
-            if trial[2] >= log_likelihood:
+            trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(beta + step, log_probs, Y, w)
+            if trial_log_likelihood >= log_likelihood:
                 break
             step /= 2
         else:
             return beta, residual, curvature
-        beta, (residual, curvature, log_likelihood) = beta + step, trial
+        beta += step
+        residual, curvature, log_likelihood = trial_residual, trial_curvature, trial_log_likelihood
     return float("nan"), np.full(len(w), np.nan), np.full(len(w), np.nan)
 
 
 def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> tuple[Array, Array, float]:
-    """First and negative second derivatives (n,) of the log-likelihoods of the rows by β, and the log-likelihood."""
+    """Return first and negative second derivatives (n,) of the rows' log-likelihoods by β, and the log-likelihood."""
 
     def evaluate_rows(log_p: Array, Y: Array) -> tuple[Array, Array, Array]:
+        """Return both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""
         eta = beta * log_p
         eta = eta - eta.max(axis=1, keepdims=True)
         q = np.exp(eta)
@@ -79,5 +85,5 @@ def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> t
 
 
 def contradicted_rows(preds: Predictions) -> Array:
-    """Mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
+    """Return a mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))

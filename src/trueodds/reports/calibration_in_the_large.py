@@ -11,11 +11,11 @@ from trueodds.data.predictions import Predictions
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.wald_intervals import Measure, WaldIntervals, sum_variance
+from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum
 
 
 def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
-    """Calibration-in-the-large, and the same in standard errors under the null hypothesis.
+    """Return calibration-in-the-large, and the same in standard errors under the null hypothesis.
 
     For two classes it is that of the second class, otherwise that of the predicted class.
     """
@@ -24,39 +24,40 @@ def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, 
     (view,) = default_lens(preds).views(preds)
     if preds.cluster is None:
         return calibration_in_the_large(view)
-    residual = view.w * (view.y - view.p.astype(np.float64))
-    mean = float(residual.sum() / view.total)
-    se = float(np.sqrt((np.bincount(preds.cluster, residual) ** 2).sum())) / view.total
+    weighted_residual = view.w * (view.y - view.p.astype(np.float64))
+    mean = float(weighted_residual.sum() / view.total)
+    se = float(np.sqrt((np.bincount(preds.cluster, weighted_residual) ** 2).sum())) / view.total
     return mean, _z_score(mean, se)
 
 
 def calibration_in_the_large(view: View) -> tuple[float, float | None]:
-    """Mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
+    """Return mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
 
     With votes, the standard error is computed from the residuals.
     """
     mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
+    # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
     squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
 
 
 def _z_score(mean: float, se: float) -> float | None:
-    """The mean in standard errors; infinite if the standard error is 0 and the mean is not."""
+    """Return the mean in standard errors; infinite if only the standard error is 0, None if both are."""
     if se > 0:
         return mean / se
     return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
 
 
-def in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> Measure:
-    """Calibration-in-the-large: mean observed minus mean predicted, with a standard error from the residuals.
+def in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> StandardMeasure:
+    """Return calibration-in-the-large, mean observed minus mean predicted, with a standard error from the residuals.
 
     If the standard error under calibration does not exclude a difference of 0, the larger of the two is used, because
     outcomes that are all correct have residuals without variance.
     """
-    share = view.w / view.total
-    residual = share * (view.y - view.p)
-    mean = float(residual.sum())
-    se = float(np.sqrt(sum_variance(residual - share * mean, cluster)))
+    weight_share = view.w / view.total
+    weighted_residual = weight_share * (view.y - view.p)
+    mean = float(weighted_residual.sum())
+    se = float(np.sqrt(variance_of_sum(weighted_residual - weight_share * mean, cluster)))
     if cluster is None and not has_vote_shares(view):
         null_se = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
         null_interval = wald.interval(mean, null_se)

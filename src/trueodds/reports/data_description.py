@@ -66,28 +66,29 @@ def data_notes(rows: Predictions | Tally) -> list[Note]:
 
 
 def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
-    """The views of rows or of the cells of a tally through a lens."""
+    """Return the views of rows or of the cells of a tally through a lens."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
-def _weighted_mean(view: View | None, name: str) -> float | None:
-    """The weighted mean of the array `p` or `y` of a view."""
-    return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
+def _weighted_mean(view: View | None, array_name: str) -> float | None:
+    """Return the weighted mean of the array `p` or `y` of a view; None without a view."""
+    return None if view is None else float((view.w * getattr(view, array_name)).sum() / view.total)
 
 
 def _count_zeros(preds: Predictions) -> dict[str, int]:
     """Count probabilities of exactly 0, and rows whose observed outcome had one; rows of weight 0 are ignored."""
-    counted = preds.w > 0
-    p, y = preds.p[counted], preds.Y[counted]
+    has_weight = preds.w > 0
+    p, y = preds.p[has_weight], preds.Y[has_weight]
     if preds.kind == "multilabel":
         impossible_events = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
-    zero = exact_zeros(preds)[counted]
-    return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}
+    is_zero = exact_zeros(preds)[has_weight]
+    return {"zeros": int(is_zero.sum()), "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum())}
 
 
 MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
 MIN_COPIES = 0.005  # share of copies below which no note is made
+MIN_ROWS_WITH_COPIES = 100  # number of rows; with fewer, no note on copies is made
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
@@ -95,13 +96,14 @@ def duplicate_notes(preds: Predictions) -> list[Note]:
 
     There is no note if clusters are given.
     """
-    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
+    if preds.cluster is not None or preds.n < MIN_ROWS_WITH_COPIES or preds.p.ndim == 1 or preds.y is None:
         return []
+    # A random projection of the predictions plus a random offset for the outcome: different rows have different keys.
     rng = np.random.default_rng(0)
-    sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
+    row_keys = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
     outcome_offsets = 10 * rng.standard_normal(preds.k)
     order = np.argsort(
-        sums + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
+        row_keys + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
     )
     # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
     row, previous_row = order[1:], order[:-1]

@@ -54,7 +54,7 @@ def decision_regret(
 
 
 def regret_lines(audit: AuditDict) -> list[SummaryLine]:
-    """The line of the summary on the decision regret; empty without costs."""
+    """Return the line of the summary on the decision regret; empty without costs."""
     decisions = audit.get("decisions")
     if not decisions:
         return []
@@ -73,7 +73,7 @@ def regret_lines(audit: AuditDict) -> list[SummaryLine]:
 
 
 def regret_table(audit: AuditDict) -> TextTable:
-    """The decision regret in full, and the thresholds at which the optimal action changes."""
+    """Return the decision regret in full, and the thresholds at which the optimal action changes."""
     decisions = audit.get("decisions")
     if not decisions:
         return TextTable("Decision regret", LABEL_AND_TEXT, ())
@@ -111,7 +111,7 @@ def regret_table(audit: AuditDict) -> TextTable:
 
 
 def action_table(audit: AuditDict) -> TextTable:
-    """The regret of the rows for which each action is optimal under the predictions."""
+    """Return the regret of the rows for which each action is optimal under the predictions."""
     parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
     names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
     columns = (TableColumn("action", numeric=False), TableColumn("rows"), TableColumn("regret per row"))

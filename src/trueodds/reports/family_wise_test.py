@@ -13,27 +13,28 @@ from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.reports.audit_results import AuditResults
 
 MAX_RESAMPLES = 9_999  # maximum number of null draws for Holm-adjusted p-values
+DRAWS_MARGIN = 2.5  # null draws as a multiple of the fewest whose smallest p-value could be significant
 GROUP_WEIGHT = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest
 RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration in the family; lenses and subgroups have the rest
 
 
 def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
-    """Number of null draws: 999 by default, or what Holm's correction for so many hypotheses requires, up to 9,999.
+    """Return the number of null draws: 999, or what Holm's correction for so many hypotheses requires, up to 9,999.
 
     If not even 9,999 draws could make the smallest of so many p-values significant, it is 999.
     """
     if resamples is not None:
         return resamples
-    attainable = n_hypotheses / (1 + MAX_RESAMPLES) <= alpha
+    is_attainable = n_hypotheses / (1 + MAX_RESAMPLES) <= alpha
     return (
-        max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, math.ceil(2.5 * n_hypotheses / alpha) - 1))
-        if attainable
+        max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1))
+        if is_attainable
         else DEFAULT_RESAMPLES
     )
 
 
 def group_alpha(lens_family: Verdict, alpha: float) -> float:
-    """The level of the tests of subgroups: their share of alpha, or all of it once the lenses have rejected.
+    """Return the level of the tests of subgroups: their share of alpha, or all of it once the lenses have rejected.
 
     Either is the part of alpha that the recalibration leaves.
     """
@@ -60,7 +61,7 @@ def add_groups_to_family(family: Verdict, joint: Sequence[float], min_pvalue: fl
 
 
 def recalibration_alpha(family: Verdict, alpha: float) -> float:
-    """The level of the gain of a recalibration: its share of alpha, or all of it once the other tests have rejected."""
+    """Return the level of the gain of a recalibration: its share of alpha, or all once other tests have rejected."""
     return alpha if family.pvalue <= alpha * (1 - RECALIBRATION_WEIGHT) else alpha * RECALIBRATION_WEIGHT
 
 
@@ -83,7 +84,7 @@ def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alp
 
 
 def _replace_family_pvalue(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
-    """The verdict as the family-wise test with this p-value, at most 1; the tests of single lenses keep their own."""
+    """Return the verdict as the family-wise test with this p-value, at most 1, and without `parts` of a single lens."""
     joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
     parts = verdict.parts if verdict.lens == "family" else {}
     return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)

@@ -23,7 +23,12 @@ MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows a
 
 
 def select_furthest_rows(
-    rows: Predictions, alpha: float, rng: np.random.Generator, *, repeated: bool = False, draws: int | None = None
+    rows: Predictions,
+    alpha: float,
+    rng: np.random.Generator,
+    *,
+    has_repeated_rows: bool = False,
+    n_draws: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Select the rows with the largest distances between prediction and votes, and simulate votes for their p-values.
 
@@ -50,12 +55,17 @@ def select_furthest_rows(
     """
     assert rows.votes is not None
     distances = _vote_distances(rows, rows.votes)
-    furthest = _select_largest(distances, rows, repeated=repeated)
-    null = None if rows.counts is None else _draw_votes(rows, furthest, draws or _n_vote_draws(rows, alpha), rng)
-    critical_value = None if null is None else null.critical_value(null.max_distances, alpha)
+    furthest = _select_largest(distances, rows, has_repeated_rows=has_repeated_rows)
+    null_distribution = (
+        None if rows.counts is None else _draw_votes(rows, furthest, n_draws or _n_vote_draws(rows, alpha), rng)
+    )
+    critical_value = (
+        None if null_distribution is None else null_distribution.critical_value(null_distribution.max_distances, alpha)
+    )
     summary = {
         "listed": [
-            _describe_row(rows, int(i), float(distances[i]), position, null) for position, i in enumerate(furthest)
+            _describe_row(rows, int(i), float(distances[i]), position, null_distribution)
+            for position, i in enumerate(furthest)
         ],
         "alpha": alpha,
         "limit": critical_value,
@@ -63,9 +73,13 @@ def select_furthest_rows(
         if critical_value is None
         else int((distances[rows.w > 0] > critical_value + 1e-10 * abs(critical_value)).sum()),
         "n": int((rows.w > 0).sum()),
-        "draws": None if null is None else null.count,
+        "draws": None if null_distribution is None else null_distribution.n_draws,
     }
-    expected = {} if null is None else {name: float(draws.mean()) for name, draws in null.errors.items()}
+    expected = (
+        {}
+        if null_distribution is None
+        else {name: float(draws.mean()) for name, draws in null_distribution.errors.items()}
+    )
     return summary, expected
 
 
@@ -81,25 +95,28 @@ class VoteNullDistribution:
 
     listed_distances: Array  # (draws, listed rows) distances of the listed rows
     max_distances: Array  # (draws,) the largest distance of any row
-    errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
+    errors: Mapping[str, Array]  # "ece" and "log_loss" against the majority of the drawn votes, (draws,)
 
     @property
-    def count(self) -> int:
-        """The number of draws."""
+    def n_draws(self) -> int:
+        """Number of draws."""
         return len(self.max_distances)
 
-    def critical_value(self, draws: Array, share: float) -> float:
-        """The value that at most that share of the draws exceeds; a larger one has a p-value of at most `share`."""
-        return float(np.sort(draws)[self.count - math.floor(share * (1 + self.count) + 1e-9)])
+    def critical_value(self, draws: Array, level: float) -> float:
+        """Return the value that at most a share `level` of the draws exceeds; more has a p-value of at most `level`.
+
+        `draws` (draws,) are the distances of one row, or the largest ones of all rows.
+        """
+        return float(np.sort(draws)[self.n_draws - math.floor(level * (1 + self.n_draws) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
-        """The adjusted p-value: the share of draws in which the largest distance of any row is at least this one."""
+        """Return the adjusted p-value: the share of draws in which the largest distance of any row is at least this."""
         reached = self.max_distances >= distance - 1e-10 * abs(distance)
-        return float(1 + reached.sum()) / (1 + self.count)
+        return float(1 + reached.sum()) / (1 + self.n_draws)
 
 
 def _n_vote_draws(rows: Predictions, alpha: float) -> int:
-    """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
+    """Return the number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
     return max(
         math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
     )
@@ -108,35 +125,35 @@ def _n_vote_draws(rows: Predictions, alpha: float) -> int:
 def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random.Generator) -> VoteNullDistribution:
     """Draw the votes of all rows from their predicted probabilities; `furthest` are the indices of the listed rows."""
     assert rows.counts is not None
-    counted, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
+    has_weight, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     P /= P.sum(axis=1, keepdims=True)
     n_votes = np.rint(rows.counts).astype(np.int64)
     listed_distances, max_distances = np.empty((n_draws, len(furthest))), np.empty(n_draws)
     errors = {name: np.empty(min(n_draws, MAX_MAJORITY_DRAWS)) for name in ("ece", "log_loss")}
-    w = rows.w[counted]
+    w = rows.w[has_weight]
     for b in range(n_draws):
         votes = rng.multinomial(n_votes, P)
         distances = _vote_distances(rows, votes / n_votes[:, None])
-        listed_distances[b], max_distances[b] = distances[furthest], distances[counted].max()
+        listed_distances[b], max_distances[b] = distances[furthest], distances[has_weight].max()
         if b < MAX_MAJORITY_DRAWS:
             majority = votes.argmax(axis=1)
             (view,) = lens.views(rows.with_labels(majority))
             errors["ece"][b] = ece.value(view)
-            errors["log_loss"][b] = float(w @ -np.log(P[counted, majority[counted]]) / w.sum())
+            errors["log_loss"][b] = float(w @ -np.log(P[has_weight, majority[has_weight]]) / w.sum())
     return VoteNullDistribution(listed_distances, max_distances, errors)
 
 
 def _vote_distances(rows: Predictions, shares: Array) -> Array:
-    """Squared distance (n,) of each row from vote shares (n, K), corrected for vote noise where it is known."""
+    """Return the squared distance (n,) of each row from vote shares (n, K), without vote noise where it is known."""
     return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
-def _select_largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
-    """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
+def _select_largest(distances: Array, rows: Predictions, *, has_repeated_rows: bool) -> Array:
+    """Return the indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]
-    if repeated:
+    if has_repeated_rows:
         neighbor = np.maximum(order - 1, 0)
         is_copy = (rows.P[order] == rows.P[neighbor]).all(axis=1) & (rows.Y[order] == rows.Y[neighbor]).all(axis=1)
         if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of different rows
@@ -146,21 +163,21 @@ def _select_largest(distances: Array, rows: Predictions, *, repeated: bool) -> A
 
 
 def _describe_row(
-    rows: Predictions, i: int, distance: float, position: int, null: VoteNullDistribution | None
+    rows: Predictions, i: int, distance: float, position: int, null_distribution: VoteNullDistribution | None
 ) -> dict[str, Any]:
-    """Row i as a JSON object; `position` is its place among the listed rows."""
+    """Return row i as a JSON object; `position` is its place among the listed rows."""
     predicted, voted = rows.P[i], rows.Y[i]
-    model, majority = int(predicted.argmax()), int(voted.argmax())
+    model_class, majority_class = int(predicted.argmax()), int(voted.argmax())
     return {
         "row": i,
-        "model": str(rows.classes[model]),
-        "predicted": float(predicted[model]),
-        "people": str(rows.classes[majority]),
-        "voted": float(voted[majority]),
+        "model": str(rows.classes[model_class]),
+        "predicted": float(predicted[model_class]),
+        "people": str(rows.classes[majority_class]),
+        "voted": float(voted[majority_class]),
         "votes": None if rows.counts is None else int(rows.counts[i]),
         "distance": distance,
         "critical_value": None
-        if null is None
-        else null.critical_value(null.listed_distances[:, position], POINTWISE_LEVEL),
-        "pvalue": None if null is None else null.pvalue(distance),
+        if null_distribution is None
+        else null_distribution.critical_value(null_distribution.listed_distances[:, position], POINTWISE_LEVEL),
+        "pvalue": None if null_distribution is None else null_distribution.pvalue(distance),
     }

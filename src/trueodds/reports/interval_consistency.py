@@ -13,7 +13,7 @@ RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; 
 
 
 def reconcile_intervals(
-    errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float
+    errors: Sequence[Estimate], tests: Sequence[Verdict], n_classes: int, alpha: float
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
@@ -43,20 +43,27 @@ def reconcile_intervals(
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:
         rejected = pvalues.get("canonical", 0.0) <= alpha
-        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, classes, rejected=rejected)
+        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, n_classes, rejected=rejected)
     return list(by_lens.values())
 
 
 def _raise_limits(
-    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], classes: int, *, rejected: bool
+    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], n_classes: int, *, rejected: bool
 ) -> Estimate:
-    """The canonical error with limits that are at least those of the confidence and class errors."""
-    factors = (("confidence", 1.0), ("classwise", classes / 2))
-    coarser = [(ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)]
+    """Return the canonical error with limits that are at least those of the confidence and class errors.
+
+    `interval` is its interval, `by_lens` has the errors by lens, and `rejected` says whether its own test rejects.
+    """
+    factors = (("confidence", 1.0), ("classwise", n_classes / 2))
+    coarser_intervals = [
+        (ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)
+    ]
     low = (
-        min(max([interval.low, *(ends.low * factor for ends, factor in coarser)]), canonical.value) if rejected else 0.0
+        min(max([interval.low, *(ends.low * factor for ends, factor in coarser_intervals)]), canonical.value)
+        if rejected
+        else 0.0
     )
-    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser)]), 1.0)
+    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser_intervals)]), 1.0)
     if (low, high) == (interval.low, interval.high):
         return canonical
     text = (
@@ -80,7 +87,7 @@ def _raise_limits(
 
 
 def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
-    """The error with another interval, whose method is `reconciled`, and a note with this text."""
+    """Return the error with another interval, whose method is `reconciled`, and a note with this text."""
     return replace(
         error,
         interval=replace(interval, method=RECONCILED_METHOD),
@@ -90,5 +97,5 @@ def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimat
 
 
 def _format_interval(interval: Interval) -> str:
-    """The method and the ends of an interval, for a note."""
+    """Return the method and the ends of an interval, for a note."""
     return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import in_the_large_measure
-from trueodds.reports.wald_intervals import Measure, WaldIntervals, sum_variance
+from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -27,7 +27,7 @@ ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
-def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
+def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[StandardMeasure, ...]:
     """Estimate the standard measures of clinical reports with Wald intervals, and the ICI with a bootstrap interval.
 
     For two classes these are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
@@ -49,19 +49,19 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     if preds.kind != "classes":
         return in_the_large_measure(view, cluster, wald), slope
     intercept = wald.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
-    others = [_observed_to_expected(view, intercept, cluster, wald)]
+    ratio_and_ici = [_observed_to_expected(view, intercept, cluster, wald)]
     if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=ICI_RESAMPLES)
         (ici,) = estimate_all(
             preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, ICI_RESAMPLES)
         )
-        others.append(Measure("ici", ici.value, ici.interval, 0.0))
-    return intercept, slope, *others, _auc_measure(*auc_with_se(view, cluster), wald)
+        ratio_and_ici.append(StandardMeasure("ici", ici.value, ici.interval, 0.0))
+    return intercept, slope, *ratio_and_ici, _auc_measure(*auc_with_se(view, cluster), wald)
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
-    """A note if the calibration intercept or slope is undefined."""
+    """Return a note if the calibration intercept or slope is undefined."""
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
@@ -85,8 +85,10 @@ def standard_notes(preds: Predictions) -> list[Note]:
     return [Note("TN268", text)]
 
 
-def _observed_to_expected(view: View, intercept: Measure, cluster: Array | None, wald: WaldIntervals) -> Measure:
-    """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
+def _observed_to_expected(
+    view: View, intercept: StandardMeasure, cluster: Array | None, wald: WaldIntervals
+) -> StandardMeasure:
+    """Return observed over expected number of events (O:E ratio), with an interval from that of the intercept.
 
     Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
     The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal
@@ -95,7 +97,7 @@ def _observed_to_expected(view: View, intercept: Measure, cluster: Array | None,
     """
     expected = float(view.w @ view.p)
     if expected <= 0:
-        return Measure("observed_to_expected", None, None, 1.0)
+        return StandardMeasure("observed_to_expected", None, None, 1.0)
     value = float(view.w @ view.y) / expected
     if intercept.interval is not None:
         log_odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
@@ -103,20 +105,20 @@ def _observed_to_expected(view: View, intercept: Measure, cluster: Array | None,
             float(view.w @ expit(log_odds + end)) / expected
             for end in (intercept.interval.low, intercept.interval.high)
         )
-        return Measure("observed_to_expected", value, replace(intercept.interval, low=low, high=high), 1.0)
+        return StandardMeasure("observed_to_expected", value, replace(intercept.interval, low=low, high=high), 1.0)
     interval = None
     if value > 0 and intercept.value is None:
         residual = view.w * (view.y - value * view.p) / (expected * value)
-        interval = wald.interval(float(np.log(value)), float(np.sqrt(sum_variance(residual, cluster))))
+        interval = wald.interval(float(np.log(value)), float(np.sqrt(variance_of_sum(residual, cluster))))
     if interval is not None:
         interval = replace(interval, low=float(np.exp(interval.low)), high=float(np.exp(interval.high)))
-    return Measure("observed_to_expected", value, interval, 1.0)
+    return StandardMeasure("observed_to_expected", value, interval, 1.0)
 
 
-def _auc_measure(area: float, se: float, wald: WaldIntervals) -> Measure:
-    """The area with an interval computed on the logit scale, which stays in [0, 1]."""
-    measure = wald.measure("auc", area, float("nan"), None)
-    logit_interval = wald.interval(float(logit(area)), se / (area * (1 - area))) if 0 < area < 1 else None
+def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:
+    """Return the AUC with an interval computed on the logit scale, which stays in [0, 1]."""
+    measure = wald.measure("auc", auc, float("nan"), None)
+    logit_interval = wald.interval(float(logit(auc)), se / (auc * (1 - auc))) if 0 < auc < 1 else None
     if logit_interval is None:
         return measure
     low, high = float(expit(logit_interval.low)), float(expit(logit_interval.high))

@@ -40,7 +40,10 @@ class GroupSpec:
     def from_rows(
         cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
     ) -> GroupSpec:
-        """The subgroups of these rows; a tally has only the group columns that it was made with."""
+        """Return the subgroups of these rows; a tally has only the group columns that it was made with.
+
+        `data` are the rows as passed by the caller, `crossings` is the number of group columns that are combined.
+        """
         seed = int(rng) if isinstance(rng, (int, np.integer)) else None
         if not isinstance(rows, Tally):
             # The rows before rows of weight 0 are dropped, so that their subgroups are listed.
@@ -79,15 +82,15 @@ class AuditGroups:
     multicalibration: MulticalibrationError | None = None  # None without joint null draws
     notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
 
-    def entries(self) -> list[dict[str, Any]]:
-        """The subgroups as JSON objects."""
+    def to_entries(self) -> list[dict[str, Any]]:
+        """Return the subgroups as JSON objects."""
         return [
             _group_entry(group.to_dict(), strict_json(accuracy))
             for group, accuracy in zip(self.groups, self.accuracies, strict=True)
         ]
 
-    def summary(self) -> dict[str, Any] | None:
-        """The joint results of all subgroups as a JSON object; None without subgroups."""
+    def to_summary(self) -> dict[str, Any] | None:
+        """Return the joint results of all subgroups as a JSON object; None without subgroups."""
         if not self.groups:
             return None
         error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
@@ -108,7 +111,7 @@ class AuditGroups:
 
 
 def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
-    """The subgroup as a JSON object with its accuracy after its size."""
+    """Return a subgroup, a JSON object, with its accuracy after its size."""
     return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
 
 
@@ -133,32 +136,37 @@ def measure_groups(
         None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors
     )
     return AuditGroups(
-        group_results.groups,
-        accuracies,
-        group_tests.min_pvalue,
-        STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
-        group_spec.min_effect,
-        group_errors.interval_spec.level,
-        alpha,
-        group_results.widest_gaps,
-        group_tests.multicalibration,
-        (*group_tests.notes, *group_results.notes),
+        groups=group_results.groups,
+        accuracies=accuracies,
+        min_pvalue=group_tests.min_pvalue,
+        correction=STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
+        min_effect=group_spec.min_effect,
+        level=group_errors.interval_spec.level,
+        alpha=alpha,
+        widest_gaps=group_results.widest_gaps,
+        multicalibration=group_tests.multicalibration,
+        notes=(*group_tests.notes, *group_results.notes),
     )
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
     """Adjust p-values of subgroups without joint null draws by Holm; the smallest detectable errors are unknown."""
-    m = len(pvalues)
+    n_groups = len(pvalues)
     note = Note(
         "TN165",
         "Independent labels have no joint null distribution, so the joint p-values of the groups are Holm-adjusted and "
         "their smallest detectable errors are unknown.",
     )
-    return GroupPValues(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
+    return GroupPValues(
+        list(pvalues), holm(list(pvalues)), [None] * n_groups, min(1.0, min_pvalue * n_groups), None, "", [note]
+    )
 
 
 def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The miscalibrated subgroup with the smallest joint p-value; among equal ones, the one with the larger error."""
+    """Return the miscalibrated subgroup with the smallest joint p-value, of equal ones the one with the larger error.
+
+    `groups` are JSON objects; None if no subgroup is miscalibrated.
+    """
     miscalibrated = [group for group in groups if group["status"] == "miscalibrated"]
     return min(
         miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None

@@ -23,6 +23,7 @@ from trueodds.reports.text.formatting import (
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.tables import ErrorMark, TextTable
 
+MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
 # The badge of a state where it is not the name of the state.
 _STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 # The style class of the header by state; "plain" for the others.
@@ -33,7 +34,7 @@ _STATE_ROLES = {
 
 
 def render_html(
-    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
+    audit: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
 ) -> str:
     """Render the page of an audit dictionary (schema trueodds.audit/1).
 
@@ -43,7 +44,7 @@ def render_html(
         The result of `Audit.to_dict`. The page shows every number in it.
     pictures : sequence of str or None
         The SVG text of each of `audit["diagrams"]`, in their order. A diagram without one is shown as its table alone.
-    live : sequence of (str, str) or None
+    widgets : sequence of (str, str) or None
         Interactive diagrams in the same order, each with its HTML and its script. A script is included once.
 
     Returns
@@ -89,7 +90,7 @@ def render_html(
             size=describe_size(audit["data"]),
             scale=_mean_scale(audit["data"]),
             facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
-            figures=_figure_entries(audit, pictures, widgets),
+            figures=_figure_entries(audit, svgs, widgets),
             lists=lists,
             tables=tables,
             notes=data_and_settings.group_notes_by_code(audit),
@@ -103,13 +104,13 @@ def render_html(
 
 @cache
 def _read_template(name: str) -> str:
-    """The text of a file beside this module."""
+    """Return the text of a file beside this module."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
 @cache
 def _load_template() -> Any:
-    """The template of the page; raises TO702 without jinja2."""
+    """Return the template of the page; raises TO702 without jinja2."""
     try:
         import jinja2
     except ImportError:
@@ -134,12 +135,12 @@ def _mark_safe(text: str) -> Any:
 
 
 def _csp_hash(text: str) -> str:
-    """The hash of a style or script in the content security policy of the page."""
+    """Return the hash of a style or script in the content security policy of the page."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
-    """The positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
+    """Return the positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
     binary = is_binary(data)
     predicted, observed = (
         (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
@@ -159,18 +160,18 @@ def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _css_percent(fraction: float) -> str:
-    """A fraction as a CSS percentage, limited to 0 and 100 %."""
+    """Return a fraction as a CSS percentage, limited to 0 and 100 %."""
     return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
 
 
 def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
-    """The error, interval and noise floor of each row as positions on a common scale."""
+    """Return the error, interval and noise floor of each row as positions on a common scale."""
     largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
-    return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]
+    return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in table.marks]
 
 
 def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
-    """The positions of the numbers of one row, multiplied by `scale`; None without a value."""
+    """Return the positions of the numbers of one row, multiplied by `scale`; None without a value."""
     if mark.value is None:
         return None
     positions = {"value": _css_percent(mark.value * scale)}
@@ -182,14 +183,14 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
 
 
 def _figure_entries(
-    audit: Mapping[str, Any], pictures: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
+    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
-    """What the template needs for each diagram: its texts, picture or interactive widget, and tables."""
-    no_pictures = [None] * len(audit["diagrams"])
+    """Return what the template needs for each diagram: its texts, picture or interactive widget, and tables."""
+    missing_entries = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
     for diagram, svg, widget in zip(
-        audit["diagrams"], [*pictures, *no_pictures], [*widgets, *no_pictures], strict=False
+        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
     ):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
@@ -211,5 +212,5 @@ def _figure_entries(
 
 
 def _svg_data_uri(svg: str) -> str:
-    """An SVG picture as a data URI, so that the page loads nothing."""
+    """Return an SVG picture as a data URI, so that the page loads nothing."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -31,7 +31,7 @@ _PART_LABELS = {"order": "… due to class order", "size": "… due to size", "v
 
 
 def vote_measure_table(audit: AuditDict) -> TextTable:
-    """The distances between predictions and votes, each beside its vote noise floor."""
+    """Return the table of the distances between predictions and votes, each beside its vote noise floor."""
     people = audit.get("people")
     columns = (
         TableColumn("quantity", numeric=False),
@@ -71,22 +71,22 @@ def vote_measure_table(audit: AuditDict) -> TextTable:
 
 
 def describe_comparison(people: AuditDict) -> str:
-    """The number of votes, the distance from them, and the model's confidence in up to three sentences.
+    """Return the number of votes, the distance from them, and the model's confidence in up to three sentences.
 
     `people` is that section of the audit.
     """
     distance = people["measures"][0]
-    first = (
+    opening = (
         f"{_describe_votes(people['votes'])}The mean total variation distance between predictions and vote shares is"
         f" {format_error(distance['value'])}"
     )
     if distance["noise_floor"] is not None:
-        first += f", of which vote noise alone would produce {format_error(distance['noise_floor'])}"
-    return ". ".join([first, *_compare_confidence(people["measures"])]) + "."
+        opening += f", of which vote noise alone would produce {format_error(distance['noise_floor'])}"
+    return ". ".join([opening, *_compare_confidence(people["measures"])]) + "."
 
 
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
-    """A sentence on the number of votes per row, followed by a space."""
+    """Return a sentence on the number of votes per row, followed by a space."""
     if votes is None:
         return "The number of annotators per row is unknown. "
     if votes["min"] == votes["max"]:
@@ -98,7 +98,7 @@ def _describe_votes(votes: Mapping[str, Any] | None) -> str:
 
 
 def _compare_confidence(measures: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whether the model is more or less confident than the annotators, by the interval and the noise floor."""
+    """Return whether the model is more or less confident than the annotators, by the interval and the noise floor."""
     signed = next((measure for measure in measures if measure["settings"].get("signed")), None)
     if signed is None or not signed["interval"] or signed["noise_floor"] is None:
         return []
@@ -111,7 +111,7 @@ def _compare_confidence(measures: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def vote_target_table(audit: AuditDict) -> TextTable:
-    """Calibration against the majority vote of each row beside calibration against the vote shares."""
+    """Return the table of calibration against the majority vote of each row, and against the vote shares."""
     people = audit.get("people")
     columns = (
         TableColumn("outcome", numeric=False),
@@ -146,7 +146,7 @@ def vote_target_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_majority(majority: Mapping[str, Any]) -> str:
-    """How often the model predicts the majority class, and how to read errors against the majority."""
+    """Return how often the model predicts the majority class, and how to read errors against the majority."""
     sentences = [f"The model predicts the majority class in {format_share(majority['named'])} of the rows"]
     if majority["tied"]:
         tied = format_count(majority["tied"], "row")
@@ -164,7 +164,7 @@ def _describe_majority(majority: Mapping[str, Any]) -> str:
 
 
 def furthest_row_table(audit: AuditDict) -> TextTable:
-    """The rows with the largest distances between prediction and votes."""
+    """Return the table of the rows with the largest distances between prediction and votes."""
     summary = (audit.get("people") or {"rows": {"listed": ()}})["rows"]
     columns = (
         TableColumn("row"),
@@ -197,26 +197,26 @@ def furthest_row_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
-    """How to read the table of the furthest rows, and how many rows exceed the critical value."""
+    """Return how to read the table of the furthest rows, and how many rows exceed the critical value."""
     text = (
         "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if"
         " they agree, 2 if they give probability 1 to different classes"
     )
     if summary["limit"] is None:
         return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
-    beyond = (
+    rows_beyond = (
         "No row exceeds" if not summary["beyond"] else format_count(summary["beyond"], "row exceeds", "rows exceed")
     )
     return (
         f"{text}; vote noise is subtracted. Pointwise limit: exceeded with probability at most 5 % if the votes of this"
         f" row are drawn from the predicted probabilities. p: adjusted for all {format_count(summary['n'], 'row')}."
-        f" {beyond} {format_decimals(summary['limit'])}, which vote noise alone exceeds in any row with probability"
-        f" {format_number(summary['alpha'])} at most."
+        f" {rows_beyond} {format_decimals(summary['limit'])}, which vote noise alone exceeds in any row with"
+        f" probability {format_number(summary['alpha'])} at most."
     )
 
 
 def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
-    """The heading of a column of intervals, with their level if they share one."""
+    """Return the heading of a column of intervals, with their level if they share one."""
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }
@@ -224,7 +224,7 @@ def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
 
 
 def summarize_distance(audit: AuditDict) -> tuple[str, str] | None:
-    """The distance between predictions and votes with its noise floor, for the summary."""
+    """Return the distance between predictions and votes with its noise floor, for the summary."""
     people = audit.get("people")
     if not people:
         return None

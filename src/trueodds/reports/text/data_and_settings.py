@@ -21,6 +21,8 @@ from trueodds.reports.text.recalibration import accuracy_label
 from trueodds.reports.text.results import class_name
 from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
+MAX_DIAGRAM_ROWS = 2000  # rows of the table of a diagram on the page; the JSON has all of them
+MAX_LISTED_CLASSES = 20  # names of classes in the description of the data
 # Names of the texts and axis limits in the panels of a diagram, which are not listed as numbers.
 _LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
 _COLUMN_HEADINGS = {  # where a heading is not the name of the column with spaces
@@ -36,10 +38,11 @@ _COLUMN_HEADINGS = {  # where a heading is not the name of the column with space
 
 
 def data_table(audit: AuditDict) -> TextTable:
-    """The description of the audited data."""
+    """Return the table of the description of the audited data."""
     data = audit["data"]
     names = data.get("classes") or []
-    class_list = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    n_unlisted = len(names) - MAX_LISTED_CLASSES
+    class_list = ", ".join(names[:MAX_LISTED_CLASSES]) + (f" and {n_unlisted:,} more" if n_unlisted > 0 else "")
     unit = {"multilabel": "labels", "confidence": "outcomes"}.get(data["kind"], "classes")
     rows = [
         ("source", data["source"]),
@@ -58,7 +61,7 @@ def data_table(audit: AuditDict) -> TextTable:
 
 
 def _mean_entries(data: AuditDict) -> list[tuple[str, str]]:
-    """Mean predictions and outcomes of all rows; for two classes first those of the second."""
+    """Return mean predictions and outcomes of all rows; for two classes first those of the second."""
     rows = []
     if is_binary(data):
         name = data["classes"][1]
@@ -72,7 +75,7 @@ def _mean_entries(data: AuditDict) -> list[tuple[str, str]]:
 
 
 def settings_table(audit: AuditDict) -> TextTable:
-    """The settings of every estimate, test and diagram, as they were used."""
+    """Return the table of the settings of every estimate, test and diagram, as they were used."""
     rows = [("audit", format_settings(audit.get("settings") or {}))]
     for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
         settings = dict(measure.get("settings") or {})
@@ -91,36 +94,36 @@ def settings_table(audit: AuditDict) -> TextTable:
     return TextTable("Settings", LABEL_AND_TEXT, rows_with_settings)
 
 
-def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
-    """The numbers of a diagram, at most `max_rows` rows of them; `unit` is what a view is called."""
-    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _corner_classes(diagram), unit)
+def diagram_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+    """Return the table of the numbers of a diagram, at most `max_rows` rows; `unit` is what a view is called."""
+    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _classes_of_corners(diagram), unit)
 
 
-def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
-    """The numbers of each panel of a diagram; `unit` is what a view is called."""
+def panel_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+    """Return the table of the numbers of each panel of a diagram; `unit` is what a view is called."""
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _numbers_table("Numbers of the panels", columns, max_rows, _corner_classes(diagram), unit)
+    return _numbers_table("Numbers of the panels", columns, max_rows, _classes_of_corners(diagram), unit)
 
 
-def _corner_classes(diagram: Mapping[str, Any]) -> dict[str, str]:
-    """The class names of a joint diagram, by the number at the end of its column names."""
+def _classes_of_corners(diagram: Mapping[str, Any]) -> dict[str, str]:
+    """Return the class names of a joint diagram, by the number at the end of its column names."""
     columns = (diagram.get("panels") or {}).items()
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
-def _column_heading(name: str, corners: Mapping[str, str]) -> str:
-    """The heading of a column.
+def _column_heading(name: str, class_names: Mapping[str, str]) -> str:
+    """Return the heading of a column.
 
     >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"})
     'observed dog'
     >>> _column_heading("bar_low", {}), _column_heading("pvalue", {})
     ('bar low', 'p')
     """
-    stem, _, end = name.rpartition("_")
-    if end in corners and stem in _CORNER_HEADINGS:
-        return _CORNER_HEADINGS[stem].format(corners[end])
+    quantity, _, class_number = name.rpartition("_")
+    if class_number in class_names and quantity in _CORNER_HEADINGS:
+        return _CORNER_HEADINGS[quantity].format(class_names[class_number])
     return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
 
 
@@ -134,30 +137,30 @@ _CORNER_HEADINGS = {
 
 
 def _numbers_table(
-    title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str], unit: str
+    title: str, columns: Mapping[str, Any], max_rows: int, class_names: Mapping[str, str], unit: str
 ) -> TextTable:
-    """The columns of a diagram as a table, predicted and observed first; weights that equal the counts are left out.
+    """Return the columns of a diagram as a table, predicted and observed first, without weights that equal the counts.
 
-    `corners` are the classes by number, and `unit` is what a view is called: class or label.
+    `class_names` are the classes by number, and `unit` is what a view is called: class or label.
     """
     columns_shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in columns_shown.pop("view", ())]
     row_classes = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
     if columns_shown.get("weight") == columns_shown.get("n"):
         columns_shown.pop("weight", None)
-    columns_shown = {name: columns_shown[name] for name in sorted(columns_shown, key=_column_order)}
+    columns_shown = {name: columns_shown[name] for name in sorted(columns_shown, key=_column_position)}
     if row_classes:
         columns_shown = {unit: list(row_classes), **columns_shown}
     headings = tuple(
-        TableColumn(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
+        TableColumn(_column_heading(name, class_names), not any(isinstance(value, str) for value in values))
         for name, values in columns_shown.items()
     )
     rows = tuple(zip(*(_format_cells(name, values) for name, values in columns_shown.items()), strict=True))
     return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(max_rows)
 
 
-def _column_order(name: str) -> int:
-    """The position of a column: predicted and observed first, bin edges and derived columns last."""
+def _column_position(name: str) -> int:
+    """Return the position of a column: predicted and observed first, bin edges and derived columns last."""
     last = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
     first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")
     stem = name if name in first or name in last else name.rstrip("0123456789").removesuffix("_")
@@ -165,7 +168,7 @@ def _column_order(name: str) -> int:
 
 
 def _format_cells(name: str, column: list[Any]) -> list[str]:
-    """The cells of one column as text, by what the column holds."""
+    """Format the cells of one column as text, by what the column holds."""
     if "pvalue" in name or name == "holm":
         return [format_pvalue(value) for value in column]
     if name == "bins_by_chance":
@@ -178,7 +181,7 @@ def _format_cells(name: str, column: list[Any]) -> list[str]:
 
 
 def group_notes_by_code(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
-    """All notes of the audit and its parts, grouped by code; those of diagrams only beside diagrams."""
+    """Return all notes of the audit and its parts, grouped by code; those of diagrams only beside diagrams."""
     texts_by_code: dict[str, dict[str, None]] = {}
     for note in iterate_notes(audit if diagrams else {**audit, "diagrams": ()}):
         texts_by_code.setdefault(note["code"], {})[note["text"]] = None

@@ -12,17 +12,17 @@ from trueodds.core.formatting import format_number, format_percent
 
 
 def format_boolean(value: Any) -> str:
-    """A boolean as yes or no."""
+    """Format a boolean as yes or no."""
     return "yes" if value else "no"
 
 
 def format_integer(n: int | None) -> str:
-    """A count with thousands separators."""
+    """Format a count with thousands separators."""
     return "–" if n is None else f"{n:,}"
 
 
 def format_value(value: Any) -> str:
-    """A setting or the cell of a table as text."""
+    """Format a setting or the cell of a table as text."""
     if isinstance(value, bool):
         return format_boolean(value)
     if isinstance(value, int):
@@ -35,7 +35,7 @@ def format_value(value: Any) -> str:
 
 
 def format_settings(settings: Mapping[str, Any]) -> str:
-    """Settings as one line of text, or a dash if there are none."""
+    """Format settings as one line of text, or a dash if there are none."""
     return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in settings.items()) or "–"
 
 
@@ -49,7 +49,7 @@ _LENS_DESCRIPTIONS = {
 
 
 def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
-    """What a lens examines, in words; for two classes it names the second one.
+    """Return what a lens examines, in words; for two classes it names the second one.
 
     >>> describe_lens("positive", {"classes": ["no", "rain"]}), describe_lens("canonical", {})
     ('P(rain)', 'the whole probability vector')
@@ -64,7 +64,7 @@ def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
 
 
 def insert_no_break_spaces(text: str) -> str:
-    """The text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
+    """Return the text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
 
     >>> insert_no_break_spaces("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
     'predicts 70~% (p~≤~0.001)'
@@ -74,7 +74,7 @@ def insert_no_break_spaces(text: str) -> str:
 
 
 def format_share(x: float | None) -> str:
-    """A probability as a percentage.
+    """Format a probability as a percentage.
 
     >>> format_share(0.9611), format_share(0.0004), format_share(None)
     ('96.1 %', '0.04 %', '–')
@@ -85,7 +85,7 @@ def format_share(x: float | None) -> str:
 
 
 def format_error(x: float | None) -> str:
-    """A calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
+    """Format a calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
 
     >>> format_error(0.24104), format_error(0.0004), format_error(0.0), format_error(None)
     ('0.241', '0.0004', '0', '–')
@@ -98,7 +98,7 @@ def format_error(x: float | None) -> str:
 
 
 def format_error_range(low: float, high: float) -> str:
-    """Two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
+    """Format two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
 
     >>> format_error_range(0.00009, 0.503), format_error_range(0.0, 0.0231), format_error_range(0.00012, 0.0004)
     ('0.000 to 0.503', '0 to 0.023', '0.00012 to 0.0004')
@@ -108,7 +108,7 @@ def format_error_range(low: float, high: float) -> str:
 
 
 def format_level(level: float) -> str:
-    """A confidence level in a sentence.
+    """Format a confidence level in a sentence.
 
     >>> format_level(0.95), format_level(0.999)
     ('95 %', '99.9 %')
@@ -117,12 +117,12 @@ def format_level(level: float) -> str:
 
 
 def interval_heading(interval: Mapping[str, Any] | None) -> str:
-    """How an interval is called: with its confidence level where there is one."""
+    """Return how an interval is called: with its confidence level where there is one."""
     return "interval" if interval is None else f"{format_level(interval['level'])} interval"
 
 
 def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
-    """A p-value in a table; the smallest p-value that the draws allow is an upper bound.
+    """Format a p-value in a table; the smallest p-value that the draws allow is an upper bound.
 
     >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001), format_pvalue(1.74e-15), format_pvalue(None)
     ('≤ 0.001', '0.42', '< 0.0001', '–')
@@ -135,7 +135,7 @@ def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
 
 
 def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> str:
-    """A p-value in a sentence.
+    """Format a p-value in a sentence.
 
     >>> format_pvalue_clause(0.001, 0.001), format_pvalue_clause(0.42, 0.001)
     ('p ≤ 0.001', 'p = 0.42')
@@ -147,7 +147,7 @@ def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> st
 
 
 def format_count(n: int | None, one: str, many: str | None = None) -> str:
-    """A number with its noun.
+    """Format a number with its noun.
 
     >>> format_count(1, "row"), format_count(12345, "row"), format_count(2, "class", "classes")
     ('1 row', '12,345 rows', '2 classes')
@@ -156,7 +156,7 @@ def format_count(n: int | None, one: str, many: str | None = None) -> str:
 
 
 def format_decimals(x: float | None, places: int = 4) -> str:
-    """A number with a fixed number of decimals and no negative zero.
+    """Format a number with a fixed number of decimals and no negative zero.
 
     >>> format_decimals(0.062), format_decimals(-1.1e-16), format_decimals(7480.0), format_decimals(None)
     ('0.0620', '0.0000', '7,480', '–')
@@ -170,7 +170,7 @@ def format_decimals(x: float | None, places: int = 4) -> str:
 
 
 def format_column(column: Sequence[float | None]) -> list[str]:
-    """A column of numbers with the same number of decimals: four, or more if all of them are tiny.
+    """Format a column of numbers with the same number of decimals: four, or more if all of them are tiny.
 
     >>> format_column([0.25, 0.000793, 0.0]), format_column([0.0004, 0.00012])
     (['0.2500', '0.0008', '0.0000'], ['0.00040', '0.00012'])
@@ -180,13 +180,13 @@ def format_column(column: Sequence[float | None]) -> list[str]:
 
 
 def _decimal_places(column: Sequence[float | None]) -> int:
-    """Four, or as many decimals as show two significant digits of the largest number, up to nine."""
+    """Return four, or as many decimals as show two significant digits of the largest number, up to nine."""
     largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
     return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
 def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """A column of intervals with the same number of decimals; a dash for a missing one."""
+    """Format a column of intervals with the same number of decimals; a dash for a missing one."""
     places = _decimal_places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
     return [
         f"[{format_decimals(interval['low'], places)}, {format_decimals(interval['high'], places)}]"
@@ -197,7 +197,7 @@ def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]
 
 
 def describe_size(data: Mapping[str, Any]) -> str:
-    """The number of rows and classes."""
+    """Return the number of rows and classes."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     return (
         f"{format_count(data['n'], 'row')} · {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
@@ -205,7 +205,7 @@ def describe_size(data: Mapping[str, Any]) -> str:
 
 
 def format_sample_size(data: Mapping[str, Any]) -> str:
-    """The number of independent units: clusters, or rows.
+    """Format the number of independent units: clusters, or rows.
 
     >>> format_sample_size({"n": 900, "clusters": 4}), format_sample_size({"n": 12, "clusters": None})
     ('4 clusters', '12 rows')
@@ -215,7 +215,7 @@ def format_sample_size(data: Mapping[str, Any]) -> str:
 
 
 def format_row_count(data: Mapping[str, Any]) -> str:
-    """The number of rows behind a mean or a share, and whether it is weighted.
+    """Format the number of rows behind a mean or a share, and whether it is weighted.
 
     >>> format_row_count({"n": 1500, "weighted": True}), format_row_count({"n": 1, "weighted": False})
     ('weighted, 1,500 rows', '1 row')
@@ -224,12 +224,12 @@ def format_row_count(data: Mapping[str, Any]) -> str:
 
 
 def covers_unit_interval(low: float, high: float) -> bool:
-    """Whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
+    """Return whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
     return low <= 0 and high >= 1
 
 
 def describe_event(data: Mapping[str, Any]) -> str:
-    """The second of two classes in a sentence; a number is preceded by the word class.
+    """Return the second of two classes in a sentence; a number is preceded by the word class.
 
     >>> describe_event({"classes": ["0", "1"]}), describe_event({"classes": ["dry", "rain"]})
     ('class 1', 'rain')
@@ -239,5 +239,5 @@ def describe_event(data: Mapping[str, Any]) -> str:
 
 
 def is_binary(data: Mapping[str, Any]) -> bool:
-    """Whether the data have two classes, so that one probability is predicted."""
+    """Return whether the data have two classes, so that one probability is predicted."""
     return data.get("event_rate") is not None

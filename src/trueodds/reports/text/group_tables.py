@@ -22,14 +22,16 @@ _INTERVAL_FROM_ZERO_TEXT = (
 
 
 def group_table(audit: AuditDict) -> TextTable:
-    """The means, the error with its interval, the p-values and the status of each subgroup."""
+    """Return the table of the means, the error with its interval, the p-values and the status of each subgroup."""
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
     min_pvalue = among_groups.get("min_pvalue")
-    binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
-    has_event_rates = binary or audit["data"]["kind"] == "multilabel"  # otherwise the event rate is the accuracy
+    has_two_classes, has_votes = is_binary(audit["data"]), audit["data"].get("votes")
+    has_event_rates = (
+        has_two_classes or audit["data"]["kind"] == "multilabel"
+    )  # otherwise the event rate is the accuracy
     predicted_label = "predicted" if has_event_rates else "confidence"
-    outcome_label = "observed" if has_event_rates else "vote share" if votes else "accuracy"
+    outcome_label = "observed" if has_event_rates else "vote share" if has_votes else "accuracy"
     columns = (
         TableColumn("group", numeric=False),
         TableColumn("n"),
@@ -67,7 +69,7 @@ def group_table(audit: AuditDict) -> TextTable:
 
 
 def _explain_group_table(audit: AuditDict) -> str:
-    """How to read the table of subgroups."""
+    """Return how to read the table of subgroups."""
     among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
     family_alpha = audit["verdict"]["alpha"]
     alpha = among_groups.get("alpha", family_alpha)
@@ -88,7 +90,7 @@ def _explain_group_table(audit: AuditDict) -> str:
 
 
 def group_gap_table(audit: AuditDict) -> TextTable:
-    """The largest difference between subgroups of each column, and the multicalibration error."""
+    """Return the table of the largest difference between subgroups of each column, and the multicalibration error."""
     among_groups = audit.get("among_groups") or {}
     rows = []
     for gap in among_groups.get("widest") or ():
@@ -121,6 +123,6 @@ def group_gap_table(audit: AuditDict) -> TextTable:
 
 
 def _with_relation_sign(p: float | None, min_pvalue: float | None) -> str:
-    """The p-value after =, ≤ or <."""
+    """Return the p-value after =, ≤ or <."""
     text = format_pvalue(p, min_pvalue)
     return text if text[:1] in "≤<" else f"= {text}"

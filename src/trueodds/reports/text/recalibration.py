@@ -20,8 +20,12 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
-CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
+LOG_LOSS_TOLERANCE = (
+    1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
+)
+MIN_RATIO_TO_CONSTANT_LOSS = (
+    0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
+)
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
 # Whose gain was estimated: that of one method, or of the choice among methods if the folds chose different ones.
@@ -55,7 +59,7 @@ _CALIBRATOR_NAMES = {
 
 
 def calibrator_name(method: str) -> str:
-    """A calibrator as the literature calls it, followed by its name in this library if that is another one.
+    """Return a calibrator as the literature calls it, followed by its name in this library if that is another one.
 
     >>> calibrator_name("irm"), calibrator_name("temperature")
     ('isotonic regression of all classes (irm)', 'temperature scaling')
@@ -64,26 +68,26 @@ def calibrator_name(method: str) -> str:
 
 
 def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
-    """The chosen calibrator with its parameters."""
+    """Return the chosen calibrator with its parameters."""
     summary = recalibration.get("summary") or ""
     name = calibrator_name(recalibration["chosen"])
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
-def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
-    """The log loss `before` or `after` the recalibration, as in the table of scores.
+def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
+    """Format the log loss `before` or `after` the recalibration, as in the table of scores.
 
     >>> format_log_loss({"candidates": [0], "log_loss_before": None}, "before")
     'infinite'
     >>> format_log_loss({"log_loss_after": 0.5}, "after")
     '0.5'
     """
-    loss = recalibration.get(f"log_loss_{when}")
+    loss = recalibration.get(f"log_loss_{time}")
     return "infinite" if loss is None and recalibration.get("candidates") else format_number(loss)
 
 
 def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
-    """The lower confidence limit of the gain in words; empty if it is not positive.
+    """Format the lower confidence limit of the gain in words; empty if it is not positive.
 
     >>> format_gain_bound({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
     'at least 12.3 % with 95 % confidence'
@@ -101,7 +105,7 @@ def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
 
 
 def format_gain_percent(percent: float) -> str:
-    """A percentage of the log loss, with the same digits wherever it occurs.
+    """Format a percentage of the log loss, with the same digits wherever it occurs.
 
     >>> format_gain_percent(78.0), format_gain_percent(0.984), format_gain_percent(0.0312)
     ('78.0 %', '1.0 %', '0.031 %')
@@ -110,7 +114,7 @@ def format_gain_percent(percent: float) -> str:
 
 
 def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """The constant prediction that is about as good as the recalibrated predictions; empty if they are better.
+    """Return the constant prediction that is about as good as the recalibrated predictions; empty if they are better.
 
     For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
 
@@ -122,23 +126,23 @@ def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping
     """
     after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
     if data["kind"] != "confidence":
-        constant, constant_text = math.log(data["k"]), "equal probabilities for every row have"
+        constant_loss, constant_text = math.log(data["k"]), "equal probabilities for every row have"
     elif accuracy is not None:
-        constant, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
+        constant_loss, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
     else:
         return ""
-    if after is None or after < CONSTANT_RATIO * constant:
+    if after is None or after < MIN_RATIO_TO_CONSTANT_LOSS * constant_loss:
         return ""
-    return f"{constant_text} log loss {format_number(round(constant, 4))}"
+    return f"{constant_text} log loss {format_number(round(constant_loss, 4))}"
 
 
 def _entropy(q: float) -> float:
-    """The entropy of an event of probability q in nats: the log loss of predicting q for every row."""
+    """Return the entropy of an event of probability q in nats: the log loss of predicting q for every row."""
     return -sum(x * math.log(x) for x in (q, 1 - q) if x > 0)
 
 
 def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """The effect of the applied map on the predicted classes; empty for confidences alone.
+    """Return the effect of the applied map on the predicted classes; empty for confidences alone.
 
     >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
     >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
@@ -164,12 +168,12 @@ def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str
 
 
 def accuracy_label(data: AuditDict) -> str:
-    """How the mean outcome of the predicted class is called: accuracy, or with votes their share."""
+    """Return how the mean outcome of the predicted class is called: accuracy, or with votes their share."""
     return "vote share of the predicted class" if data.get("votes") else "accuracy"
 
 
 def candidate_table(audit: AuditDict) -> TextTable:
-    """The candidate calibrators with their cross-validated scores."""
+    """Return the table of the candidate calibrators with their cross-validated scores."""
     recalibration = audit.get("recalibration") or {"candidates": ()}
     entries = recalibration["candidates"]
     has_classes = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
@@ -214,7 +218,7 @@ def candidate_table(audit: AuditDict) -> TextTable:
 
 
 def _candidate_status(candidate: Mapping[str, Any], recalibration: AuditDict) -> str:
-    """Whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
+    """Return whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
     if not candidate.get("chosen"):
         return "dropped" if candidate.get("dropped") else ""
     return "chosen" if recalibration.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
@@ -227,7 +231,7 @@ _ONE_STANDARD_ERROR_RULE = (
 
 
 def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
-    """How the chosen candidate was chosen: by the one-standard-error rule, by itself, or because nothing is better."""
+    """Return why a candidate was chosen: by the one-standard-error rule, in advance, or because no other is better."""
     chosen_entry = next((entry for entry in entries if entry.get("chosen")), None)
     if chosen_entry is not None and chosen_entry["method"] == "identity":
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
@@ -241,19 +245,19 @@ def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str | None:
-    """The candidate that the one-standard-error rule selects; entries are in the order of complexity."""
+    """Return the candidate that the one-standard-error rule selects; entries are in the order of complexity."""
     gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
     for candidate in entries:
         difference, se = candidate.get("difference"), candidate.get("se")
         if candidate["method"] == "identity" or difference is None or se is None or gain is None:
             continue
-        if difference <= min(se, gain / 2) + EQUAL_LOSS:
+        if difference <= min(se, gain / 2) + LOG_LOSS_TOLERANCE:
             return str(candidate["method"])
     return None
 
 
 def _format_signed(x: float | None) -> str:
-    """A change with its sign; 0 if it vanishes at four decimals."""
+    """Format a change with its sign; 0 if it vanishes at four decimals."""
     if x is None:
         return "–"
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
@@ -266,7 +270,7 @@ _GAIN_SUBJECTS = {
 
 
 def recalibration_table(audit: AuditDict) -> TextTable:
-    """The chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
+    """Return the table of the chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
     recalibration = audit.get("recalibration") or {}
     rows = recalibration.get("rows") or {}
     gain = recalibration.get("gain_percent")
@@ -303,16 +307,16 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
         ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
     ]
-    filled = tuple(row for row in entries if row[1] != "–")
+    known_entries = tuple(row for row in entries if row[1] != "–")
     return TextTable(
         "Recalibration",
         LABEL_AND_TEXT,
-        filled if recalibration else (),
+        known_entries if recalibration else (),
     )
 
 
 def _accuracy_entries(recalibration: AuditDict, data: AuditDict) -> list[tuple[str, str]]:
-    """Accuracy before and after, and changed classes; a confidence alone has no predicted class."""
+    """Return accuracy before and after, and changed classes; a confidence alone has no predicted class."""
     if data["kind"] == "confidence":
         return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
     label = accuracy_label(data)

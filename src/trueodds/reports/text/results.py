@@ -21,7 +21,7 @@ _MISSING_CELL_REASONS = {
 
 
 def score_table(audit: AuditDict) -> TextTable:
-    """The proper scores, with their expected values if the model is calibrated."""
+    """Return the table of the proper scores, with their expected values if the model is calibrated."""
     estimates = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER_SCORES]
     columns = (
         TableColumn("score", numeric=False),
@@ -54,7 +54,7 @@ def score_table(audit: AuditDict) -> TextTable:
 
 
 def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
-    """The reasons for empty cells, from the notes of the estimates; a column without any number is not shown."""
+    """Return the reasons for empty cells, from the notes of the estimates; a column without any number is not shown."""
     reasons = dict.fromkeys(
         f"{text} ({code})"
         for code, (column, text) in _MISSING_CELL_REASONS.items()
@@ -66,12 +66,14 @@ def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _explain_reconciled_intervals(estimates: Sequence[Mapping[str, Any]]) -> str:
-    """Which intervals were changed to agree with the tests and with each other."""
+    """Return which intervals were changed to agree with the tests and with each other."""
     lenses = [measure["lens"] for measure in estimates if any(note["code"] == "TN269" for note in measure["notes"])]
-    several = len(lenses) > 1
+    has_several = len(lenses) > 1
     names = " and ".join(lenses)
     return (
-        f" The {names} interval{'s were' if several else ' was'} reconciled with the others (TN269)." if lenses else ""
+        f" The {names} interval{'s were' if has_several else ' was'} reconciled with the others (TN269)."
+        if lenses
+        else ""
     )
 
 
@@ -90,7 +92,7 @@ _STANDARD_MEASURES = {
 
 
 def standard_measure_table(audit: AuditDict) -> TextTable:
-    """The standard measures of clinical and credit-risk reports."""
+    """Return the table of the standard measures of clinical and credit-risk reports."""
     measures = audit.get("standard_measures") or ()
     columns = (
         TableColumn("measure", numeric=False),
@@ -108,8 +110,10 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
         strict=True,
     )
     names = {measure["name"] for measure in measures}
-    several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
-    slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
+    has_several_classes = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
+    slope = (
+        "1/T of the best temperature T" if has_several_classes else "slope of the observed on the predicted log odds"
+    )
     intro = (
         f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate, and below 0 their"
         " ranking is reversed."
@@ -127,7 +131,7 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
 
 
 def error_table(audit: AuditDict) -> TextTable:
-    """The expected calibration error through each lens, with its test."""
+    """Return the table of the expected calibration error through each lens, with its test."""
     estimates = _calibration_errors(audit)
     tests = [_test_of_lens(audit, measure["lens"]) for measure in estimates]
     columns = (
@@ -167,7 +171,7 @@ def error_table(audit: AuditDict) -> TextTable:
 
 
 def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> ErrorMark:
-    """The numbers of an error that the page draws."""
+    """Return the numbers of an error that the page draws."""
     ends = interval or {}
     return ErrorMark(value, ends.get("low"), ends.get("high"), noise_floor)
 
@@ -177,11 +181,11 @@ class _LensTest(NamedTuple):
 
     p: str  # p-value
     holm: str  # Holm-adjusted p-value of the family
-    expected: float | None  # expected statistic if the model is calibrated
+    expected_statistic: float | None  # expected statistic if the model is calibrated
 
 
 def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
-    """The test of one lens, with its Holm-adjusted p-value from the family."""
+    """Return the test of one lens, with its Holm-adjusted p-value from the family."""
     lens_test: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == lens), {})
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
@@ -193,19 +197,21 @@ def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
 
 
 def _format_holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
-    """The Holm-adjusted p-value; an upper bound if the unadjusted p-value is the smallest possible one."""
-    bound = p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
-    return format_pvalue(holm, holm if bound else None)
+    """Format the Holm-adjusted p-value; an upper bound if the unadjusted p-value is the smallest possible one."""
+    is_upper_bound = (
+        p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
+    )
+    return format_pvalue(holm, holm if is_upper_bound else None)
 
 
 def smallest_pvalue(audit: AuditDict) -> float | None:
-    """The smallest possible p-value of a single test with this number of resamples."""
+    """Return the smallest possible p-value of a single test with this number of resamples."""
     resamples = (audit.get("settings") or {}).get("resamples")
     return None if resamples is None else 1 / (1 + resamples)
 
 
 def _interval_column_heading(audit: AuditDict) -> str:
-    """The heading of a column of intervals, with their level if they share one."""
+    """Return the heading of a column of intervals, with their level if they share one."""
     levels = {measure["interval"]["level"] for measure in audit["measures"] if measure["interval"]}
     return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
@@ -215,7 +221,7 @@ _CLASS_WORDS = ("class", "classes", "Each class against the rest")
 
 
 def class_table(audit: AuditDict) -> TextTable:
-    """The error of every class against the rest, or of every label, largest first."""
+    """Return the table of the error of every class against the rest, or of every label, largest first."""
     errors, tests = _classwise_entry(_calibration_errors(audit)), _classwise_entry(audit["tests"])
     names = dict.fromkeys([*errors["parts"], *tests["parts"]])
     entries = []
@@ -252,7 +258,7 @@ def class_table(audit: AuditDict) -> TextTable:
 
 
 def class_name(view: str) -> str:
-    """The class that a view examines, from the name of the view.
+    """Return the class that a view examines, from the name of the view.
 
     >>> class_name("class:cat")
     'cat'
@@ -261,7 +267,7 @@ def class_name(view: str) -> str:
 
 
 def test_table(audit: AuditDict) -> TextTable:
-    """The family-wise test, then the test of each lens."""
+    """Return the table of the family-wise test, then the test of each lens."""
     columns = (
         TableColumn("test", numeric=False),
         TableColumn("lens", numeric=False),
@@ -276,7 +282,7 @@ def test_table(audit: AuditDict) -> TextTable:
     )
     tests = audit["tests"]
     family_parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
-    expected = [_test_of_lens(audit, test["lens"]).expected for test in tests]
+    expected = [_test_of_lens(audit, test["lens"]).expected_statistic for test in tests]
     numbers = zip(
         format_column([test.get("statistic") for test in tests]),
         format_column(expected),
@@ -312,10 +318,10 @@ def test_table(audit: AuditDict) -> TextTable:
 
 
 def _calibration_errors(audit: AuditDict) -> list[Mapping[str, Any]]:
-    """The estimates that are calibration errors and not proper scores, which have the same lenses."""
+    """Return the estimates that are calibration errors and not proper scores, which have the same lenses."""
     return [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER_SCORES]
 
 
 def _classwise_entry(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The entry whose parts are classes; the parts of other lenses are the terms of their error."""
+    """Return the entry whose parts are classes; the parts of other lenses are the terms of their error."""
     return next((entry for entry in entries if entry["lens"] == "classwise" and entry["parts"]), {"parts": {}})

@@ -53,12 +53,12 @@ class SummaryLine:
 
 
 def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The ECE through the default lens, which the audit lists first and the summary states."""
+    """Return the ECE through the default lens, which the audit lists first and the summary states."""
     return next((measure for measure in audit["measures"] if measure["estimator"] == "ece"), None)
 
 
 def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """The lines of the summary, in order."""
+    """Return the lines of the summary, in order."""
     data = audit["data"]
     weighted = "weighted, " if data.get("weighted") else ""
     lines = []
@@ -82,17 +82,17 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
-    """The observed event rate, with calibration-in-the-large as its difference from the mean prediction."""
-    label, what = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
+    """Return the summary line on the observed event rate, and its difference from the mean prediction."""
+    label, votes_prefix = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
     difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
     weighted = ", weighted" if data.get("weighted") else ""
-    rows = f"{what}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
+    rows = f"{votes_prefix}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
     remark = f"{rows}; calibration-in-the-large {difference} percentage points"
     return SummaryLine(label, format_share(data["event_rate"]), remark)
 
 
 def _accuracy_line(audit: Mapping[str, Any]) -> SummaryLine:
-    """The accuracy; with votes, the mean vote share of the predicted class."""
+    """Return the summary line on the accuracy; with votes, the mean vote share of the predicted class."""
     data = audit["data"]
     if not data.get("votes"):
         return SummaryLine("Accuracy", format_share(data["accuracy"]), format_row_count(data))
@@ -104,7 +104,7 @@ def _accuracy_line(audit: Mapping[str, Any]) -> SummaryLine:
 
 
 def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """The share of questions with an answer, from the note on those without one."""
+    """Return the summary line on the share of questions with an answer, from the note on those without one."""
     for note in audit.get("notes") or ():
         match = _COVERAGE_PATTERN.search(note["text"]) if note["code"] == "TN146" else None
         if match is not None:
@@ -120,7 +120,7 @@ def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
-    """The family-wise test, and the test of all rows if only other tests of the family reject."""
+    """Return the summary line on the family-wise test, and on the test of all rows if only other tests reject."""
     verdict, label = audit["verdict"], "Calibration"
     rejected, alpha = verdict.get("rejected"), verdict["alpha"]
     p = format_pvalue_clause(verdict.get("pvalue"), verdict.get("min_pvalue"))
@@ -136,17 +136,17 @@ def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
             label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
         )
     error = default_lens_ece(audit)
-    overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
-    if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
+    default_test = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
+    if default_test is None or default_test.get("pvalue") is None or default_test["pvalue"] <= alpha:
         return SummaryLine(label, "rejected", remark, "bad")
     source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
-    p_overall = format_pvalue_clause(overall["pvalue"], overall.get("min_pvalue"))
-    alone = f"the test through the {overall['lens']} lens alone has {p_overall}"
+    default_p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
+    alone = f"the test through the {default_test['lens']} lens alone has {default_p}"
     return SummaryLine(label, f"rejected {source}", f"{remark}; {alone}", "bad")
 
 
 def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
-    """The expected calibration error through the default lens, with its interval and noise floor."""
+    """Return the summary line on the calibration error through the default lens, with its interval and noise floor."""
     subject = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
     remarks = [f"ECE of {subject}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
@@ -160,7 +160,7 @@ def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLin
 
 
 def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:
-    """The chosen calibrator if its gain is confirmed, or why none is."""
+    """Return the summary line on the chosen calibrator if its gain is confirmed, or why none is."""
     label = "Recalibration"
     if recalibration is None:
         return SummaryLine(label, "not attempted", "see the notes")
@@ -187,7 +187,7 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
 
 
 def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """The log loss before and after, its gain, how it was confirmed, and the changed classes."""
+    """Return the log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.get("rows") or {}).get("confirm")
     method = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
     before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
@@ -203,13 +203,13 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
 
 
 def _pvalue_suffix(recalibration: Mapping[str, Any]) -> str:
-    """The p-value of the gain after a comma; empty without one."""
+    """Return the p-value of the gain after a comma; empty without one."""
     p = recalibration.get("pvalue")
     return "" if p is None else f", {format_pvalue_clause(p)}"
 
 
 def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
-    """Why no recalibration was attempted: the first sentence of the note as a clause."""
+    """Return why no recalibration was attempted: the first sentence of the note as a clause."""
     for note in notes:
         clause = IMPLAUSIBLE_DATA_TEXTS.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
         return clause[:1].lower() + clause[1:]
@@ -217,7 +217,7 @@ def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
-    """The number of observed outcomes that had predicted probability 0, if there are any."""
+    """Return the summary line on the number of observed outcomes that had predicted probability 0, if there are any."""
     n_impossible = data.get("true_class_zeros") or 0
     if not n_impossible:
         return []
@@ -226,7 +226,7 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """The number of miscalibrated subgroups and the worst of them, if there are subgroups."""
+    """Return the summary line on the miscalibrated subgroups and the worst of them; empty without subgroups."""
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
@@ -236,12 +236,12 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
         sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")
     )
     if worst is None and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
-        draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
+        needs_more_resamples = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
             SummaryLine(
                 label,
                 "not tested",
-                f"too few {'resamples' if draws else 'clusters'} for {group_count}; see the notes",
+                f"too few {'resamples' if needs_more_resamples else 'clusters'} for {group_count}; see the notes",
             )
         ]
     undecided_text = f"{n_undecided:,} undecided" if n_undecided else "none undecided"
@@ -259,6 +259,6 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _annotator_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """The distance between the predictions and the votes of annotators, if there are votes."""
+    """Return the summary line on the distance of the predictions from the votes; empty without votes."""
     distance = summarize_distance(audit)
     return [SummaryLine("Distance from annotators", *distance)] if distance else []

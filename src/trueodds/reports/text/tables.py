@@ -50,7 +50,7 @@ class TextTable:
     n_omitted: int = 0  # number of omitted rows
 
     def head(self, max_rows: int) -> TextTable:
-        """The first `max_rows` rows, with the number of omitted ones."""
+        """Return the first `max_rows` rows, with the number of omitted ones."""
         if len(self.rows) <= max_rows:
             return self
         return replace(
@@ -62,12 +62,12 @@ class TextTable:
         )
 
     def without_details(self) -> TextTable:
-        """The table without its columns of detail, for a terminal."""
+        """Return the table without its columns of detail, for a terminal."""
         keep = [i for i, column in enumerate(self.columns) if not column.detail]
         return self._select_columns(keep)
 
     def without_empty_columns(self) -> TextTable:
-        """The table without empty columns; the first column stays."""
+        """Return the table without empty columns; the first column stays."""
         keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
         return self._select_columns(keep)
 

@@ -13,15 +13,19 @@ from trueodds.reports.text.formatting import describe_size, insert_no_break_spac
 from trueodds.reports.text.summary import SummaryLine, summary_lines
 from trueodds.reports.text.tables import TextTable
 
-Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
+TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = 88  # columns of text
+MIN_WIDTH = 48  # columns of text; a narrower terminal wraps the lines itself
 MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
-_MAX_NAME_WIDTH, _MAX_FIRST_WIDTH = 28, 40  # widths beyond which names are shortened; the first column has more room
+_MAX_OTHER_COLUMN_WIDTH, _MAX_FIRST_COLUMN_WIDTH = (
+    28,
+    40,
+)  # widths beyond which names are shortened; the first column has more room
 _MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
-_MAX_COLUMN_WIDTHS = (_MAX_FIRST_WIDTH, *[_MAX_NAME_WIDTH] * 63)  # no table has more than 64 columns
+_MAX_COLUMN_WIDTHS = (_MAX_FIRST_COLUMN_WIDTH, *[_MAX_OTHER_COLUMN_WIDTH] * 63)  # no table has more than 64 columns
 
 
-def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
+def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
     """Lay out the report of an audit as text.
 
     Parameters
@@ -40,7 +44,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
         The report, without trailing blanks.
     """
     audit = printable_tree(audit)
-    width = max(48, width or DEFAULT_WIDTH)
+    width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
     data, verdict = audit["data"], audit["verdict"]
     calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
@@ -77,7 +81,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
 
 
 def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> list[str]:
-    """The wrapped text, with no line break inside a percentage or p-value."""
+    """Return the wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
         insert_no_break_spaces(text),
         width,
@@ -88,32 +92,34 @@ def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> 
 
 
 def _plain_text(piece: str, _role: str) -> str:
-    """The text without any color: the style of a report that is no terminal's."""
+    """Return the text without any color: the style of a report outside of a terminal."""
     return piece
 
 
-def _format_summary(summary: list[SummaryLine], width: int, paint: Style) -> str:
-    """Labels in one column and values in the next, followed by wrapped remarks; below the labels if width is scarce."""
-    label = max(len(fact.label) for fact in summary) + 2
-    is_stacked = width - label - 2 < _MIN_VALUE_WIDTH
-    label = 2 if is_stacked else label
+def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) -> str:
+    """Format labels in a column, and beside or, if width is scarce, below them the values with wrapped remarks."""
+    label_width = max(len(fact.label) for fact in summary) + 2
+    is_stacked = width - label_width - 2 < _MIN_VALUE_WIDTH
+    label_width = 2 if is_stacked else label_width
     lines = []
     for fact in summary:
         remark = f": {fact.remark}" if fact.is_reason else f" ({fact.remark})"
-        answer = f"{fact.value}{remark}" if fact.remark else fact.value
-        wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
+        value_and_remark = f"{fact.value}{remark}" if fact.remark else fact.value
+        wrapped = _wrap(value_and_remark, max(20, width - label_width - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
         first_line = wrapped[0]
         value = insert_no_break_spaces(fact.value)
         if first_line.startswith(value):
             first_line = paint(value, role) + first_line[len(value) :]
-        lines += [f"  {fact.label}", f"    {first_line}"] if is_stacked else [f"  {fact.label:<{label}}{first_line}"]
-        lines += [" " * (label + 2) + more for more in wrapped[1:]]
+        lines += (
+            [f"  {fact.label}", f"    {first_line}"] if is_stacked else [f"  {fact.label:<{label_width}}{first_line}"]
+        )
+        lines += [" " * (label_width + 2) + more for more in wrapped[1:]]
     return "\n".join(lines)
 
 
-def _format_table(table: TextTable, paint: Style, width: int = DEFAULT_WIDTH) -> str:
-    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
+def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
+    """Format a table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
 
     >>> from trueodds.reports.text.tables import TableColumn
     >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
@@ -150,25 +156,25 @@ def _format_table(table: TextTable, paint: Style, width: int = DEFAULT_WIDTH) ->
 
 
 def _format_entries(table: TextTable, width: int) -> list[str]:
-    """The lines of a list of facts: labels in one column, and wrapped texts beside them."""
-    label = max(len(row[0]) for row in table.rows) + 2
+    """Format the lines of a list of facts: labels in one column, and wrapped texts beside them."""
+    label_width = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:
-        first, *more = _wrap(value, max(20, width - label - 2)) or [""]
-        lines += [f"  {name:<{label}}{first}", *(" " * (label + 2) + line for line in more)]
+        first, *more = _wrap(value, max(20, width - label_width - 2)) or [""]
+        lines += [f"  {name:<{label_width}}{first}", *(" " * (label_width + 2) + line for line in more)]
     return lines
 
 
 def _shorten_middle(cell: str, max_width: int) -> str:
-    """The cell, with an ellipsis instead of its middle if it is too long."""
+    """Return the cell, with an ellipsis instead of its middle if it is too long."""
     if len(cell) <= max_width:
         return cell
     half = (max_width - 1) // 2
     return f"{cell[:half]}…{cell[-half:]}"
 
 
-def _format_notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
-    """The notes, each as its code and its wrapped text."""
+def _format_notes(notes: list[tuple[str, str]], width: int, paint: TextStyle) -> str:
+    """Format the notes, each as its code and its wrapped text."""
     lines = [paint("Notes", "title")]
     for code, note in notes:
         lines += _wrap(f"[{code}] {note}", width, initial_indent="  ", indent=" " * 10)

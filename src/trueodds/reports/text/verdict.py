@@ -29,7 +29,7 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
 )
-from trueodds.reports.wald_intervals import Measure, measures_by_name
+from trueodds.reports.wald_measures import StandardMeasure, measures_by_name
 
 # Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
 # otherwise most errors have opposite signs and cancel in the mean.
@@ -60,7 +60,7 @@ def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Ma
 
 def miscalibration_direction(
     results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]
-) -> tuple[str, Measure | None]:
+) -> tuple[str, StandardMeasure | None]:
     """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
     A slope of the log odds below 0 is a reversed ranking, which takes precedence. Otherwise a slope shows whether
@@ -70,7 +70,7 @@ def miscalibration_direction(
     classes calibration-in-the-large has precedence over the slope.
     """
     min_z = MIN_Z_IF_REJECTED if results.default_test.pvalue <= alpha else MIN_Z_UNLESS_REJECTED
-    candidates: list[tuple[float, str, Measure | None]] = []
+    candidates: list[tuple[float, str, StandardMeasure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
     slope = measures_by_name(results.standard_measures).get("calibration_slope")
@@ -78,8 +78,10 @@ def miscalibration_direction(
         return "reversed", slope
     in_the_large, z = results.calibration_in_the_large or 0.0, abs(results.calibration_in_the_large_z or 0.0)
     error = results.errors[0]
-    cancels = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (error.value if error.debiased is None else error.debiased)
-    if not cancels and z >= min_z:
+    errors_cancel = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (
+        error.value if error.debiased is None else error.debiased
+    )
+    if not errors_cancel and z >= min_z:
         words = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
         candidates.append((z, words[0] if in_the_large < 0 else words[1], None))
     z = 0.0 if slope is None else slope.distance_in_se(1.0)
@@ -103,7 +105,7 @@ def verdict_sentence(
 
     Data that look wrong come first.
     """
-    parts = (
+    sentences = (
         _implausible_data_sentence(recalibration),
         _calibration_sentence(results, family, state, alpha, data),
         _worst_group_sentence(results, state, alpha, data),
@@ -111,7 +113,7 @@ def verdict_sentence(
         _test_sentence(results, family, state, alpha, data),
         _recalibration_sentence(recalibration, data),
     )
-    return to_printable(" ".join(part for part in parts if part))
+    return to_printable(" ".join(sentence for sentence in sentences if sentence))
 
 
 def _calibration_sentence(
@@ -174,7 +176,7 @@ def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
     """Return which part is miscalibrated, as the means may agree."""
     if _default_lens_rejects(results, alpha):
         return f", expected calibration error {format_error(results.errors[0].value)}"
-    if worst := worst_group(results.groups.entries()):
+    if worst := worst_group(results.groups.to_entries()):
         return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
     return (
         _describe_miscalibrated_classes(results, alpha, "class", "classes")
@@ -188,14 +190,14 @@ def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: s
         views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if views:
             worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
-            more = f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}" * (len(views) > 1)
-            return f"; miscalibrated for {unit} {worst}{more}"
+            other_classes = f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}" * (len(views) > 1)
+            return f"; miscalibrated for {unit} {worst}{other_classes}"
     return ""
 
 
 def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """Return a sentence on the subgroup with the strongest evidence, unless the first sentence names it."""
-    worst = worst_group(results.groups.entries())
+    worst = worst_group(results.groups.to_entries())
     is_named_already = (
         state == "miscalibrated" and not _default_lens_rejects(results, alpha) and data["mean_confidence"] is not None
     )
@@ -204,10 +206,10 @@ def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data:
     error = f"ECE {format_error(worst['error'])}"
     if worst["mean_prob"] is None or worst["event_rate"] is None:
         return f"Worst group: {worst['label']} ({error})."
-    a, b = _format_distinct_percents(worst["mean_prob"], worst["event_rate"])
+    predicted_percent, observed_percent = _format_distinct_percents(worst["mean_prob"], worst["event_rate"])
     observed = "share of votes" if data["votes"] else "observed" if is_binary(data) else "accuracy"
     predicted = "mean predicted" if is_binary(data) else "mean confidence"
-    return f"Worst group: {worst['label']} ({predicted} {a}, {observed} {b}, {error})."
+    return f"Worst group: {worst['label']} ({predicted} {predicted_percent}, {observed} {observed_percent}, {error})."
 
 
 def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
@@ -307,4 +309,4 @@ def _format_distinct_percents(predicted: float, observed: float) -> tuple[str, s
     smallest = min((x for x in (predicted, observed) if x > 0), default=1.0)
     min_digits = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
     texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * observed:.{digits}f} %") for digits in range(min_digits, 3)]
-    return next(((a, b) for a, b in texts if a != b), texts[0])
+    return next(((predicted_text, b) for predicted_text, b in texts if predicted_text != b), texts[0])

@@ -1,4 +1,4 @@
-"""Measures with Wald intervals, and the variance of a sum over independent rows or clusters."""
+"""Standard measures of a report with Wald intervals, and the variance of a sum, for their standard errors."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from trueodds.resampling.intervals.normal import normal_interval, t_interval
 
 
 @dataclass(frozen=True)
-class Measure:
+class StandardMeasure:
     """A standard measure with its interval and the value of a calibrated model."""
 
-    name: str
+    name: str  # such as "calibration_slope", as in the JSON
     value: float | None  # None if undefined on these rows
     interval: Interval | None
     ideal: float | None = None  # value of a calibrated model; None if it has no such value, as for the AUC
 
     def to_dict(self) -> dict[str, Any]:
-        """The measure as a JSON object."""
+        """Return the measure as a JSON object."""
         interval = None if self.interval is None else self.interval.to_dict()
         return {"name": self.name, "value": strict_json(self.value), "interval": interval, "ideal": self.ideal}
 
     def distance_in_se(self, point: float) -> float:
-        """Difference of the value from a point in standard errors, derived from the interval; 0 if unknown."""
+        """Return the difference of the value from a point in standard errors, from the interval; 0 if unknown.
+
+        The interval is taken as normal, although it is Student's t with clusters.
+        """
         if self.interval is None or self.value is None:
             return 0.0
         half_width = (self.interval.high - self.interval.low) / 2
@@ -38,7 +41,7 @@ class Measure:
         return (self.value - point) * z / half_width if half_width > 0 else 0.0
 
 
-def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
+def measures_by_name(measures: tuple[StandardMeasure, ...]) -> Mapping[str, StandardMeasure]:
     """Return the measures by name."""
     return {measure.name: measure for measure in measures}
 
@@ -48,27 +51,30 @@ class WaldIntervals:
     """Wald intervals from standard errors: normal, or Student's t with clusters."""
 
     level: float  # confidence level
-    degrees: int | None  # number of clusters minus one; None if rows are independent
+    degrees_of_freedom: int | None  # number of clusters minus one; None if rows are independent
 
     def interval(self, value: float, se: float) -> Interval | None:
-        """The interval; None if the standard error is unknown, or 0 because there are too few rows."""
-        if not np.isfinite(se) or se <= 0 or self.degrees == 0:
+        """Return the interval; None if the standard error is unknown, or 0 because there are too few rows."""
+        if not np.isfinite(se) or se <= 0 or self.degrees_of_freedom == 0:
             return None
         return (
             normal_interval(value, se, self.level)
-            if self.degrees is None
-            else t_interval(value, se, self.degrees, self.level)
+            if self.degrees_of_freedom is None
+            else t_interval(value, se, self.degrees_of_freedom, self.level)
         )
 
-    def measure(self, name: str, value: float, se: float, ideal: float | None) -> Measure:
-        """A measure with its interval."""
+    def measure(self, name: str, value: float, se: float, ideal: float | None) -> StandardMeasure:
+        """Return a measure with its interval; `se` is its standard error, and the value is None if it is not finite."""
         if not np.isfinite(value):
-            return Measure(name, None, None, ideal)
-        return Measure(name, value, self.interval(value, se), ideal)
+            return StandardMeasure(name, None, None, ideal)
+        return StandardMeasure(name, value, self.interval(value, se), ideal)
 
 
-def sum_variance(terms: Array, cluster: Array | None) -> float:
-    """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than 2 units."""
+def variance_of_sum(terms: Array, cluster: Array | None) -> float:
+    """Return the variance of a sum of terms (n,) of mean 0, which are independent by row or by cluster (n,).
+
+    With m rows or clusters it is m/(m − 1) times the sum of their squared totals; NaN for fewer than two.
+    """
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)
         terms = np.bincount(unit, terms)

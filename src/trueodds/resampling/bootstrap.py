@@ -137,9 +137,9 @@ def bootstrap(
             order = _order_by_cell(preds, estimands[vectors[0]])
         shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
-        together = [*means, *vectors]
-        results = _resample_means_and_vectors([estimands[i] for i in together], shared_resamples) if together else []
-        for i, result in zip(together, results, strict=True):
+        means_and_vectors = [*means, *vectors]
+        results = _resample_means_and_vectors([estimands[i] for i in means_and_vectors], shared_resamples)
+        for i, result in zip(means_and_vectors, results, strict=True):
             resampled[i] = BootstrapResult(*result, resampled_units)
         for i in cell_based:
             if i not in vectors:
@@ -161,6 +161,8 @@ def _resample_means_and_vectors(
     estimands: Sequence[Estimand], shared_resamples: SharedResamples
 ) -> list[ValuesAndNorms]:
     """Values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
+    if not estimands:
+        return []
     resamplers = [_create_resampler(estimand, shared_resamples) for estimand in estimands]
 
     def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:

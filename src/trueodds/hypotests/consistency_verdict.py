@@ -80,10 +80,10 @@ def verdict_from_rows(
         joint_lenses=True,
         null_min_pvalue=null_min_pvalue,
     )
-    return _larger_pvalue(verdict, cluster_verdict)
+    return _take_larger_pvalues(verdict, cluster_verdict)
 
 
-def _larger_pvalue(first: Verdict, second: Verdict) -> Verdict:
+def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:
     """The larger p-value of two verdicts on the same hypotheses."""
     parts = {
         name: {**part, **{key: max(part[key], second.parts[name][key]) for key in ("pvalue", "holm")}}
@@ -115,7 +115,7 @@ def verdict_from_draws(
     are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that the null distribution allows if
     it exceeds 1/(1 + B).
     """
-    claims = [
+    lens_results = [
         lens_result_from_draws(estimand, lens_draws, joint=joint_views)
         for estimand, lens_draws in zip(estimands, draws, strict=True)
     ]
@@ -139,21 +139,21 @@ def verdict_from_draws(
         )
         notes = [*notes, Note("TN209", text)]
     if len(estimands) == 1:
-        lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
-        return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
-    joint_pvalue = min(holm([claim.pvalue for claim in claims]))
+        min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
+        return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
+    joint_pvalue = min(holm([result.pvalue for result in lens_results]))
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
-        observed = np.concatenate([claim.values for claim in claims])
-        joint_pvalue = family_pvalue(observed, np.concatenate([claim.draws for claim in claims]))
+        observed = np.concatenate([result.losses for result in lens_results])
+        joint_pvalue = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return build_verdict(estimands, claims, joint_pvalue, min_pvalue, null, settings, notes)
+    return build_verdict(estimands, lens_results, joint_pvalue, min_pvalue, null, settings, notes)
 
 
 def build_verdict(
     estimands: Sequence[Estimand],
-    claims: Sequence[LensResult],
+    lens_results: Sequence[LensResult],
     pvalue: float,
     min_pvalue: float | None,
     null: str,
@@ -163,34 +163,42 @@ def build_verdict(
     """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
     n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
     if len(estimands) == 1:
-        (claim,) = claims
+        (result,) = lens_results
         return Verdict(
-            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family_pvalue,
-            claim.statistic - claim.mean, claim.parts, settings, unique_notes,
+            "consistency", str(estimands[0].lens), result.statistic, pvalue, n, null, min_pvalue, result.family_pvalue,
+            result.statistic - result.null_mean, result.parts, settings, unique_notes,
         )  # fmt: skip
-    adjusted = holm([claim.pvalue for claim in claims])
+    adjusted = holm([result.pvalue for result in lens_results])
     parts = {
-        str(estimand.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
-        for estimand, claim, p in zip(estimands, claims, adjusted, strict=True)
+        str(estimand.lens): {
+            "statistic": result.statistic,
+            "pvalue": result.pvalue,
+            "holm": p,
+            "noise_floor": result.null_mean,
+        }
+        for estimand, result, p in zip(estimands, lens_results, adjusted, strict=True)
     }
-    strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
+    strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
     return Verdict(
         "consistency", "family", strongest.statistic, pvalue, n, null, min_pvalue, pvalue,
-        strongest.statistic - strongest.mean, parts, settings, unique_notes,
+        strongest.statistic - strongest.null_mean, parts, settings, unique_notes,
     )  # fmt: skip
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """Verdict from all labelings: the p-value is exact and has no lower limit."""
     values, probabilities = enumerate_labelings(preds, estimands)
-    claims = [
+    lens_results = [
         _exact_lens_result(estimand, estimand_values, probabilities)
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
-    observed, all_values = (np.concatenate([getattr(claim, name) for claim in claims]) for name in ("values", "draws"))
+    observed = np.concatenate([result.losses for result in lens_results])
+    all_values = np.concatenate([result.loss_draws for result in lens_results])
     _, joint_pvalue = exact_pvalues(observed, all_values, probabilities)
-    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint_pvalue
-    return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
+    overall_pvalue = lens_results[0].pvalue if len(lens_results) == 1 else joint_pvalue
+    return build_verdict(
+        estimands, lens_results, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds)
+    )
 
 
 def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
@@ -232,9 +240,9 @@ class LensResult:
 
     statistic: float  # aggregated over the views
     pvalue: float  # p-value of the statistic
-    mean: float  # mean of the statistic under the null
-    values: Array  # (views,) losses of the views
-    draws: Array  # (views, B) their null draws
+    null_mean: float  # mean of the statistic under the null
+    losses: Array  # (views,) losses of the views
+    loss_draws: Array  # (views, B) their null draws
     family_pvalue: float | None  # p-value of the family of views; None for a single view
     parts: dict[str, dict[str, float]]  # results by view; empty for a single view
 

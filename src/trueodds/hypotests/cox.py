@@ -111,25 +111,25 @@ class Cox(ViewTest):
     min_prob: MinProb = 0.0
 
     @property
-    def _form(self) -> str:
+    def _form_used(self) -> str:
         """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
         regression = _CalibrationRegression.from_view(view, self.min_prob)
-        results_by_part = regression.parts(self._form)
+        results_by_part = regression.parts(self._form_used)
         tested = results_by_part[self.part]
         effect = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
             "in-the-large": regression.weighted_mean(view.y - view.p),
             "slope": regression.weighted_mean(np.abs(regression.fitted_probs - regression.intercept_only_probs)),
         }
-        settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
+        settings: dict[str, Any] = {"part": self.part, "form": self._form_used, "min_prob": self.min_prob}
         notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
             tested["statistic"], tested["pvalue"], effect[self.part], results_by_part, settings, notes,
-            regression.doubts(self.part, self._form), _summarize_estimates(results_by_part),
+            regression.doubts(self.part, self._form_used), _summarize_estimates(results_by_part),
         )  # fmt: skip
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
@@ -151,7 +151,7 @@ class Cox(ViewTest):
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """One each for the tested intercept and slope; None for the score form."""
-        if self._form != "likelihood-ratio":
+        if self._form_used != "likelihood-ratio":
             return None
         slope = int(len(np.unique(view.p)) > 1)
         return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
@@ -161,7 +161,7 @@ class Cox(ViewTest):
         regression = _CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
-            return regression.statistic(self.part, self._form, wy)
+            return regression.statistic(self.part, self._form_used, wy)
 
         return CellFunction.from_rows(view, statistic)
 
@@ -171,9 +171,9 @@ def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     z = float(ndtri(0.975))
     texts = []
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
-        value, error = parts[part][name], parts[part][f"{name}_se"]
-        if np.isfinite(value) and np.isfinite(error):
-            interval = f"{format_number(value - z * error)}, {format_number(value + z * error)}"
+        value, std_error = parts[part][name], parts[part][f"{name}_se"]
+        if np.isfinite(value) and np.isfinite(std_error):
+            interval = f"{format_number(value - z * std_error)}, {format_number(value + z * std_error)}"
             texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{interval}]")
     return f"{', '.join(texts)} 95%" if texts else ""
 

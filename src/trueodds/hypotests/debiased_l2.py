@@ -104,29 +104,34 @@ class DebiasedL2Test(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
-        error = self.error_estimator()
-        theta, settings = error.signed_value(view), error.settings_used(view)
+        estimator = self.error_estimator()
+        theta, settings = estimator.signed_value(view), estimator.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "z is undefined because no bin contains two rows.")
             return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
         effect, scales = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
-        parts = {"error": error.parts(view)}
+        parts = {"error": estimator.parts(view)}
         if not (scales > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
             note = Note("TN223", "All probabilities are 0 or 1, so any positive error makes p = 0.")
             return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
-        unit = float(np.sqrt(2 * (scales**2).sum()))
+        null_std = float(np.sqrt(2 * (scales**2).sum()))
         return ViewResult(
-            theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(scales)
+            theta / null_std,
+            float(ndtr(-theta / null_std)),
+            effect,
+            parts,
+            settings,
+            doubts=_asymptotic_warnings(scales),
         )
 
     def cell_statistic(self, view: View) -> ScaledCells:
         """T over its standard error, with rows sorted by bin."""
-        binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
+        binned, null_std = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
-            unit = float("nan")
-        return ScaledCells(RowCells(view, self.partition, mean_square), unit)
+            null_std = float("nan")
+        return ScaledCells(RowCells(view, self.partition, mean_square), null_std)
 
     def _bin_scales(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""

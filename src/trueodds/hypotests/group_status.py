@@ -25,16 +25,16 @@ def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> lis
     return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
-def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
+def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
     """Maximum number of group columns to cross."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
     check("min_effect", min_effect, NonNegative, 0.05)
     order = 2 if crossings is True else max(1, int(crossings))
-    if order > max(1, columns):
+    if order > max(1, n_columns):
         raise InputError(
             "TO203",
             "crossings must be False, True, or the maximum number of group columns to cross.",
-            f"{crossings!r} with {columns} group columns",
+            f"{crossings!r} with {n_columns} group columns",
             "Use 2 to cross every two columns.",
         )
     return order
@@ -153,7 +153,7 @@ def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect
 
 def _group_gaps(
     error_settings: gaps.GroupErrors,
-    rows: Predictions,
+    preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
     against: str,
@@ -166,11 +166,11 @@ def _group_gaps(
             [group.label for group in partition.groups],
         )
         start += len(partition_errors)
-        pairwise = gaps.pairwise_gaps(error_settings, rows, partition.groups, partition_errors)
+        pairwise = gaps.pairwise_gaps(error_settings, preds, partition.groups, partition_errors)
         requested = (
             pairwise
             if against == "pairs"
-            else gaps.gaps_to_rest(error_settings, rows, partition.groups, partition_errors)
+            else gaps.gaps_to_rest(error_settings, preds, partition.groups, partition_errors)
         )
         gaps_of_columns += [
             Gap(

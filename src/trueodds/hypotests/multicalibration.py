@@ -97,11 +97,11 @@ def multicalibration_error(
     worst = int(np.argmax(observed))
     error_by_group = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
-        _scale_by_sigma(float(observed[worst]), float(std_errors[0])),
+        _to_probability(float(observed[worst]), float(std_errors[0])),
         float(observed[worst]),
         max(pvalue(float(observed[worst]), null_maxima) for null_maxima in largest),
         list(error_by_group)[worst],
-        _scale_by_sigma(float(largest[0].mean()), float(std_errors[0])),
+        _to_probability(float(largest[0].mean()), float(std_errors[0])),
         error_by_group,
     )
 
@@ -122,6 +122,6 @@ def _standardize_errors(errors: Array, std_errors: Array) -> Array:
     return np.where(has_variance, np.divide(errors, std_errors, out=np.zeros_like(errors), where=has_variance), certain)
 
 
-def _scale_by_sigma(sigma: float, std_error: float) -> float:
+def _to_probability(sigma: float, std_error: float) -> float:
     """Convert standard errors to probability; infinity is kept."""
     return sigma if math.isinf(sigma) else sigma * std_error

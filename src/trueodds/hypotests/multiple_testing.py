@@ -17,20 +17,19 @@ from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 class PValues:
     """p-values of each view, of each lens, and of the family of all lenses."""
 
-    pvalues: list[Array]  # per lens, (views,)
+    view_pvalues: list[Array]  # per lens, (views,)
     lens_pvalues: list[float]  # of each lens, corrected for its views
     family_pvalue: float  # corrected for all views of all lenses
-    smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
-    claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
+    min_pvalue: float = 0.0  # smallest possible p-value according to the draws
+    n_claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
     @classmethod
-    def from_asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+    def from_asymptotic(cls, view_pvalues: Sequence[Sequence[float]]) -> PValues:
         """Asymptotic p-values, with Holm's correction over all views of a family."""
-        of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
         return cls(
-            [np.array(lens_pvalues) for lens_pvalues in pvalues],
-            of_lens,
-            smallest_pvalue(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
+            view_pvalues=[np.array(pvalues_of_lens) for pvalues_of_lens in view_pvalues],
+            lens_pvalues=[smallest_pvalue(holm(pvalues_of_lens)) for pvalues_of_lens in view_pvalues],
+            family_pvalue=smallest_pvalue(holm([p for pvalues_of_lens in view_pvalues for p in pvalues_of_lens])),
         )
 
     @classmethod
@@ -39,29 +38,29 @@ class PValues:
     ) -> PValues:
         """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
         observed = [estimand.values for estimand in estimands]
-        pvalues = [
+        view_pvalues = [
             np.array([_view_pvalue(value, view_draws) for value, view_draws in zip(values, lens_draws, strict=True)])
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
-        of_lens = [
+        lens_pvalues = [
             family_pvalue(values.ravel(), _flatten_claims(lens_draws))
             if joint_views
-            else smallest_pvalue(holm(list(p)))
-            for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
+            else smallest_pvalue(holm(list(pvalues_of_lens)))
+            for values, lens_draws, pvalues_of_lens in zip(observed, draws, view_pvalues, strict=True)
         ]
         is_joint = joint_views and (joint_lenses or len(estimands) == 1)
-        claims = 1 if is_joint else sum(len(p) for p in pvalues)
+        n_claims = 1 if is_joint else sum(len(pvalues_of_lens) for pvalues_of_lens in view_pvalues)
         if len(estimands) == 1:
-            return cls(pvalues, of_lens, of_lens[0], claims=claims)
+            return cls(view_pvalues, lens_pvalues, lens_pvalues[0], n_claims=n_claims)
         all_lenses_pvalue = (
             family_pvalue(
                 np.concatenate([value.ravel() for value in observed]),
                 np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws]),
             )
             if is_joint
-            else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
+            else smallest_pvalue(holm([float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]))
         )
-        return cls(pvalues, of_lens, all_lenses_pvalue, claims=claims)
+        return cls(view_pvalues, lens_pvalues, all_lenses_pvalue, n_claims=n_claims)
 
 
 def _view_pvalue(value: Array, draws: Array) -> float:
@@ -144,13 +143,13 @@ class JointDraws:
         pool = np.concatenate([self.observed[:, None], draws], axis=1)
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
-        self.size = pool.shape[1]
+        self.n_entries = pool.shape[1]
         ranks = [_rank_and_standardize(values) for values in self._pool]
         self._ranks = np.array([rank for rank, _ in ranks]).reshape(pool.shape)  # values at least as large
         self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
             pool.shape
         )  # standard deviations above the mean
-        self.unadjusted = np.where(self._defined, self._ranks[:, 0] / self.size, np.nan)
+        self.unadjusted = np.where(self._defined, self._ranks[:, 0] / self.n_entries, np.nan)
 
     @property
     def adjusted(self) -> Array:
@@ -158,8 +157,8 @@ class JointDraws:
         pvalues = np.full(len(self.observed), np.nan)
         order = [i for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
         shares = []
-        ranks = np.full(self.size, self.size + 1)
-        zscores = np.full(self.size, -np.inf)
+        ranks = np.full(self.n_entries, self.n_entries + 1)
+        zscores = np.full(self.n_entries, -np.inf)
         for i in reversed(order):
             ranks, zscores = _more_extreme((ranks, zscores), (self._ranks[i], self._zscores[i]))
             shares.append(_is_as_extreme(ranks, zscores, self._ranks[i, 0], self._zscores[i, 0]).mean())
@@ -187,7 +186,9 @@ class JointDraws:
     def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         """Smallest statistic with which hypothesis i would be rejected at α; None if it exceeds `upper_bound(i)`."""
         other_claims = [j for j in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[j] and j != i]
-        extremes_of_rest: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
+        extremes_of_rest: list[tuple[Array, Array]] = [
+            (np.full(self.n_entries, self.n_entries + 1), np.full(self.n_entries, -np.inf))
+        ]
         for j in reversed(other_claims):
             extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], (self._ranks[j], self._zscores[j])))
         extremes_of_rest.reverse()  # the most extreme key of each draw among the other claims from each position on
@@ -227,9 +228,9 @@ class JointDraws:
         return _bisect(float(values[index - 1]), upper, is_rejected)
 
 
-def _first_index(holds: Callable[[int], bool], count: int) -> int:
+def _first_index(holds: Callable[[int], bool], n_candidates: int) -> int:
     """First index at which a monotone condition holds, by bisection; `count` if there is none."""
-    start, stop = 0, count
+    start, stop = 0, n_candidates
     while start < stop:
         middle = (start + stop) // 2
         start, stop = (start, middle) if holds(middle) else (middle + 1, stop)

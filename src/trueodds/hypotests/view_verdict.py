@@ -27,22 +27,22 @@ class VerdictContext:
     notes: tuple[Note, ...]  # notes without duplicates
 
 
-def largest_pvalues(null_pvalues: Sequence[PValues], min_pvalue: float) -> PValues:
+def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PValues:
     """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
-    of_views = [
-        np.max([np.maximum(pvalues.pvalues[i], min_pvalue) for pvalues in null_pvalues], axis=0)
-        for i in range(len(null_pvalues[0].pvalues))
+    view_pvalues = [
+        np.max([np.maximum(pvalues.view_pvalues[i], min_pvalue) for pvalues in pvalues_by_null], axis=0)
+        for i in range(len(pvalues_by_null[0].view_pvalues))
     ]
-    of_lens = [
-        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in null_pvalues)]))
-        for i in range(len(null_pvalues[0].lens_pvalues))
+    lens_pvalues = [
+        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)]))
+        for i in range(len(pvalues_by_null[0].lens_pvalues))
     ]
     return PValues(
-        of_views,
-        of_lens,
-        float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in null_pvalues)])),
-        max(min_pvalue, *(pvalues.smallest_pvalue for pvalues in null_pvalues)),
-        null_pvalues[0].claims,
+        view_pvalues,
+        lens_pvalues,
+        float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in pvalues_by_null)])),
+        max(min_pvalue, *(pvalues.min_pvalue for pvalues in pvalues_by_null)),
+        pvalues_by_null[0].n_claims,
     )
 
 
@@ -50,10 +50,10 @@ def lens_verdict(
     estimand: Estimand, results: Sequence[ViewResult], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
-    strongest = results[_smallest(pvalues.pvalues[0])]
+    strongest = results[_index_of_smallest(pvalues.view_pvalues[0])]
     settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
     if not is_single:
-        parts = view_parts([view.name for view in estimand.views], results, pvalues.pvalues[0])
+        parts = view_parts([view.name for view in estimand.views], results, pvalues.view_pvalues[0])
     elif strongest.summary:
         settings["summary"] = strongest.summary
     return Verdict(
@@ -77,9 +77,10 @@ def family_verdict(
 ) -> Verdict:
     """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
     leaders = [
-        lens_results[_smallest(of_views)] for lens_results, of_views in zip(results, pvalues.pvalues, strict=True)
+        lens_results[_index_of_smallest(view_pvalues)]
+        for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
     ]
-    strongest = leaders[_smallest(np.array(pvalues.lens_pvalues))]
+    strongest = leaders[_index_of_smallest(np.array(pvalues.lens_pvalues))]
     return Verdict(
         context.test,
         "family",
@@ -96,6 +97,6 @@ def family_verdict(
     )
 
 
-def _smallest(pvalues: Array) -> int:
+def _index_of_smallest(pvalues: Array) -> int:
     """Return the index of the smallest p-value; NaN counts as larger than any other."""
     return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))

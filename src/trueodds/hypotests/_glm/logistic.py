@@ -83,12 +83,12 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
     finite, active, unbounded = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
-        y = wy[active]
+        active_wy = wy[active]
         q = expit(eta)
-        gradient = (y - w * q) @ columns
-        packed = (w * q * (1 - q)) @ column_products
+        gradient = (active_wy - w * q) @ columns
+        packed_hessian = (w * q * (1 - q)) @ column_products
         hessian = np.empty((len(active), m, m))
-        hessian[:, row, column] = hessian[:, column, row] = packed
+        hessian[:, row, column] = hessian[:, column, row] = packed_hessian
         newton_step = _newton_step(gradient, hessian)
         predicted_gain = np.einsum("dm,dm->d", gradient, newton_step)
         eta_step = newton_step @ columns.T
@@ -98,7 +98,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
         )
         for _halving in range(MAX_HALVINGS):
             new_eta = eta + step_size[:, None] * eta_step
-            new_gain = (y * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
+            new_gain = (active_wy * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
             too_long = ~(new_gain >= gain[active] - CONVERGENCE_TOLERANCE * (tolerance_unit + gain[active]))
             if not too_long.any():
                 break

@@ -143,16 +143,18 @@ class LogitPolynomials:
         """
         scores = residuals @ self.columns
         information_scores, variance_scores = (
-            np.clip(scores @ root.T, -MAX_SCORE, MAX_SCORE) ** 2
-            for root in (self.information_whitening, self.variance_whitening)
+            np.clip(scores @ whitening.T, -MAX_SCORE, MAX_SCORE) ** 2
+            for whitening in (self.information_whitening, self.variance_whitening)
         )
         return information_scores, variance_scores
 
 
 def _inverse_cholesky(covariance: Array) -> Array:
     """Inverse Cholesky factor of a covariance (m, m); variances below the rounding error of their column are raised."""
-    root = np.zeros_like(covariance)
+    factor = np.zeros_like(covariance)
     for j, variance in enumerate(covariance.diagonal()):
-        root[j, :j] = np.linalg.solve(root[:j, :j], covariance[:j, j])
-        root[j, j] = np.sqrt(max(variance - root[j, :j] @ root[j, :j], MIN_RELATIVE_VARIANCE * variance, MIN_VARIANCE))
-    return np.linalg.inv(root)
+        factor[j, :j] = np.linalg.solve(factor[:j, :j], covariance[:j, j])
+        factor[j, j] = np.sqrt(
+            max(variance - factor[j, :j] @ factor[j, :j], MIN_RELATIVE_VARIANCE * variance, MIN_VARIANCE)
+        )
+    return np.linalg.inv(factor)

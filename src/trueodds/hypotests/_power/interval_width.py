@@ -100,10 +100,10 @@ def _search_sample_size(
     n, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
     for iteration in range(MAX_ITERATIONS):
         n_tried = min(n, MAX_ROWS)
-        for s in range(DATA_SETS_PER_WIDTH):
-            widths[s] = simulate_width(n_tried)
+        for number in range(DATA_SETS_PER_WIDTH):
+            widths[number] = simulate_width(n_tried)
             if progress:
-                progress((iteration + (s + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
+                progress((iteration + (number + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
         mean_width = (
             float(np.nanmean(widths)) if np.isfinite(widths).any() else current_width * math.sqrt(n_rows / n_tried)
         )

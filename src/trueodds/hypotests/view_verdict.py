@@ -38,11 +38,11 @@ def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PV
         for i in range(len(pvalues_by_null[0].lens_pvalues))
     ]
     return PValues(
-        view_pvalues,
-        lens_pvalues,
-        float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in pvalues_by_null)])),
-        max(min_pvalue, *(pvalues.min_pvalue for pvalues in pvalues_by_null)),
-        pvalues_by_null[0].n_claims,
+        view_pvalues=view_pvalues,
+        lens_pvalues=lens_pvalues,
+        family_pvalue=float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in pvalues_by_null)])),
+        min_pvalue=max(min_pvalue, *(pvalues.min_pvalue for pvalues in pvalues_by_null)),
+        n_claims=pvalues_by_null[0].n_claims,
     )
 
 
@@ -50,25 +50,26 @@ def lens_verdict(
     estimand: Estimand, results: Sequence[ViewResult], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
-    strongest = results[_index_of_smallest(pvalues.view_pvalues[0])]
+    (view_pvalues,) = pvalues.view_pvalues
+    strongest = results[_index_of_smallest(view_pvalues)]
     settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
     if not is_single:
-        parts = view_parts([view.name for view in estimand.views], results, pvalues.view_pvalues[0])
+        parts = view_parts([view.name for view in estimand.views], results, view_pvalues)
     elif strongest.summary:
         settings["summary"] = strongest.summary
     return Verdict(
-        context.test,
-        str(estimand.lens),
-        strongest.statistic,
-        pvalues.lens_pvalues[0],
-        estimand.n_rows,
-        context.null,
-        context.min_pvalue,
-        None if is_single else pvalues.lens_pvalues[0],
-        strongest.effect,
-        parts,
-        settings,
-        context.notes,
+        test=context.test,
+        lens=str(estimand.lens),
+        statistic=strongest.statistic,
+        pvalue=pvalues.lens_pvalues[0],
+        n=estimand.n_rows,
+        null=context.null,
+        min_pvalue=context.min_pvalue,
+        family_pvalue=None if is_single else pvalues.lens_pvalues[0],
+        effect=strongest.effect,
+        parts=parts,
+        settings=settings,
+        notes=context.notes,
     )
 
 
@@ -76,24 +77,26 @@ def family_verdict(
     estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
     """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
-    leaders = [
+    strongest_views = [
         lens_results[_index_of_smallest(view_pvalues)]
         for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
     ]
-    strongest = leaders[_index_of_smallest(np.array(pvalues.lens_pvalues))]
+    strongest = strongest_views[_index_of_smallest(np.array(pvalues.lens_pvalues))]
     return Verdict(
-        context.test,
-        "family",
-        strongest.statistic,
-        pvalues.family_pvalue,
-        estimands[0].n_rows,
-        context.null,
-        context.min_pvalue,
-        pvalues.family_pvalue,
-        strongest.effect,
-        view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.lens_pvalues)),
-        context.settings,
-        context.notes,
+        test=context.test,
+        lens="family",
+        statistic=strongest.statistic,
+        pvalue=pvalues.family_pvalue,
+        n=estimands[0].n_rows,
+        null=context.null,
+        min_pvalue=context.min_pvalue,
+        family_pvalue=pvalues.family_pvalue,
+        effect=strongest.effect,
+        parts=view_parts(
+            [str(estimand.lens) for estimand in estimands], strongest_views, np.array(pvalues.lens_pvalues)
+        ),
+        settings=context.settings,
+        notes=context.notes,
     )
 
 

@@ -45,6 +45,7 @@ ASYMPTOTIC_NOTE = (
 POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than its simulation error
 ASYMPTOTIC_POWER_TOLERANCE = 1e-9  # tolerance of an asymptotic power
 MAX_ASYMPTOTIC_ROWS = 1e15  # maximum number of rows if the power is asymptotic
+MIN_POWER = 1e-4  # powers closer to 0 or 1 count as this far from them, so that their normal quantile is finite
 MAX_GROWTH_FACTOR = 20.0  # factor by which √n grows if the power does not exceed the level
 ROUGH_TOLERANCE_FACTOR, ROUGH_DATA_SET_FACTOR = 10, 4  # a rough search has a larger tolerance, and fewer data sets
 
@@ -142,7 +143,11 @@ def analyze_power(
 
 
 class _PowerCurve:
-    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated."""
+    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated.
+
+    `seed` is that of all simulated data sets. `df` are the degrees of freedom of the asymptotic distribution, or None
+    if the power is simulated. The last simulation is kept, and is the one that a result describes.
+    """
 
     def __init__(
         self,
@@ -157,11 +162,11 @@ class _PowerCurve:
         asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
         asymptotic = asymptotic and population.preds.weight is None  # weights change the asymptotic distribution
         self.df = test.degrees_of_freedom(view) if asymptotic and view is not None else None
-        self._n_evaluated = 0.0
+        self._n_evaluated = 0.0  # number of finished evaluations of the power, for the progress
         self._simulation: SimulatedPower | None = None
 
     def power_at(self, n: int, x: float, *, roughly: bool = False) -> float:
-        """The power at n rows and distortion x."""
+        """The power at n rows and distortion x; `roughly` simulates fewer data sets."""
         if self.df is not None:
             return self._asymptotic_power(n, x)
         n_required = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
@@ -216,7 +221,7 @@ class _PowerCurve:
         required, details = rows_from_sqrt(sqrt_rows), {"power_at_needed": power_at_required}
         if power_at_required >= self.plan.power - self.tolerance:
             return self._build_result("rows", n, power, effect, required, x, details)
-        if power_at_required <= 2 * self.plan.alpha:
+        if power_at_required <= 2 * self.plan.alpha:  # too close to the level, which is the power without an error
             return self._build_result("rows", n, power, effect, None, x, details)
         required = math.ceil(required * self._row_growth_factor(power_at_required) ** 2)
         return self._build_result("rows", n, power, effect, required, x, details | {"extrapolated": True})
@@ -254,7 +259,7 @@ class _PowerCurve:
         )
 
     def _starting_distortion(self, n: int) -> float:
-        """Starting value: the error that the mean of n residuals detects."""
+        """Starting value: the error that the mean of n residuals detects, (z_power + z_1−α) standard errors."""
         view = self.population.views[0]
         outcome_variance = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
         return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(outcome_variance, 1e-9) / n))
@@ -277,7 +282,8 @@ class _PowerCurve:
         """Report progress when this fraction of the current simulation is done."""
         assert self.progress is not None
         n_done = self._n_evaluated + fraction
-        self.progress(n_done / (n_done + 3))  # the number of iterations is unknown in advance
+        # The number of evaluations is unknown in advance: the fraction increases with each, and stays below 1.
+        self.progress(n_done / (n_done + 3))
 
     def _build_result(
         self,
@@ -303,9 +309,19 @@ class _PowerCurve:
         if statistic := getattr(self.test, "statistic", None):
             settings = {"statistic": getattr(statistic, "name", statistic)} | settings
         return Power(
-            self.test.name, question, str(population.lens), n, plan.alpha, plan.power, power, effect, required, limits,
-            settings, tuple(self._notes(required, question, details)),
-        )  # fmt: skip
+            name=self.test.name,
+            question=question,
+            lens=str(population.lens),
+            n=n,
+            alpha=plan.alpha,
+            target=plan.power,
+            power=power,
+            effect=effect,
+            required=required,
+            limits=limits,
+            settings=settings,
+            notes=tuple(self._notes(required, question, details)),
+        )
 
     def _notes(self, required: int | None, question: str, details: dict[str, Any]) -> list[Note]:
         """Notes on the kind of error, on rows that no distortion changes, and on extrapolation."""
@@ -346,7 +362,7 @@ def power_limits(power: float, n_data_sets: int) -> Interval:
 
 def _normal_score(power: float) -> float:
     """Normal quantile of a power, which grows about linearly with the distortion and with √n."""
-    return float(ndtri(min(max(power, 1e-4), 1 - 1e-4)))
+    return float(ndtri(min(max(power, MIN_POWER), 1 - MIN_POWER)))
 
 
 def rows_from_sqrt(sqrt_rows: float) -> int:

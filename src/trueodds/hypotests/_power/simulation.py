@@ -70,7 +70,11 @@ class Distortion(Settings):
 
 
 class Population:
-    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes."""
+    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes.
+
+    `is_single_score` says whether this is the case. Samples then contain this score only, and `sample_lens` presents
+    it under the name of the lens.
+    """
 
     def __init__(self, preds: Predictions, lens: Lens, distortion: Distortion) -> None:
         if preds.cluster is not None:
@@ -97,7 +101,7 @@ class Population:
         return self.view_probabilities(P)[0] if self.is_single_score else P
 
     def view_probabilities(self, P: Array) -> list[Array]:
-        """True probabilities of each view."""
+        """True probabilities of each view, (n,) or (n, m), from those of all classes, (n, K)."""
         if self.preds.kind == "multilabel":
             return [P[:, c] for c in self.lens.class_columns(self._sampled_preds)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
@@ -111,9 +115,8 @@ class Population:
     def effect(self, x: float) -> float:
         """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
         effects = []
-        for view, r in zip(
-            self.views, self.view_probabilities(self.distortion.true_probabilities(self.preds, x)), strict=True
-        ):
+        probabilities = self.view_probabilities(self.distortion.true_probabilities(self.preds, x))
+        for view, r in zip(self.views, probabilities, strict=True):
             gap = np.abs(r - view.p)
             effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
@@ -130,7 +133,10 @@ class Population:
         return self.effect(MAX_DISTORTION)
 
     def sample(self, truth: Array, n: int, seeds: tuple[int, int]) -> Predictions:
-        """n rows drawn with replacement, with labels drawn from the truth; random numbers are shared by all truths."""
+        """Draw n rows with replacement, and their labels from the true probabilities `truth` of `true_probabilities`.
+
+        `seeds` identify the data set: equal seeds give the same rows and uniform numbers for every truth.
+        """
         drawn_rows = np.random.default_rng([*seeds, 0]).integers(0, self.n_rows, n)
         label_rng = np.random.default_rng([*seeds, 1])
         sampled = self._sampled_preds[drawn_rows]
@@ -174,6 +180,23 @@ class SimulatedPower:
     Null draws depend on the predictions of a data set only, so they are reused for every truth. If they would be too
     many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions then
     hardly differ.
+
+    Parameters
+    ----------
+    test : HypothesisTest
+        The test whose rejections are counted.
+    population : Population
+        The rows from which the data sets are drawn.
+    n : int
+        Number of rows of each data set.
+    alpha : float
+        Level of the test.
+    n_data_sets : int
+        Number of data sets.
+    seed : int
+        Seed of the data sets and of the null draws.
+    progress : callable, optional
+        Receives the finished share of the data sets of one truth.
     """
 
     def __init__(
@@ -188,11 +211,11 @@ class SimulatedPower:
     ) -> None:
         self.test, self.population, self.n, self.alpha, self.n_data_sets = test, population, n, alpha, n_data_sets
         self.seed, self.progress = seed, progress
-        self._undistorted_truth, self._null = population.true_probabilities(0.0), {}  # type: tuple[Array, dict[int, Array]]
+        self._undistorted_truth = population.true_probabilities(0.0)
+        self._null_draws_by_data_set: dict[int, Array] = {}
         first_sample = self._sample_data_set(self._undistorted_truth, 0)
-        test(
-            first_sample, [population.sample_lens], np.random.default_rng(seed)
-        )  # raises InputError for unsuitable data
+        # Raises InputError for unsuitable data.
+        test(first_sample, [population.sample_lens], np.random.default_rng(seed))
         self.redraws_labels = test.estimand(first_sample, population.sample_lens) is not None
         self.n_null_draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = n_data_sets * self.n_null_draws * len(population.views)
@@ -226,35 +249,35 @@ class SimulatedPower:
         }
 
     def _sample_data_set(self, truth: Array, number: int) -> Predictions:
-        """Data set number s under these true probabilities."""
+        """Draw the data set of this number under these true probabilities."""
         return self.population.sample(truth, self.n, (self.seed, number))
 
     def _data_set_pvalue(self, number: int, sample: Predictions) -> float:
-        """p-value of data set number s."""
+        """p-value of `sample`, the data set of this number."""
         lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.seed, number, 2])).pvalue
-        draws = self._pooled_null_draws if self.pools_draws else self._null_draws(number, sample, estimand)
+        if self.pools_draws:
+            draws = self._pooled_null_draws
+        else:
+            if number not in self._null_draws_by_data_set:
+                self._null_draws_by_data_set[number] = self._make_null_draws(number, sample, estimand)
+            draws = self._null_draws_by_data_set[number]
         return self.test.pvalue_from_draws(estimand, draws, joint=sample.kind != "multilabel")
 
-    def _null_draws(self, number: int, sample: Predictions, estimand: Estimand) -> Array:
-        """Null draws of one data set, (views, draws), which do not depend on its labels."""
-        if number not in self._null:
-            (self._null[number],) = null_draws(
-                sample, [estimand], self.n_null_draws, np.random.default_rng([self.seed, number, 2])
-            )
-        return self._null[number]
+    def _make_null_draws(self, number: int, sample: Predictions, estimand: Estimand) -> Array:
+        """Null draws (views, draws) of the data set of this number, which do not depend on its labels."""
+        (draws,) = null_draws(sample, [estimand], self.n_null_draws, np.random.default_rng([self.seed, number, 2]))
+        return draws
 
-    @property
+    @cached_property
     def _pooled_null_draws(self) -> Array:
-        """Null draws pooled over all data sets."""
-        if -1 not in self._null:
-            draws = []
-            for number in range(self.n_data_sets):
-                sample = self._sample_data_set(self._undistorted_truth, number)
-                estimand = self.test.estimand(sample, self.population.sample_lens)
-                assert estimand is not None
-                draws.append(self._null_draws(number, sample, estimand))
-            self._null = {-1: np.concatenate(draws, axis=1)}
-        return self._null[-1]
+        """Null draws pooled over all data sets, (views, n_data_sets · draws)."""
+        draws = []
+        for number in range(self.n_data_sets):
+            sample = self._sample_data_set(self._undistorted_truth, number)
+            estimand = self.test.estimand(sample, self.population.sample_lens)
+            assert estimand is not None
+            draws.append(self._make_null_draws(number, sample, estimand))
+        return np.concatenate(draws, axis=1)

@@ -142,13 +142,13 @@ class BinByBin(ViewTest):
         partition = self.partition or default_partition(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
-            float(table["statistic"][strongest]),
-            float(table["holm"][strongest]),
-            float(table["gap"][strongest]),
-            parts,
-            settings,
-            tuple(notes),
-            _asymptotic_warnings(tails),
+            statistic=float(table["statistic"][strongest]),
+            pvalue=float(table["holm"][strongest]),
+            effect=float(table["gap"][strongest]),
+            parts=parts,
+            settings_used=settings,
+            notes=tuple(notes),
+            doubts=_asymptotic_warnings(tails),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -185,7 +185,7 @@ class BinByBin(ViewTest):
 
 
 def _bin_gaps(binned: View) -> dict[str, Array]:
-    """n, predicted, observed and gap of each bin; for vectors those of the class with the largest gap."""
+    """Columns n, predicted, observed and gap, (bins,); for vectors those of the class with the largest gap."""
     p, y = binned.p, binned.y
     class_column = {}
     if binned.joint:

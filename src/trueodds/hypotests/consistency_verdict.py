@@ -141,14 +141,14 @@ def verdict_from_draws(
     if len(estimands) == 1:
         min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
         return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
-    joint_pvalue = min(holm([result.pvalue for result in lens_results]))
+    pvalue_of_family = min(holm([result.pvalue for result in lens_results]))
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
         observed = np.concatenate([result.losses for result in lens_results])
-        joint_pvalue = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
+        pvalue_of_family = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return build_verdict(estimands, lens_results, joint_pvalue, min_pvalue, null, settings, notes)
+    return build_verdict(estimands, lens_results, pvalue_of_family, min_pvalue, null, settings, notes)
 
 
 def build_verdict(
@@ -161,13 +161,23 @@ def build_verdict(
     notes: Sequence[Note],
 ) -> Verdict:
     """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
-    n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
+    unique_notes = tuple(dict.fromkeys(notes))
     if len(estimands) == 1:
         (result,) = lens_results
         return Verdict(
-            "consistency", str(estimands[0].lens), result.statistic, pvalue, n, null, min_pvalue, result.family_pvalue,
-            result.statistic - result.null_mean, result.parts, settings, unique_notes,
-        )  # fmt: skip
+            test="consistency",
+            lens=str(estimands[0].lens),
+            statistic=result.statistic,
+            pvalue=pvalue,
+            n=estimands[0].n_rows,
+            null=null,
+            min_pvalue=min_pvalue,
+            family_pvalue=result.family_pvalue,
+            effect=result.statistic - result.null_mean,
+            parts=result.parts,
+            settings=settings,
+            notes=unique_notes,
+        )
     adjusted = holm([result.pvalue for result in lens_results])
     parts = {
         str(estimand.lens): {
@@ -180,9 +190,19 @@ def build_verdict(
     }
     strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
     return Verdict(
-        "consistency", "family", strongest.statistic, pvalue, n, null, min_pvalue, pvalue,
-        strongest.statistic - strongest.null_mean, parts, settings, unique_notes,
-    )  # fmt: skip
+        test="consistency",
+        lens="family",
+        statistic=strongest.statistic,
+        pvalue=pvalue,
+        n=estimands[0].n_rows,
+        null=null,
+        min_pvalue=min_pvalue,
+        family_pvalue=pvalue,
+        effect=strongest.statistic - strongest.null_mean,
+        parts=parts,
+        settings=settings,
+        notes=unique_notes,
+    )
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
@@ -204,7 +224,7 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
 def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
     """Exact test result of one lens from the statistics of all labelings (views, L) and their probabilities (L,)."""
     observed_values, as_loss = estimand.values, estimand.estimator.as_loss
-    mean = float(estimand.combine_views(values) @ probabilities)
+    null_mean = float(estimand.combine_views(values) @ probabilities)
     (overall_pvalue,), _ = exact_pvalues(
         np.array([estimand.combine_views(as_loss(observed_values))]),
         estimand.combine_views(as_loss(values))[None],
@@ -224,13 +244,13 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
     }
     family_p, parts = (joint_pvalue, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
-        float(estimand.combine_views(observed_values)),
-        overall_pvalue,
-        mean,
-        as_loss(observed_values),
-        as_loss(values),
-        family_p,
-        parts,
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=overall_pvalue,
+        null_mean=null_mean,
+        losses=as_loss(observed_values),
+        loss_draws=as_loss(values),
+        family_pvalue=family_p,
+        parts=parts,
     )
 
 
@@ -248,14 +268,25 @@ class LensResult:
 
 
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
-    """Test result of one lens from its draws, with its views as parts if there are several."""
+    """Test result of one lens from its draws (views, B), with its views as parts if there are several.
+
+    `joint` says whether the draws of the views are joint.
+    """
     observed_values = estimand.values
-    statistic, mean = float(estimand.combine_views(observed_values)), float(estimand.combine_views(draws).mean())
-    values, draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
-    combined, observed = estimand.combine_views(draws), float(estimand.combine_views(values))
+    losses, loss_draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
+    combined_pvalue = pvalue(float(estimand.combine_views(losses)), estimand.combine_views(loss_draws))
+    result = LensResult(
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=combined_pvalue,
+        null_mean=float(estimand.combine_views(draws).mean()),
+        losses=losses,
+        loss_draws=loss_draws,
+        family_pvalue=None,
+        parts={},
+    )
     if len(estimand.views) == 1:
-        return LensResult(statistic, pvalue(observed, combined), mean, values, draws, None, {})
-    view_pvalues = [pvalue(float(value), view_draws) for value, view_draws in zip(values, draws, strict=True)]
+        return result
+    view_pvalues = [pvalue(float(loss), view_draws) for loss, view_draws in zip(losses, loss_draws, strict=True)]
     adjusted = holm(view_pvalues)
     parts = {
         view.name: {
@@ -265,10 +296,9 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
             "noise_floor": float(view_draws.mean()),
         }
         for view, value, p, adjusted_pvalue, view_draws in zip(
-            estimand.views, values, view_pvalues, adjusted, draws, strict=True
+            estimand.views, losses, view_pvalues, adjusted, loss_draws, strict=True
         )
     }
-    family_p = family_pvalue(values, draws) if joint else min(adjusted)
+    family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
     # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
-    overall_pvalue = pvalue(observed, combined) if joint else family_p
-    return LensResult(statistic, overall_pvalue, mean, values, draws, family_p, parts)
+    return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

@@ -147,13 +147,13 @@ class HosmerLemeshow(ViewTest):
         if view.joint:
             settings["baseline"] = self._baseline_index(view)
         return ViewResult(
-            x,
-            _chi_square_pvalue(df, x),
-            groups.excess_gap(residuals),
-            groups.group_table(residuals, self._baseline_index(view) if view.joint else None),
-            settings,
-            self._notes(view, groups, x),
-            self._doubts(view, groups, form),
+            statistic=x,
+            pvalue=_chi_square_pvalue(df, x),
+            effect=groups.excess_gap(residuals),
+            parts=groups.group_table(residuals, self._baseline_index(view) if view.joint else None),
+            settings_used=settings,
+            notes=self._notes(view, groups, x),
+            doubts=self._doubts(view, groups, form),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:

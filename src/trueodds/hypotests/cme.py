@@ -63,7 +63,7 @@ def choose_locations(view: View, n_locations: int) -> TestLocations:
 
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
-    """Validate the locations passed by the caller."""
+    """Validate the locations of the caller: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,)."""
     points, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and points.ndim == 2 and points.shape[1] == 2:
@@ -162,16 +162,16 @@ class EmbeddingResiduals:
         P = view.P
         tested_outcomes = np.unique(outcome)
         other_probability = np.maximum(1 - P[:, tested_outcomes].sum(axis=1), 0.0)
-        cases = [(P[:, c], outcome == c) for c in tested_outcomes] + [
-            (other_probability, np.zeros(len(outcome), dtype=bool))
-        ]
+        # The outcomes of a row that differ at the locations: their probability (n,), and which locations observe them.
+        cases = [(P[:, c], outcome == c) for c in tested_outcomes]
+        cases.append((other_probability, np.zeros(len(outcome), dtype=bool)))
         kernel_weights, predicted = view.w[:, None] * self.kernel_values, P[:, outcome]
         covariance = np.zeros((len(outcome), len(outcome)))
         for probability, observed in cases:
-            d = kernel_weights * (observed - predicted)
-            covariance += (probability[:, None] * d).T @ d
-        scale = np.diag(covariance) > 0
-        scale = np.where(scale, 1 / np.sqrt(np.where(scale, np.diag(covariance), 1.0)), 0.0)
+            residuals = kernel_weights * (observed - predicted)
+            covariance += (probability[:, None] * residuals).T @ residuals
+        has_variance = np.diag(covariance) > 0
+        scale = np.where(has_variance, 1 / np.sqrt(np.where(has_variance, np.diag(covariance), 1.0)), 0.0)
         values, vectors = np.linalg.eigh(covariance * scale[:, None] * scale)
         mask = values > EIGENVALUE_TOLERANCE * max(values[-1], EIGENVALUE_TOLERANCE)
         whitening = (scale[:, None] * vectors)[:, mask] / np.sqrt(values[mask])
@@ -185,7 +185,7 @@ class EmbeddingResiduals:
         """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
         weighted_residuals = residuals * self.kernel_values
         w, n = self.view.w, float((self.view.w > 0).sum())
-        mean = weighted_residuals.sum(axis=1) / w.sum()
+        mean = weighted_residuals.sum(axis=1) / w.sum()  # (draws, J)
         if n < 2:  # the covariance of one row is undefined
             return QuadraticForm(
                 np.full(len(weighted_residuals), np.nan), np.zeros(len(weighted_residuals), dtype=np.int64), mean

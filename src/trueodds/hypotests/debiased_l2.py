@@ -138,9 +138,8 @@ class DebiasedL2Test(ViewTest):
         binned = self.error_estimator().binned(view)
         fitted_bins = view.cached(self.partition, lambda: self.partition.fit(view))
         variance = np.maximum(view.sums("wwv"), 0.0)
-        squares_by_row = divide_or_zero(
-            variance * variance, view.n
-        )  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
+        # Σw⁴v² of rows; all rows in a cell of a tally have the same variance.
+        squares_by_row = divide_or_zero(variance * variance, view.n)
         total_variance, sum_of_squares = (
             np.bincount(fitted_bins.index(view.partition_values), x, fitted_bins.size)[binned.bin_index]
             for x in (variance, squares_by_row)
@@ -153,8 +152,12 @@ class DebiasedL2Test(ViewTest):
 
 
 def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
-    """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom."""
-    df = 8 / float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5) ** 2
+    """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom.
+
+    A sum of λ(χ²₁ − 1) over the scales λ (bins,) has variance 2 Σλ² and third central moment 8 Σλ³.
+    """
+    skewness = float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5)
+    df = 8 / skewness**2
     rejection_rate = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))
     if rejection_rate <= MAX_TYPE_I_ERROR:
         return ()

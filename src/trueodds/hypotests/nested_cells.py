@@ -45,7 +45,8 @@ MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 class BinaryCells:
     """Cells of a binary view with the coefficients of the component statistics.
 
-    `index` (n,) is the cell of each row among `size` cells, ordered by score.
+    `index` (n,) is the cell of each row among `size` cells, ordered by score. `linear` are the coefficients of
+    `_linear_coefficients`; `precision`, `diagonal_slope` and `diagonal_constant` those of `_square_coefficients`.
     """
 
     def __init__(self, view: View) -> None:
@@ -149,7 +150,10 @@ class Nodes:
 
 
 def _renumber_occupied(cell: Array, n_cells: int) -> tuple[Array, Array, int]:
-    """Return the occupied cells in increasing order, the number of each row's cell among them, and their number."""
+    """Return the occupied cells in increasing order, the number of each row's cell among them, and their number.
+
+    `cell` (n,) is the cell of each row among `n_cells`.
+    """
     is_occupied = np.bincount(cell, minlength=n_cells) > 0
     occupied = np.flatnonzero(is_occupied)
     return occupied, (np.cumsum(is_occupied) - 1)[cell], len(occupied)
@@ -198,7 +202,10 @@ def vector_components(n_classes: int) -> tuple[Component, ...]:
 class VectorLeaves:
     """Leaves of a tree over probability vectors with the coefficients of the component statistics.
 
-    `index` (n,) is the leaf of each row among `size` leaves.
+    `index` (n,) is the leaf of each row among `size` leaves. The coefficients of the residual sums are `logs`
+    (leaves · K,) for the temperature direction, `level` (K,) for the level of each class, and `slope` (leaves, K) for
+    its slope. `scale` (K,) are the weights of the squares of each class. The diagonal terms of the squares add up to the
+    line `without_outcome` + Σwy · `per_outcome` (leaves · K,).
     """
 
     def __init__(self, view: View) -> None:
@@ -217,7 +224,7 @@ class VectorLeaves:
         slope -= (slope * variance).sum(axis=0) / total
         self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), MIN_VARIANCE))
         self.level = 1 / np.sqrt(total)
-        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)  # of squares, by class
+        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)
         if has_vote_shares(view):
             self.per_outcome = np.zeros(self.size * k)
             self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
@@ -248,11 +255,17 @@ class VectorLeaves:
 
         variance = sum_by_leaf(ww * v)
 
-        def mean(x: Array) -> Array:
+        def mean_by_leaf(x: Array) -> Array:
             by_variance = sum_by_leaf(ww * v * x) / np.where(variance > 0, variance, 1.0)
             return np.where(variance > 0, by_variance, sum_by_leaf(w * x) / mass)
 
-        return variance, mean(logs), mean(log_odds), sum_by_leaf(ww * (1 - 2 * p)), sum_by_leaf(ww * p * p)
+        return (
+            variance,
+            mean_by_leaf(logs),
+            mean_by_leaf(log_odds),
+            sum_by_leaf(ww * (1 - 2 * p)),
+            sum_by_leaf(ww * p * p),
+        )
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
         """Component statistics of each draw, (…, components); NaN for scales finer than the leaves."""

@@ -29,6 +29,9 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
+MIN_TAIL = 1e-300  # smallest χ² tail probability that is used; its logarithm is −690.8
+LOG_MIN_TAIL = -690.0  # smaller tails are ordered by χ²: half of it is subtracted from this value
+UPPER_DIVISOR, MIN_UPPER_ENTRIES = 10, 5  # the upper tail is the largest tenth of the entries, at least five of them
 MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
 
 
@@ -57,7 +60,7 @@ def log_pvalues(pool: Array, component: Component) -> Array:
         z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
         return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
     tail = chdtrc(component.df, x)
-    return np.where(tail > 1e-300, np.log(np.maximum(tail, 1e-300)), -690.0 - 0.5 * (x - x.min()))
+    return np.where(tail > MIN_TAIL, np.log(np.maximum(tail, MIN_TAIL)), LOG_MIN_TAIL - 0.5 * (x - x.min()))
 
 
 def surprisal(pool: Array) -> Array:
@@ -70,7 +73,7 @@ def surprisal(pool: Array) -> Array:
     array([-0.  ,  0.69,  3.69])
     """
     size = pool.shape[-1]
-    n_upper = max(5, size // 10)
+    n_upper = max(MIN_UPPER_ENTRIES, size // UPPER_DIVISOR)
     if size <= n_upper:
         return pool
     sorted_pool = np.sort(pool, axis=-1)

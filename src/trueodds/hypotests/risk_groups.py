@@ -18,9 +18,9 @@ TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
 def quantile_groups(s: Array, w: Array, n: Array, n_groups: int) -> tuple[Array, int]:
     """Group of each row and the number of nonempty groups, cut at score quantiles, right-closed.
 
-    The cuts are the quantiles i/count with linear interpolation (type 7); duplicate cuts are merged. Rows, or cells of
-    n rows, with equal weight per row are counted as rows. Otherwise the cut is where the cumulative weight reaches its
-    share, midway to the next score. The group of a row without weight is arbitrary.
+    The cuts are the quantiles i/n_groups of the scores s (rows,) with linear interpolation (type 7); duplicate cuts are
+    merged. Rows, or cells of n rows, with equal weight w per row are counted as rows. Otherwise the cut is where the
+    cumulative weight reaches its share, midway to the next score. The group of a row without weight is arbitrary.
 
     >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
     (array([0, 0, 0, 1]), 2)
@@ -62,14 +62,14 @@ class GroupResiduals:
     the statistic infinite.
     """
 
-    index: Array  # (rows,)
-    n: Array  # (groups,)
-    w: Array  # (groups,)
+    index: Array  # (rows,) group of each row
+    n: Array  # (groups,) number of rows
+    w: Array  # (groups,) Σw
     effective_n: Array  # (groups,) effective sample size
     predicted: Array  # (groups, m) mean prediction
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
-    form: Array  # (groups, m, m)
-    tolerance: Array  # (groups, m), infinite if the outcome has a positive variance
+    form: Array  # (groups, m, m) matrix of the quadratic form
+    tolerance: Array  # (groups, m) largest |d| due to rounding, infinite if the outcome has a positive variance
     df: int  # degrees of freedom: the sum of the ranks of the forms
 
     @classmethod

@@ -54,8 +54,8 @@ def centered_statistic(pairs: RowPairs) -> float:
 def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
     """n U / (n − 1) − V of resampled rows minus its linear part: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
 
-    `counts` (draws, n) are the multiplicities of the rows; a = n / (n − 1). The sum over pairs i ≠ j is a quadratic
-    form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    `multiplicities` c (draws, n) count how often each row was drawn; a = n / (n − 1). The sum over pairs i ≠ j is a
+    quadratic form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
     correction = n / (n - 1)

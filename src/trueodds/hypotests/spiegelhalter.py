@@ -23,7 +23,10 @@ SCORE_TOLERANCE = 1e-12  # relative tolerance for differences between the scores
 
 @dataclass(frozen=True)
 class ScoreSurplus:
-    """The sum of S − E S over rows, which is linear in the outcomes, with its null moments."""
+    """The sum over rows of a proper score S minus its expectation under the predictions, with its null moments.
+
+    The sum is linear in the outcomes.
+    """
 
     coefficients: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
     score_range: Array  # (n,) range between the best and the worst score of a row
@@ -138,7 +141,7 @@ def _vector_surplus(view: View, score: str) -> ScoreSurplus:
     if score == "log_loss":
         coefficients[~possible] = 0.0
         min_score = np.where(possible, scores, np.inf).min(axis=1)
-        score_range = scores.max(axis=1) - min_score  # s was set to 0, its minimum, for outcomes of probability 0
+        score_range = scores.max(axis=1) - min_score  # scores of outcomes of probability 0 were set to 0, the minimum
     else:
         score_range = scores.max(axis=1) - scores.min(axis=1)
     ww = view.sums("ww")

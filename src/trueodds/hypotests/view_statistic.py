@@ -68,7 +68,7 @@ class CellFunction:
 
 
 class ScaledCells:
-    """A statistic on fixed cells divided by its null standard error; undivided if that is 0."""
+    """The statistic `cell_statistic` divided by its null standard error `std_error`; undivided if that is 0."""
 
     def __init__(self, cell_statistic: CellStatistic, std_error: float) -> None:
         self.cell_statistic, self.std_error = cell_statistic, std_error or 1.0

@@ -99,6 +99,8 @@ def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
 def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) -> str:
     """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
+    `df` are the distinct degrees of freedom, and `kind` is the noun by which they are counted.
+
     >>> describe_degrees_of_freedom("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
@@ -229,7 +231,11 @@ def _has_zero_scores(model: MclloModel) -> bool:
 
 
 def _excludes_chance(model: MclloModel, view: View) -> bool:
-    """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
+    """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions.
+
+    Chance is excluded if there are more distinct predictions than parameters, they are not simple fractions, and they
+    differ from the observed frequencies of their rows.
+    """
     mask = view.w > 0
     predicted, observed, w = (
         view.p[mask].reshape(int(mask.sum()), -1),
@@ -246,7 +252,10 @@ def _excludes_chance(model: MclloModel, view: View) -> bool:
 
 
 def _are_simple_fractions(predictions: Array, rounding: float) -> bool:
-    """Whether all probabilities (or a sample of them) are fractions with a small denominator."""
+    """Whether all predictions (k, m), or a sample of them, are fractions with a small denominator.
+
+    `rounding` is the relative rounding error of the probabilities.
+    """
     inspected = np.linspace(
         0, len(predictions) - 1, min(len(predictions), max(1, _MAX_INSPECTED // predictions.shape[1]))
     ).astype(np.int64)

@@ -168,7 +168,7 @@ class ScoreLens(Positive):
         return (view,)
 
 
-MAX_REDRAWN_LABELS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
+MAX_LABELS_OF_DRAWS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
 MAX_STORED_NULL_DRAWS = 2**25  # total number of null draws in memory
 N_POOLED_NULL_DRAWS = 4000  # total number of null draws if the data sets share them
 LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
@@ -220,7 +220,7 @@ class SimulatedPower:
         self.n_null_draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = n_data_sets * self.n_null_draws * len(population.views)
         self.pools_draws = self.redraws_labels and (
-            n_data_sets * n * self.n_null_draws > MAX_REDRAWN_LABELS or n_draws > MAX_STORED_NULL_DRAWS
+            n_data_sets * n * self.n_null_draws > MAX_LABELS_OF_DRAWS or n_draws > MAX_STORED_NULL_DRAWS
         )
         if self.pools_draws:
             self.n_null_draws = max(3, math.ceil(N_POOLED_NULL_DRAWS / n_data_sets))

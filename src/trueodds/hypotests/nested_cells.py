@@ -204,8 +204,8 @@ class VectorLeaves:
 
     `index` (n,) is the leaf of each row among `size` leaves. The coefficients of the residual sums are `logs`
     (leaves · K,) for the temperature direction, `level` (K,) for the level of each class, and `slope` (leaves, K) for
-    its slope. `scale` (K,) are the weights of the squares of each class. The diagonal terms of the squares add up to the
-    line `without_outcome` + Σwy · `per_outcome` (leaves · K,).
+    its slope. `scale` (K,) are the weights of the squares of each class. The diagonal terms of the squares add up to
+    the line `without_outcome` + Σwy · `per_outcome` (leaves · K,).
     """
 
     def __init__(self, view: View) -> None:

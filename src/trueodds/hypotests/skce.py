@@ -43,7 +43,7 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
 def centered_statistic(pairs: RowPairs) -> float:
     """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
     n, self_pair_sum = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
-    pair_sum = float(pairs.forms.observed[0])
+    pair_sum = float(pairs.quadratic_forms.observed[0])
     return (
         pairs.residual_factor
         * (pair_sum / (n - 1) ** 2 - (pair_sum + self_pair_sum) / n**2)
@@ -62,8 +62,8 @@ def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
     float_multiplicities = multiplicities.astype(np.float64)
     self_pairs = (pairs.residual**2).sum(axis=1) * pairs.diagonal
     square = (
-        correction * pairs.forms.weighted_pair_sums(float_multiplicities - 1 / correction)
-        - pairs.forms.observed / correction
+        correction * pairs.quadratic_forms.weighted_pair_sums(float_multiplicities - 1 / correction)
+        - pairs.quadratic_forms.observed / correction
     )
     return np.asarray(
         pairs.residual_factor
@@ -89,7 +89,7 @@ class BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         pair_weights = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
-        block_sums, n_blocks = pairs.residual_factor * pairs.forms.by_block(), len(starts)
+        block_sums, n_blocks = pairs.residual_factor * pairs.quadratic_forms.by_block(), len(starts)
         mean = float(block_sums.sum() / pair_weights.sum())
         if n_blocks < 2:
             return cls(mean, float("nan"), n_blocks)

@@ -100,11 +100,8 @@ class _Debiased(Estimator):
         """Notes if the value is negative or bins hold a single row."""
         binned, note_list = self.binned(view), []
         if n_single := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
-            text = (
-                f"{n_single} of {len(binned.w)} occupied bins hold a single row, which does not separate noise from"
-                " error."
-            )
-            note_list.append(Note("TN112", text))
+            text = f"{n_single} of {len(binned.w)} occupied bins hold a single row, which does not separate noise"
+            note_list.append(Note("TN112", f"{text} from error."))
         if (error := self.signed_value(view)) < 0:
             note_list.append(
                 Note(

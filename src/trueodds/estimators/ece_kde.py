@@ -267,8 +267,8 @@ class SmoothedCurve(DistinctScores):
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
-        s, *shares = self.shares()
-        return float(self.error.evaluate_scores(s, shares[0], self.view, VALUE_GRID)(*shares))
+        s, w, wp, wy = self.shares()
+        return float(self.error.evaluate_scores(s, w, self.view, VALUE_GRID)(w, wp, wy))
 
 
 def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError | None = None) -> Array:

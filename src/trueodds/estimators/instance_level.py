@@ -220,8 +220,10 @@ def distance_sums(view: View, name: str) -> OutcomeSums:
 def mean_distance_by_outcome(sums: OutcomeSums, empty_side_values: tuple[float, float]) -> tuple[Array, Array]:
     """Mean distance of rows with and without the event. Empty sides take the given values."""
     events, event_distance, non_events, non_event_distance = sums
-    return divide_or(event_distance, events, empty_side_values[0]), divide_or(
-        non_event_distance, non_events, empty_side_values[1]
+    value_without_events, value_without_non_events = empty_side_values
+    return (
+        divide_or(event_distance, events, value_without_events),
+        divide_or(non_event_distance, non_events, value_without_non_events),
     )
 
 

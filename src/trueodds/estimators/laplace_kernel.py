@@ -203,8 +203,11 @@ class MeanEmbeddingError(LaplaceError):
         """Resamples of many rows for the unbiased form, one draw at a time."""
         if self.form != "unbiased":
             return None
-        squared = self._twofold_skce.resample_units(views, resamples, rng)
-        return None if squared is None else (squared[0] / 2, squared[1])
+        resampled = self._twofold_skce.resample_units(views, resamples, rng)
+        if resampled is None:
+            return None
+        twofold_values, unit = resampled
+        return twofold_values / 2, unit
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Bandwidth and form of the error."""

@@ -64,7 +64,8 @@ def choose_locations(view: View, n_locations: int) -> TestLocations:
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
     """Validate the locations of the caller: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,)."""
-    points, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
+    given_points, given_outcomes = locations
+    points, outcome = as_array(given_points, "the locations T"), as_array(given_outcomes, "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and points.ndim == 2 and points.shape[1] == 2:
         points = points[:, 1]
@@ -108,7 +109,7 @@ class EmbeddingResiduals:
     """
 
     def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
-        self.view, self.locations, self.kernel_values = view, locations, kernel_values  # (n, J)
+        self.view, self.locations, self.kernel_values = view, locations, kernel_values
         self.index, self.size = np.arange(len(view)), len(view)
 
     def quadratic_form(self) -> QuadraticForm:
@@ -305,7 +306,7 @@ class MeanEmbedding(ViewTest):
         form, n_locations = residuals.quadratic_form(), len(residuals.locations.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
-        ucme = float((form.mean[0] ** 2).mean())
+        squared_ucme = float((form.mean[0] ** 2).mean())
         notes, doubts = [], []
         if np.isnan(q):
             notes.append(Note("TN118", "Q is undefined for a single row."))
@@ -320,9 +321,14 @@ class MeanEmbedding(ViewTest):
                 f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
                 " often."
             )
-        parts = {"ucme": {"squared": ucme, "df": float(rank)}}
         return ViewResult(
-            q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, n_locations), tuple(notes), tuple(doubts)
+            statistic=q,
+            pvalue=p,
+            effect=float(np.sqrt(squared_ucme)),
+            parts={"ucme": {"squared": squared_ucme, "df": float(rank)}},
+            settings_used=self._settings_used(view, n_locations),
+            notes=tuple(notes),
+            doubts=tuple(doubts),
         )
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:

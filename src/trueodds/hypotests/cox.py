@@ -120,7 +120,7 @@ class Cox(ViewTest):
         regression = _CalibrationRegression.from_view(view, self.min_prob)
         results_by_part = regression.parts(self._form_used)
         tested = results_by_part[self.part]
-        effect = {
+        effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
             "in-the-large": regression.weighted_mean(view.y - view.p),
             "slope": regression.weighted_mean(np.abs(regression.fitted_probs - regression.intercept_only_probs)),
@@ -128,9 +128,15 @@ class Cox(ViewTest):
         settings: dict[str, Any] = {"part": self.part, "form": self._form_used, "min_prob": self.min_prob}
         notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
-            tested["statistic"], tested["pvalue"], effect[self.part], results_by_part, settings, notes,
-            regression.doubts(self.part, self._form_used), _summarize_estimates(results_by_part),
-        )  # fmt: skip
+            statistic=tested["statistic"],
+            pvalue=tested["pvalue"],
+            effect=effect_by_part[self.part],
+            parts=results_by_part,
+            settings_used=settings,
+            notes=notes,
+            doubts=regression.doubts(self.part, self._form_used),
+            summary=_summarize_estimates(results_by_part),
+        )
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
         """Calibration-in-the-large, intercept and slope with standard errors; NaN if no finite estimate exists.
@@ -193,8 +199,8 @@ class _CalibrationRegression:
         """Fit both regressions to a view."""
         logits = Logits.from_view(view, min_prob, "cox")
         powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift, regression = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
-        return cls(logits, powers, wy, shift, regression)
+        shift_fit, regression_fit = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
+        return cls(logits, powers, wy, shift_fit, regression_fit)
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean of values (n,) over the rows."""
@@ -221,17 +227,18 @@ class _CalibrationRegression:
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
-        shift = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
-        shifted_probs = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
+        shift_fits = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
+        shifted_probs = expit(logits.x + shift_fits.beta[:, :1] * columns[:, 0])
         variance = shifted_probs * (1 - shifted_probs)
         information, x = variance * logits.w, columns[:, 1]
         x = x - ((information @ x) / np.maximum(information.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * shifted_probs) * x).sum(1)
         information, score_variance = (information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
-        identified = score_variance > 1e-12 * weight_scale(logits.w)  # the columns are in units of 1/√w
+        # The columns are in units of 1/√w; a smaller variance is rounding error.
+        identified = score_variance > 1e-12 * weight_scale(logits.w)
         if form == "score":
             return np.divide(score**2, score_variance, out=np.zeros(len(wy)), where=identified)
-        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
+        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift_fits.gain
         return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:

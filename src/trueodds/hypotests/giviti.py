@@ -133,11 +133,17 @@ class GiViTI(ViewTest):
         (degree,), (statistic,) = select_degree(logits, powers, wy, start, self._form_used)
         fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
         return CalibrationCurve(
-            logits, powers, fit, int(degree), wy[0], float(statistic), self.null_distribution(start, int(degree))
+            logits=logits,
+            powers=powers,
+            fit=fit,
+            degree=int(degree),
+            wy=wy[0],
+            statistic=float(statistic),
+            null_distribution=self.null_distribution(start, int(degree)),
         )
 
     def null_distribution(self, start: int, degree: int) -> SelectionNullDistribution | None:
-        """Null distribution of D given the degree; None without degrees of freedom."""
+        """Null distribution of D for a selection from degree `start` to `degree`; None without degrees of freedom."""
         base_df = start + 1 - (2 if self.fitted else 0)
         return forward_null_distribution(base_df, degree - start) if base_df > 0 else None
 
@@ -153,7 +159,13 @@ class GiViTI(ViewTest):
             "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form_used, "min_prob": self.min_prob
         }  # fmt: skip
         return ViewResult(
-            statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)
+            statistic=statistic,
+            pvalue=pvalue,
+            effect=effect,
+            parts=curve.parts,
+            settings_used=settings,
+            notes=self._notes(view, curve),
+            doubts=self._doubts(curve),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:

@@ -292,9 +292,14 @@ class Mcllo(ViewTest):
             "prior": self.prior,
         }
         return ViewResult(
-            joint_part["statistic"], joint_part["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes), asymptotic_doubts(model, form),
-        )  # fmt: skip
+            statistic=joint_part["statistic"],
+            pvalue=joint_part["pvalue"],
+            effect=effect,
+            parts=parts,
+            settings_used=settings | {"baselines": self.baselines},
+            notes=(*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes),
+            doubts=asymptotic_doubts(model, form),
+        )
 
     def _joint_part(self, model: MclloModel, all_statistics: dict[str, float], form: str, df: int) -> dict[str, float]:
         """The test of all parameters: its statistic, all three forms, and the posterior probability if it exists."""

@@ -291,11 +291,11 @@ class Omnibus(ViewTest):
         joint = joint_views and (joint_lenses or len(estimands) == 1)
         if len(estimands) == 1:
             return PValues(
-                view_pvalues,
-                lens_pvalues,
-                lens_pvalues[0],
-                _min_pvalue(evidence[0]),
-                1 if joint else len(view_pvalues[0]),
+                view_pvalues=view_pvalues,
+                lens_pvalues=lens_pvalues,
+                family_pvalue=lens_pvalues[0],
+                min_pvalue=_min_pvalue(evidence[0]),
+                n_claims=1 if joint else len(view_pvalues[0]),
             )
         if not joint:
             all_pvalues = (
@@ -304,11 +304,11 @@ class Omnibus(ViewTest):
                 else lens_pvalues
             )
             return PValues(
-                view_pvalues,
-                lens_pvalues,
-                smallest_pvalue(holm(all_pvalues)),
-                min(map(_min_pvalue, evidence)),
-                len(all_pvalues),
+                view_pvalues=view_pvalues,
+                lens_pvalues=lens_pvalues,
+                family_pvalue=smallest_pvalue(holm(all_pvalues)),
+                min_pvalue=min(map(_min_pvalue, evidence)),
+                n_claims=len(all_pvalues),
             )
         weights = np.array([LENS_WEIGHTS.get(estimand.lens.name, OTHER_LENS_WEIGHT) for estimand in estimands])
         family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(evidence)), weights)
@@ -357,7 +357,7 @@ def _min_pvalue(entries: Array) -> float:
 
 
 def _first_pvalue(entries: Array) -> float:
-    """p-value of the first entry among all entries."""
+    """p-value of the first of the entries (1 + B,), which is the observed value, among all of them."""
     return pvalue(float(entries[0]), entries[1:])
 
 

@@ -361,11 +361,11 @@ class ViewTest(HypothesisTest):
             ]
         settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(
-            self.name,
-            null,
-            None if min_pvalue is None else min(1.0, min_pvalue),
-            settings,
-            tuple(dict.fromkeys(notes)),
+            test=self.name,
+            null=null,
+            min_pvalue=None if min_pvalue is None else min(1.0, min_pvalue),
+            settings=settings,
+            notes=tuple(dict.fromkeys(notes)),
         )
         if len(estimands) == 1:
             return lens_verdict(estimands[0], results[0], pvalues, context)

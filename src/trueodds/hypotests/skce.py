@@ -239,13 +239,13 @@ class KernelTest(ViewTest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        allowed = {"bootstrap": ("auto", "unbiased"), "block": ("auto", "block")}.get(self.null)
-        if allowed is not None and self.form not in allowed:
+        required_form = {"bootstrap": "unbiased", "block": "block"}.get(self.null)
+        if required_form is not None and self.form not in ("auto", required_form):
             raise InputError(
                 "TO205",
                 "This null distribution requires another form of the statistic.",
                 f"form={self.form!r} with null={self.null!r}",
-                f"Use form={allowed[1]!r}, or omit it.",
+                f"Use form={required_form!r}, or omit it.",
             )
         if self.null == "distribution-free" and not isinstance(self.kernel, str):
             raise InputError(

@@ -25,8 +25,8 @@ class BinCells:
         binned = view.binned(self.fitted_bins)
         sums = np.zeros((4, self.size))
         sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
-        self.sums = tuple(sums)
-        self.row_weight = divide_or_zero(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+        w, _, _, ww = self.sums = tuple(sums)
+        self.row_weight = divide_or_zero(ww, w)  # in a draw a bin's Σw² is this multiple of its Σw
 
     @cached_property
     def index(self) -> Array:
@@ -53,12 +53,12 @@ class RowCells:
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
         self.bin_statistic = bin_statistic
-        bins = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
-        order = np.argsort(bins, kind="stable")
-        self.size = len(bins)
+        bin_of_row = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
+        order = np.argsort(bin_of_row, kind="stable")
+        self.size = len(bin_of_row)
         self.index = np.empty(self.size, dtype=np.int64)
         self.index[order] = np.arange(self.size)
-        self.starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
+        self.starts = np.flatnonzero(np.diff(bin_of_row[order], prepend=-1))
         sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
         self.sums = tuple(self._by_bin(x[order]) for x in sums)
         w = view.w[order]

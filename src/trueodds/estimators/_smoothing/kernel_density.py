@@ -200,7 +200,8 @@ class BetaKernelSums:
         self.counts = np.diff(self.starts, append=m)
         x = np.clip((np.add.reduceat(scores, self.starts) / self.counts - low) / (high - low), 0.0, 1.0)
         with np.errstate(divide="ignore"):  # 0 · log 0 is 0 here, so log 0 is a finite number without limit
-            self.logs = np.maximum(np.log(x), -1e300)[:, None], np.maximum(np.log1p(-x), -1e300)[:, None]
+            self.log_scores = np.maximum(np.log(x), -1e300)[:, None]
+            self.log_complements = np.maximum(np.log1p(-x), -1e300)[:, None]
 
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
@@ -227,8 +228,8 @@ class BetaKernelSums:
         """Kernel values of each group of scores at `points` (k,), (groups, k)."""
         u = (points - self.low) / (self.high - self.low)
         alpha, beta = self._shape(u), self._shape(1 - u)
-        logs = self.logs[0] * (alpha - 1)
-        logs += self.logs[1] * (beta - 1)
+        logs = self.log_scores * (alpha - 1)
+        logs += self.log_complements * (beta - 1)
         logs -= betaln(alpha, beta)
         return np.exp(logs, out=logs) / (self.high - self.low)
 

@@ -162,7 +162,8 @@ class CalibrationCurve:
         maximum, low, high = self.fit.beta[0], 0.0, 1.0
         for _ in range(0 if self.fit.finite[0] else N_BISECTIONS):
             middle = (low + high) / 2
-            is_within = self.fit.gain[0] - self.likelihood(middle * maximum[None])[0][0] <= drop
+            value, _, _ = self.likelihood(middle * maximum[None])
+            is_within = self.fit.gain[0] - value[0] <= drop
             low, high = (low, middle) if is_within else (middle, high)
         return high * maximum
 

@@ -61,14 +61,22 @@ class MclloModel:
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
                 "Pass min_prob=, for example 1e-6, or use the tests skce or consistency.",
             )
-        missed = (is_zero & (Y > 0)).any(axis=1)
+        impossible = (is_zero & (Y > 0)).any(axis=1)
         clipped = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
         logs = floored_logs(LogProbabilities(logs), max(min_prob, MIN_PROB_OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
-            softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
-            int(view.n[clipped].sum()), int(view.n[missed].sum()), units,
-        )  # fmt: skip
+            P=softmax(logs),
+            x=x,
+            Y=Y,
+            w=view.w,
+            ww=view.sums("ww"),
+            n=view.n,
+            baseline=base,
+            n_clipped=int(view.n[clipped].sum()),
+            n_impossible=int(view.n[impossible].sum()),
+            units=units,
+        )
 
     @property
     def free_classes(self) -> list[int]:

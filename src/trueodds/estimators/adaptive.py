@@ -369,8 +369,7 @@ class ThresholdedSums:
         self.index = np.full(len(view), cells.size)
         self.index[rows] = cells.index(scores)
         self.sums = tuple(np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
-        weight_of_cell, _, _ = self.sums
-        ranges = np.flatnonzero(weight_of_cell[:-1] > 0)
+        ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)
         self.binned = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
 

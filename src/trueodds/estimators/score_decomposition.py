@@ -118,9 +118,9 @@ def murphy_terms(view: View, index: Array, binned: View) -> Terms:
     share, p, y = binned.w / binned.w.sum(), binned.p, binned.y
     rate = float(share @ y)
     # Deviations from the means of the cells avoid cancellation; for single rows both brackets are exactly 0.
-    w, x, z = view.w, view.p.astype(np.float64, copy=False), view.y
-    within_variance = (view.sums("wpp") - w * x * x) + w * (x - p[index]) ** 2
-    within_covariance = (view.sums("wpy") - w * x * z) + w * (x - p[index]) * (z - y[index])
+    w, row_p, row_y = view.w, view.p.astype(np.float64, copy=False), view.y
+    within_variance = (view.sums("wpp") - w * row_p * row_p) + w * (row_p - p[index]) ** 2
+    within_covariance = (view.sums("wpy") - w * row_p * row_y) + w * (row_p - p[index]) * (row_y - y[index])
     return {
         "reliability": float(share @ (p - y) ** 2),
         "resolution": float(share @ (y - rate) ** 2),

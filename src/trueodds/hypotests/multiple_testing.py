@@ -230,7 +230,7 @@ class JointDraws:
 
 
 def _first_index(holds: Callable[[int], bool], n_candidates: int) -> int:
-    """First index at which a monotone condition holds, by bisection; `count` if there is none."""
+    """First index at which a monotone condition holds, by bisection; `n_candidates` if there is none."""
     start, stop = 0, n_candidates
     while start < stop:
         middle = (start + stop) // 2

@@ -66,7 +66,10 @@ class RowCells:
         self.is_rows = view.is_rows
         if not self.is_rows:
             self.has_hard_labels = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
-            self.wpp, self.wwr = (divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr"))
+            # Σwp² and Σw²u² of each cell as multiples of its Σw, which a draw keeps.
+            self.wpp_per_weight, self.wwr_per_weight = (
+                divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr")
+            )
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -81,8 +84,8 @@ class RowCells:
     def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
         if not self.has_hard_labels:
-            return self.wwr * w
-        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
+            return self.wwr_per_weight * w
+        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp_per_weight * w)
 
     def _by_bin(self, x: Array) -> Array:
         """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""

@@ -64,8 +64,8 @@ def choose_locations(view: View, n_locations: int) -> TestLocations:
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
     """Validate the locations of the caller: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,)."""
-    given_points, given_outcomes = locations
-    points, outcome = as_array(given_points, "the locations T"), as_array(given_outcomes, "the outcomes s")
+    user_points, user_outcomes = locations
+    points, outcome = as_array(user_points, "the locations T"), as_array(user_outcomes, "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and points.ndim == 2 and points.shape[1] == 2:
         points = points[:, 1]

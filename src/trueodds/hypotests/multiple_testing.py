@@ -156,10 +156,10 @@ class JointDraws:
         pvalues = np.full(len(self.observed), np.nan)
         order = [i for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
         shares = []
-        most_extreme = self._least_extreme_keys()
+        extreme_keys = self._lowest_keys()
         for i in reversed(order):
-            most_extreme = _more_extreme(most_extreme, self._keys_of_claim(i))
-            shares.append(_share_as_extreme(most_extreme, self._ranks[i, 0], self._zscores[i, 0]))
+            extreme_keys = _more_extreme(extreme_keys, self._keys_of_claim(i))
+            shares.append(_share_as_extreme(extreme_keys, self._ranks[i, 0], self._zscores[i, 0]))
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
 
@@ -181,7 +181,7 @@ class JointDraws:
         """Keys of hypothesis i, the observed statistic first."""
         return ExtremenessKeys(self._ranks[i], self._zscores[i])
 
-    def _least_extreme_keys(self) -> ExtremenessKeys:
+    def _lowest_keys(self) -> ExtremenessKeys:
         """Keys that are less extreme than those of any hypothesis."""
         return ExtremenessKeys(np.full(self.n_entries, self.n_entries + 1), np.full(self.n_entries, -np.inf))
 
@@ -192,7 +192,7 @@ class JointDraws:
     def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         """Smallest statistic with which hypothesis i would be rejected at α; None if it exceeds `upper_bound(i)`."""
         other_claims = [j for j in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[j] and j != i]
-        extremes_of_rest = [self._least_extreme_keys()]
+        extremes_of_rest = [self._lowest_keys()]
         for j in reversed(other_claims):
             extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], self._keys_of_claim(j)))
         extremes_of_rest.reverse()  # the most extreme key of each draw among the other claims from each position on

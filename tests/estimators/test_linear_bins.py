@@ -37,8 +37,8 @@ def shares(error: LinearBinError, score: float) -> list[float]:
     view = View([score], [1.0])
     parts = LinearWeights(error, error.edges(view), np.array([score]))
     out = np.zeros(parts.size + 1)
-    out[parts.bin[0]] += 1 - parts.upper_weight[0]
-    out[parts.bin[0] + 1] += parts.upper_weight[0]
+    out[parts.lower_bin[0]] += 1 - parts.upper_weight[0]
+    out[parts.lower_bin[0] + 1] += parts.upper_weight[0]
     return out[: parts.size].tolist()
 
 
@@ -203,8 +203,8 @@ def test_the_noise_floor_is_that_of_the_shared_sums_and_below_the_unshared(base:
     error = LinearBinError(8, base)
     parts = LinearWeights(error, error.edges(View(p, p)), p)
     omega = np.zeros((2000, parts.size + 1))
-    omega[np.arange(2000), parts.bin] = 1 - parts.upper_weight
-    omega[np.arange(2000), parts.bin + 1] += parts.upper_weight
+    omega[np.arange(2000), parts.lower_bin] = 1 - parts.upper_weight
+    omega[np.arange(2000), parts.lower_bin + 1] += parts.upper_weight
     variance = (omega**2 * (p * (1 - p))[:, None]).sum(axis=0)
     noise_floor = (2 / np.pi) ** 0.5 * np.sqrt(variance).sum() / 2000
     settings: dict[str, Any] = {"bins": 8, "partition": base, "resamples": 50}
@@ -220,11 +220,11 @@ def test_the_noise_floor_is_that_of_the_shared_sums_and_below_the_unshared(base:
 
 def test_auto_is_the_square_root_below_a_hundred_rows_and_ten_from_there_on() -> None:
     def count(n: int) -> int:
-        return LinearBinError().count(View(np.full(n, 0.5), np.zeros(n)))
+        return LinearBinError().n_bins(View(np.full(n, 0.5), np.zeros(n)))
 
     assert [count(n) for n in (1, 3, 30, 99, 100, 120, 5000)] == [1, 1, 5, 9, 10, 10, 10]
-    assert LinearBinError().count(View([0.5] * 2, [0, 1], [20, 16])) == 1  # two rows, however much they weigh
-    assert LinearBinError("sqrt").count(View(np.full(400, 0.5), np.zeros(400))) == 20
+    assert LinearBinError().n_bins(View([0.5] * 2, [0, 1], [20, 16])) == 1  # two rows, however much they weigh
+    assert LinearBinError("sqrt").n_bins(View(np.full(400, 0.5), np.zeros(400))) == 20
     assert LinearBinError()(View(np.full(40, 0.5), np.zeros(40))).settings["bins"] == 6
 
 

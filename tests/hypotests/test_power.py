@@ -58,7 +58,7 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
 
 def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     # 1000 data sets at 5 %: Binomial(1000, .05) within 28..74 with 99.9 %
-    for n, max_draws in ((150, simulated.MAX_LABELS), (3000, simulated.MAX_LABELS)):
+    for n, max_draws in ((150, simulated.MAX_LABELS_OF_DRAWS), (3000, simulated.MAX_LABELS_OF_DRAWS)):
         simulation = sets(consistency(), binary(), n=n, count=1000)
         assert simulation.pools_draws == (n * 1000 * 199 > max_draws)
         assert 28 <= 1000 * simulation.rejection_rate(0.0) <= 74
@@ -84,7 +84,11 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     preds = classes(k=5)
     alone = sets(consistency(), preds, "confidence", n=200)
     all_classes = sets(consistency(), preds, "confidence", n=200)
-    all_classes.population.is_single_score, all_classes.population.sample_lens, all_classes.population._rows = (
+    (
+        all_classes.population.is_single_score,
+        all_classes.population.sample_lens,
+        all_classes.population._sampled_preds,
+    ) = (
         False,
         all_classes.population.lens,
         preds,
@@ -95,7 +99,7 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
 
 def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch):
     separate_share = sets(consistency(), binary(), n=1200).rejection_rate(0.35)
-    monkeypatch.setattr(simulated, "MAX_LABELS", 0)
+    monkeypatch.setattr(simulated, "MAX_LABELS_OF_DRAWS", 0)
     simulation = sets(consistency(), binary(), n=1200)
     # the same data sets, each judged by other draws: Monte-Carlo p-values near the level differ by .02 at most,
     # which moves a few of the 400 data sets

@@ -54,7 +54,7 @@ def test_how_many_scales():
     assert to.test(three, "tcal", lens="canonical", resamples=9).settings["scales"] == [2, 4, 8, 16]
     many = calibrated(np.random.default_rng(0), 50, 30)
     assert to.test(many, "tcal", lens="canonical", resamples=9).settings["scales"] == [2]
-    assert TCal().levels(View([0.3], [1])) == [2]
+    assert TCal().bins_per_scale(View([0.3], [1])) == [2]
 
 
 def test_one_scale_by_its_number_or_by_smoothness():
@@ -89,7 +89,7 @@ def test_nested_sums_are_those_of_each_grid(lens):
     (view,) = as_lens(lens).views(preds)
     test = TCal()
     values = test.cell_statistic(view).value()
-    for value, m in zip(values, test.levels(view), strict=False):
+    for value, m in zip(values, test.bins_per_scale(view), strict=False):
         if lens == "canonical":
             cells, total = SimplexGrid(m).fit(view).index(view.partition_values), 0.0
             u = w[:, None] * (view.y - view.p)
@@ -107,7 +107,7 @@ def test_all_scales_share_their_draws_and_the_smallest_p_is_adjusted_for_them():
     preds = calibrated(np.random.default_rng(2), 80, 2)
     verdict = to.test(preds, "tcal", resamples=99, rng=5)
     (view,) = as_lens("positive").views(preds)
-    levels = TCal().levels(view)
+    levels = TCal().bins_per_scale(view)
     # each scale as a question of its own, on the same draws: signed, so that the tails are the same
     by_scale = [_Signed(Uniform(m), form="dpe") for m in levels]
     estimands = [Estimand(one, as_lens("positive"), (view,)) for one in by_scale]

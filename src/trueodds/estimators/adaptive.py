@@ -27,8 +27,8 @@ MIN_RANGE_ROWS = 25  # rows per range from which its edges vary little between s
 def merge_partition_settings(settings: dict[str, Any], default_partition: str) -> dict[str, Any]:
     """Combine the partition settings into one partition. `bins` alone uses the partition named `default_partition`."""
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-    edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
-    if partition_settings and "partition" not in partition_settings and not edges:
+    has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
+    if partition_settings and "partition" not in partition_settings and not has_edges:
         partition_settings["partition"] = default_partition
     return settings | {"partition": as_partition(**partition_settings)} if partition_settings else settings
 
@@ -153,8 +153,8 @@ class EqualWeightSums(BinSums):
         """Equal weight for every occupied bin."""
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
-    def _average(self, w: Array, gap: Array, enough: Array) -> Array:
-        return super()._average((w > 0).astype(np.float64), gap, enough)
+    def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
+        return super()._average((w > 0).astype(np.float64), gap, eligible)
 
 
 class RangeSums(EqualWeightSums):
@@ -352,8 +352,8 @@ class ThresholdedSums:
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
         require_one_score(view, error.name)
-        low = 1 / view.classes if error.threshold == "1/K" and view.classes > 1 else error.threshold
-        if isinstance(low, str):
+        threshold = 1 / view.classes if error.threshold == "1/K" and view.classes > 1 else error.threshold
+        if isinstance(threshold, str):
             raise InputError(
                 "TO205",
                 "threshold='1/K' needs the number of classes, which confidences alone do not provide.",
@@ -361,7 +361,7 @@ class ThresholdedSums:
                 "Give the threshold as a number.",
             )
         self.normalizes_above_threshold = error.normalize == "kept"
-        rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > low) & (view.w > 0))
+        rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > threshold) & (view.w > 0))
         p, y, w, n, scores = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
         above_threshold = View(p, y, w, n=n, partition_values=scores, classes=view.classes)
         cells = error.partition.fit(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))

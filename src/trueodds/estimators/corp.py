@@ -121,10 +121,10 @@ class Corp(UnbinnedError):
         The arguments are shares (…, m) at the scores s (m,), and `logs` (m, 2) are the log-probabilities of both
         outcomes at each score.
         """
-        mean_score, entropy = SCORES[self.score]
+        mean_score, expected_score = SCORES[self.score]
         # A fitted rate is the mean outcome of its block, so its score equals the expected score of a correct rate.
-        recalibrated = (w * entropy(isotonic_means(w, wy))).sum(axis=-1)
-        return mean_score(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
+        recalibrated = (w * expected_score(isotonic_means(w, wy))).sum(axis=-1)
+        return mean_score(s, w, wy, logs), recalibrated, expected_score(wy.sum(axis=-1))
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """MCB, with the isotonic regression refitted to every draw."""
@@ -143,12 +143,12 @@ class Corp(UnbinnedError):
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = DistinctScores(self, view).shares()
-        score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
+        score, recalibrated, uncertainty = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
-            rows = view.w > 0
-            score = float(view.w[rows] @ log_loss_from_logs(view.log_P, view.Y)[rows] / view.total)
-        mcb, dsc = max(score - recalibrated, 0.0), max(uncertain - recalibrated, 0.0)
-        return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
+            has_weight = view.w > 0
+            score = float(view.w[has_weight] @ log_loss_from_logs(view.log_P, view.Y)[has_weight] / view.total)
+        mcb, dsc = max(score - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0)
+        return {"mcb": mcb, "dsc": dsc, "unc": uncertainty, "score": score}
 
     @property
     def max_value(self) -> float:

@@ -132,9 +132,9 @@ class CrossFitted(OutOfSample):
         """The distance, calibrator and folds."""
         return {"distance": self.distance, **super().settings_used(view)}
 
-    def _direction(self, P: Array, Q: Array) -> Array:
+    def _direction(self, P: Array, recalibrated: Array) -> Array:
         """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
-        difference = np.where(np.abs(Q - P) > ROUNDING_TOLERANCE, Q - P, 0.0)
+        difference = np.where(np.abs(recalibrated - P) > ROUNDING_TOLERANCE, recalibrated - P, 0.0)
         power = _norm_power(self.distance)
         if power == 1:
             return np.sign(difference) / (2 if self.distance == "tv" else 1)

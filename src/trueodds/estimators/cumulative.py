@@ -169,6 +169,9 @@ class CumulativeRange(UnbinnedError):
 
 
 def _path_extremes(residuals: Array) -> tuple[Array, Array]:
-    """Maximum and minimum of the cumulative sums of these steps (…, m), which start at 0. The steps are overwritten."""
+    """Maximum, and minus the minimum, of the cumulative sums of these steps (…, m), which start at 0.
+
+    The steps are overwritten.
+    """
     path = np.cumsum(residuals, axis=-1, out=residuals)
     return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

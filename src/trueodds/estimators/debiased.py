@@ -99,11 +99,9 @@ class _Debiased(Estimator):
     def notes(self, view: View) -> list[Note]:
         """Notes if the value is negative or bins hold a single row."""
         binned, note_list = self.binned(view), []
-        if alone := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
-            text = (
-                f"{alone} of {len(binned.w)} occupied bins hold a single row, which does not separate noise from error."
-            )
-            note_list.append(Note("TN112", text))
+        if n_single := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
+            text = f"{n_single} of {len(binned.w)} occupied bins hold a single row, which does not separate noise"
+            note_list.append(Note("TN112", f"{text} from error."))
         if (error := self.signed_value(view)) < 0:
             note_list.append(
                 Note(
@@ -219,8 +217,9 @@ class DebiasedL2(_Debiased):
             and len(view)
             and (finer := _error_in_finer_bins(view, len(self.binned(view).w)))
         ):
+            error, n_finer_bins = finer
             text = (
-                f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: the calibration error varies within these "
+                f"In {n_finer_bins} bins the debiased error is {error:.3g}: the calibration error varies within these "
                 "bins. The interval is for the error in these bins and covers the full error too rarely."
             )
             note_list.append(Note("TN114", text))
@@ -245,12 +244,12 @@ class DebiasedL2(_Debiased):
         cells = view.cached(self.partition, lambda: self.partition.fit(view))
         binned = view.binned(cells)
         assert binned.bin_index is not None
-        mean, scatter = np.zeros((2, cells.size))
+        mean, p_variance = np.zeros((2, cells.size))
         mean[binned.bin_index] = binned.p
-        scatter[binned.bin_index] = binned.sums("wpp") / binned.w - binned.p**2
+        p_variance[binned.bin_index] = binned.sums("wpp") / binned.w - binned.p**2
 
         def statistic(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
-            squares = wy * (1 - 2 * mean) + w * (mean**2 - scatter)
+            squares = wy * (1 - 2 * mean) + w * (mean**2 - p_variance)
             return self.statistic_from_pairs(w, wy - wp, squares, ww)
 
         return statistic
@@ -350,11 +349,11 @@ class DebiasedL1(_Debiased):
     def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         """The closed form from Σw, Σwp, Σwy and Σw² of bins (…, bins), (…)."""
         rate, gap = divide_or_zero(wy, w), np.abs(divide_or_zero(wy - wp, w))
-        noise = np.where(has_pairs(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
-        s = np.sqrt(np.maximum(noise, 0.0))  # flipped residuals can lead a rate out of [0, 1]
+        rate_variance = np.where(has_pairs(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
+        s = np.sqrt(np.maximum(rate_variance, 0.0))  # negative if flipped residuals give a rate outside [0, 1]
         z = divide_or_zero(gap, s)
-        folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * np.where(s > 0, 1 - 2 * ndtr(-z), 1.0)
-        return np.asarray((w * (2 * gap - folded)).sum(axis=-1) / w.sum(axis=-1))
+        expected_distance = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * np.where(s > 0, 1 - 2 * ndtr(-z), 1.0)
+        return np.asarray((w * (2 * gap - expected_distance)).sum(axis=-1) / w.sum(axis=-1))
 
     def parts(self, view: View) -> dict[str, float]:
         """The plug-in value and the subtracted term."""

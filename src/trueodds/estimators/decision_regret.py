@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -117,26 +117,41 @@ class DecisionRegret(Estimator):
 
     def parts(self, view: View) -> dict[str, float]:
         """The worst task with two actions."""
-        _, regret, threshold = self._bins(view).worst_tasks()[:3]
+        worst = self._bins(view).worst_tasks()
+        regret, threshold = worst.two_action_regret, worst.two_action_threshold
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The partition, and the thresholds of the worst task."""
         bins = self._bins(view)
-        _, regret, _, low, high = bins.worst_tasks()
-        inner = [float(t) for t in (low, high) if 0 < t < 1] if regret > 0 else []
+        worst = bins.worst_tasks()
+        ends = (worst.lower_threshold, worst.upper_threshold)
+        thresholds = [t for t in ends if 0 < t < 1] if worst.two_action_regret > 0 else []
         return {
             "partition": str(self.partition or default_partition(view)),
             "occupied_bins": len(np.unique(bins.index[view.w > 0])),
-            "worst_thresholds": sorted(set(inner)),
+            "worst_thresholds": sorted(set(thresholds)),
         }
 
     def _bins(self, view: View) -> WorstTaskCells:
         """The bins of the view; raises InputError for probability vectors."""
         if view.joint:
             require_one_score(view, f"{self.name} without cost=")
-        frozen = (self.partition or default_partition(view)).fit(view)
-        return WorstTaskCells(view, frozen.index(view.partition_values), frozen.size)
+        fitted_partition = (self.partition or default_partition(view)).fit(view)
+        return WorstTaskCells(view, fitted_partition.index(view.partition_values), fitted_partition.size)
+
+
+class WorstTasks(NamedTuple):
+    """The worst decision task, and the worst one with two actions."""
+
+    regret: float  # regret of the worst task
+    two_action_regret: float  # regret of the worst task with two actions
+    two_action_threshold: float  # threshold of that task
+    lower_threshold: float  # lower threshold of the worst task
+    upper_threshold: float  # upper threshold of the worst task
+
+
+REGRET = WorstTasks._fields.index("regret")  # its column in arrays of worst tasks (draws, 5)
 
 
 class WorstTaskCells:
@@ -148,23 +163,19 @@ class WorstTaskCells:
     def __init__(self, view: View, index: Array, size: int) -> None:
         self.view, self.index, self.size = view, index, size
 
-    def worst_tasks(self) -> Array:
-        """Worst tasks of the observed outcomes, (5,).
-
-        The regret of the worst task; the regret of the worst task with two actions and its threshold; and the two
-        thresholds of the worst task.
-        """
+    def worst_tasks(self) -> WorstTasks:
+        """Worst tasks of the observed outcomes."""
         view, p = self.view, self.view.p.astype(np.float64, copy=False)
         sums = [np.bincount(self.index, x, self.size)[None] for x in (view.w, view.w * p, view.w * view.y)]
-        return np.asarray(_regret_envelope(*_bin_rates(*sums))[0])
+        return WorstTasks(*_regret_envelope(*_bin_rates(*sums))[0].tolist())
 
     def value(self) -> float:
         """The regret of the view."""
-        return float(self.worst_tasks()[0])
+        return self.worst_tasks().regret
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The regret of each draw from its sums per bin."""
-        return np.asarray(_regret_envelope(*_bin_rates(w, wp, wy))[:, 0])
+        return np.asarray(_regret_envelope(*_bin_rates(w, wp, wy))[:, REGRET])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Bound on the change of the regret of any task if the rates move by the residuals of the draw.
@@ -174,12 +185,12 @@ class WorstTaskCells:
         """
         share, p, q = _bin_rates(w[None], wp[None], wy[None])
         _, dp, dq = _bin_rates(*draws)
-        shift = np.nan_to_num((dq - dp) - (q - p))  # a bin without rows in a draw moved nowhere
+        shift = np.nan_to_num((dq - dp) - (q - p))  # 0 for a bin without rows in a draw
         probabilities = np.stack([np.broadcast_to(p, shift.shape), np.broadcast_to(q, shift.shape), q + shift])
         return np.asarray(
             _evaluate_envelope(
                 probabilities.min(axis=0), probabilities.max(axis=0), share * np.abs(shift), np.zeros_like(shift)
-            )[:, 0]
+            )[:, REGRET]
         )
 
 
@@ -191,7 +202,7 @@ def _bin_rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
 
 
 def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
-    """Worst tasks (draws, 5) from share of the weight, mean prediction and event rate of the bins, (draws, bins)."""
+    """`WorstTasks` (draws, 5) from share of the weight, mean prediction and event rate of the bins, (draws, bins)."""
     # If p and q differ by rounding only, there is no threshold between them.
     miscalibrated = np.abs(q - p) > 1e-14
     sign = np.where(q > p, share, -share)
@@ -200,8 +211,8 @@ def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
 
 
 def _evaluate_envelope(*intervals: Array) -> Array:
-    """Worst tasks (draws, 5) from the ends, height and slope of the regret on the interval of each bin."""
-    values = np.zeros((len(intervals[0]), 5))
+    """`WorstTasks` (draws, 5) from the ends, height and slope of the regret on the interval of each bin."""
+    values = np.zeros((len(intervals[0]), len(WorstTasks._fields)))
     # Thresholds lie in [0, 1], which a probability can exceed by rounding, and a shifted rate in any case.
     low, high, height, slope = (np.ascontiguousarray(np.nan_to_num(x)) for x in intervals)
     envelope_at_half(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), height, slope, values)
@@ -286,7 +297,7 @@ class CostRegret(OutOfSample):
             costs.row_costs(stated, out_of_fold.Y),
             costs.row_costs(recalibrated, out_of_fold.Y),
         )
-        names = self._names(costs.n_actions)
+        names = self._action_names(costs.n_actions)
         regret = np.bincount(stated, share * (stated_costs - recalibrated_costs), costs.n_actions)
         action_shares = np.bincount(stated, share, costs.n_actions)
         return {
@@ -332,7 +343,7 @@ class CostRegret(OutOfSample):
         """Costs of the evaluated rows."""
         return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
-    def _names(self, n_actions: int) -> tuple[str, ...]:
+    def _action_names(self, n_actions: int) -> tuple[str, ...]:
         """Names of the actions, by default their numbers; raises InputError if their number is wrong."""
         names = tuple(map(str, self.actions or range(n_actions)))
         if len(names) != n_actions:

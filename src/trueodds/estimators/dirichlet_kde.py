@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import prediction_matrix
+from trueodds.estimators._pairwise.similarity_kernels import complete_vectors, prediction_matrix
 from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
 
@@ -120,8 +120,8 @@ class DirichletError(Estimator):
         if rows.n_sampled:
             text = f"{rows.n_sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
             note_list.append(Note("TN119", text))
-        if touched := count_rows_below(rows.P, self.min_prob):
-            text = f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows of the kernels."
+        if n_clipped := count_rows_below(rows.P, self.min_prob):
+            text = f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows of the kernels."
             note_list.append(Note("TN120", text))
         return note_list
 
@@ -263,8 +263,8 @@ class DirichletKernel:
     """
 
     def __init__(self, P: Array, bandwidth: float, min_prob: float) -> None:
-        self.P, self.bandwidth = _as_columns(P), bandwidth
-        self.log = np.log(np.maximum(self.P, min_prob))
+        self.P, self.bandwidth = complete_vectors(P), bandwidth
+        self.log_P = np.log(np.maximum(self.P, min_prob))
 
     def constants(self, bandwidth: float) -> Array:
         """Log normalizing constant of each kernel for a bandwidth, (n,)."""
@@ -278,7 +278,7 @@ class DirichletKernel:
         n = len(self.P)
         for start in range(0, n, ROWS_PER_STRIP):
             rows = slice(start, min(start + ROWS_PER_STRIP, n))
-            k = self.log[rows] @ exponents
+            k = self.log_P[rows] @ exponents
             k += constants
             self_pairs = (np.arange(rows.stop - start), np.arange(start, rows.stop))
             k[self_pairs] = -np.inf
@@ -292,12 +292,7 @@ class DirichletKernel:
 
 def count_rows_below(P: Array, min_prob: float) -> int:
     """Rows with a probability below the minimum."""
-    return int((_as_columns(P) < min_prob).any(axis=1).sum())
-
-
-def _as_columns(P: Array) -> Array:
-    """Probabilities of all outcomes, (n, m): a single score p becomes (p, 1 − p)."""
-    return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
+    return int((complete_vectors(P) < min_prob).any(axis=1).sum())
 
 
 def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
@@ -309,18 +304,20 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
         rows = hashed_order(P, w)[evenly_spaced_positions(len(P), MAX_BANDWIDTH_ROWS)]
         P, w = P[rows], w[rows]
     kernel = DirichletKernel(P, 1.0, min_prob)
-    products = kernel.log @ np.maximum(kernel.P, 0.0).T
+    products = kernel.log_P @ np.maximum(kernel.P, 0.0).T
     other_weight = np.log(w.sum() - w)
-    scores = []
+    log_likelihoods = []
     for bandwidth in BANDWIDTHS:
         log_kernels = products / bandwidth
         log_kernels += kernel.constants(bandwidth) + np.log(w)
         np.fill_diagonal(log_kernels, -np.inf)
         row_maxima = log_kernels.max(axis=1)
-        scores.append(
+        log_likelihoods.append(
             float(w @ (row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1)) - other_weight))
         )
-    max_score = max(scores)
+    max_log_likelihood = max(log_likelihoods)
     # The smallest of the bandwidths whose scores are equal but for rounding, whatever the order of the rows.
     tolerance = 1e-9 * float(w.sum())
-    return float(BANDWIDTHS[next(i for i, score in enumerate(scores) if score >= max_score - tolerance)])
+    return float(
+        BANDWIDTHS[next(i for i, score in enumerate(log_likelihoods) if score >= max_log_likelihood - tolerance)]
+    )

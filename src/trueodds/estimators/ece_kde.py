@@ -21,6 +21,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     VALUE_GRID,
     BetaKernelSums,
     CosineTransform,
+    GridResolution,
     ReflectedKernelSums,
     smooth_selections,
 )
@@ -130,8 +131,8 @@ class KernelDensityError(UnbinnedError):
         variance = float((view.w * u * (1 - u)).sum()) / view.total
         return min(max((bandwidth / (high - low)) ** 2 / max(variance, 1e-12), MIN_BANDWIDTH), 1.0)
 
-    def smoother(
-        self, scores: Array, view: View, grid: tuple[int, int] = VALUE_GRID
+    def kernel_sums_at(
+        self, scores: Array, view: View, grid: GridResolution = VALUE_GRID
     ) -> ReflectedKernelSums | BetaKernelSums:
         """The kernel at these sorted scores, with the bandwidth and range of the view."""
         low, high = self.span(view)
@@ -148,29 +149,29 @@ class KernelDensityError(UnbinnedError):
         """The errors of all selections on the same grids, each with its own bandwidth."""
         if not selections.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(selections)
-        low, high = self.span(
-            selections.view_of_selection(int(np.argmin(selections.sorted_scores[0][:, 0])))
-        )  # of all, it reaches lowest
+        with_lowest_score = int(np.argmin(selections.sorted_scores[0][:, 0]))
+        low, high = self.span(selections.view_of_selection(with_lowest_score))
         widths = (
             silverman_bandwidths(selections)
             if isinstance(self.bandwidth, str)
             else np.full(len(selections), float(self.bandwidth))
         )
 
-        def error_of_cells(density: Array, event_density: Array, waves: CosineTransform) -> Array:
-            gap, cell = self._cell_scores(waves)[waves.order] * density, (high - low) / waves.size
+        def error_of_cells(density: Array, event_density: Array, cosine_transform: CosineTransform) -> Array:
+            gap = self._cell_scores(cosine_transform)[cosine_transform.order] * density
+            cell_width = (high - low) / cosine_transform.size
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
-            n_rows = density.sum(axis=-1)
+            total_density = density.sum(axis=-1)
             if self.order == 1:
-                return self._norm(gap, density, cell) / n_rows
-            shares = zip(gap / n_rows[:, None], density / n_rows[:, None], strict=True)
-            return np.array([self._norm(*arrays, cell) for arrays in shares])
+                return self._norm(gap, density, cell_width) / total_density
+            shares = zip(gap / total_density[:, None], density / total_density[:, None], strict=True)
+            return np.array([self._norm(*arrays, cell_width) for arrays in shares])
 
         return smooth_selections(selections, KERNELS[self.kernel], widths, (low, high), error_of_cells)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = DRAWS_GRID) -> ScoreStatistic:
+    def evaluate_scores(self, s: Array, share: Array, view: View, grid: GridResolution = DRAWS_GRID) -> ScoreStatistic:
         """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
-        smooth = self.smoother(s, view, grid)
+        smooth = self.kernel_sums_at(s, view, grid)
         density = smooth(share)
         total = density.sum()
         if not total > 0:
@@ -181,34 +182,35 @@ class KernelDensityError(UnbinnedError):
                 "Use kernel='triweight'.",
             )
         mass = density / total
-        centers = self._cell_scores(smooth.waves) if isinstance(smooth, ReflectedKernelSums) else smooth.s
+        centers = self._cell_scores(smooth.cosine_transform) if isinstance(smooth, ReflectedKernelSums) else smooth.s
 
-        def error(w: Array, wy: Array) -> Array:
+        def smoothed_error(w: Array, wy: Array) -> Array:
             gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
             return self._norm(gap, mass, (smooth.high - smooth.low) / len(mass))
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             if w.ndim == wy.ndim == 1:
-                return error(w, wy)
+                return smoothed_error(w, wy)
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
             block_size = max(1, MAX_BLOCK_VALUES // max(len(s), len(mass)))
-            spans = (slice(start, start + block_size) for start in np.arange(0, len(wy), block_size))
-            return np.concatenate([error(w if len(w) == 1 else w[rows], wy[rows]) for rows in spans])
+            blocks = (slice(start, start + block_size) for start in np.arange(0, len(wy), block_size))
+            return np.concatenate([smoothed_error(w if len(w) == 1 else w[rows], wy[rows]) for rows in blocks])
 
         return statistic
 
-    def _cell_scores(self, waves: CosineTransform) -> Array:
+    def _cell_scores(self, cosine_transform: CosineTransform) -> Array:
         """Score that represents each cell."""
-        centers = waves.s.copy()
+        centers = cosine_transform.midpoints.copy()
         if np.isinf(self.order):
-            centers[[0, -1]] = waves.low, waves.high  # a mirrored curve is flat at the ends, where the worst often lies
+            # A mirrored curve is flat at the ends, where the largest distance often lies.
+            centers[[0, -1]] = cosine_transform.low, cosine_transform.high
         return centers
 
-    def _norm(self, gap: Array, mass: Array, cell: float) -> Array:
+    def _norm(self, gap: Array, mass: Array, cell_width: float) -> Array:
         """Norm of order q of gap/mass, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))
-        dense = mass > self.min_density * cell
+        dense = mass > self.min_density * cell_width
         ratio = gap[..., dense] / mass[dense]
         largest_ratio = np.asarray(ratio.max(axis=-1))
         if np.isinf(self.order):
@@ -243,13 +245,13 @@ class KernelDensityError(UnbinnedError):
             note_list.append(Note("TN115", text))
         if self.kernel == "beta":
             scores = sort_by_score(view).sums_by_score()[0]
-            smooth = self.smoother(scores, view)
+            smooth = self.kernel_sums_at(scores, view)
             assert isinstance(smooth, BetaKernelSums)
-            faint = int((view.n * (smooth.score_masses() < 0.5)[find_scores(view.p, scores)]).sum())
-            if faint:
+            n_faint = int((view.n * (smooth.score_masses() < 0.5)[find_scores(view.p, scores)]).sum())
+            if n_faint:
                 text = (
-                    f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in"
-                    " the beta kernel. kernel='triweight' gives all rows full weight."
+                    f"{n_faint:,} {'row' if n_faint == 1 else 'rows'} next to 0 or 1 have less than half their weight"
+                    " in the beta kernel. kernel='triweight' gives all rows full weight."
                 )
                 note_list.append(Note("TN116", text))
         return note_list
@@ -265,8 +267,8 @@ class SmoothedCurve(DistinctScores):
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
-        s, *shares = self.shares()
-        return float(self.error.evaluate_scores(s, shares[0], self.view, VALUE_GRID)(*shares))
+        s, w, wp, wy = self.shares()
+        return float(self.error.evaluate_scores(s, w, self.view, VALUE_GRID)(w, wp, wy))
 
 
 def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError | None = None) -> Array:
@@ -279,7 +281,7 @@ def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError |
     error.span(view)  # refuses a view that has no one score
     scores, w, wy = sort_by_score(view).sums_by_score()
     s = np.asarray(points, dtype=np.float64)
-    density, event_density = error.smoother(scores, view).evaluate(s.ravel(), np.stack([w, wy]))
+    density, event_density = error.kernel_sums_at(scores, view).evaluate(s.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(density > 0, event_density / density, np.nan).reshape(s.shape)
 
@@ -322,5 +324,5 @@ def _silverman_rule(s: Array, w: Array, n: float) -> Array:
     """Silverman's bandwidth (…,) of sorted scores s (…, m) with weights w (m,) that add up to n."""
     lower_quartile, upper_quartile = weighted_quantiles(s, w, (0.25, 0.75))
     sd = weighted_std(s, w) * np.sqrt(n / (n - 1))
-    normal_std = (upper_quartile - lower_quartile) / (2 * ndtri(0.75))  # the same number for a normal law
-    return np.maximum(np.minimum(sd, normal_std) * (3 * n / 4) ** -0.2, MIN_BANDWIDTH)
+    std_by_quartiles = (upper_quartile - lower_quartile) / (2 * ndtri(0.75))  # equal to sd for a normal distribution
+    return np.maximum(np.minimum(sd, std_by_quartiles) * (3 * n / 4) ** -0.2, MIN_BANDWIDTH)

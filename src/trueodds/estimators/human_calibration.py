@@ -58,11 +58,11 @@ class VoteMean(Mean):
             )
             return [Note("TN131", text)]
         if votes < MIN_VOTES:
-            cast = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
-            who = "Every row has" if cast.min() == cast.max() else "Half of the rows have at most"
+            n_votes = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
+            subject = "Every row has" if n_votes.min() == n_votes.max() else "Half of the rows have at most"
             text = (
-                f"{who} {votes:g} votes. With so few, even a perfect model does not reach the best value, so compare"
-                " with the noise floor."
+                f"{subject} {votes:g} votes. With so few, even a perfect model does not reach the best value, so"
+                " compare with the noise floor."
             )
             return [Note("TN131", text)]
         return []
@@ -144,8 +144,8 @@ class EntropyError(VoteMean):
         require_single_rows(view, self.name)
         gap = self._entropy_differences(*predicted_and_voted_shares(view), view)[view.w > 0]
         share = view.w[view.w > 0] / view.total
-        signs = {"mean_absolute": float(share @ np.abs(gap)), "mean_signed": float(share @ gap)}
-        return signs | super().parts(view)
+        mean_differences = {"mean_absolute": float(share @ np.abs(gap)), "mean_signed": float(share @ gap)}
+        return mean_differences | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Whether differences are signed, the base of the logarithm and the correction."""

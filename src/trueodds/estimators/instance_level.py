@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,21 @@ from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
-Sums = tuple[Any, Any, Any, Any]  # Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p: numbers, or one per draw
+
+class OutcomeSums(NamedTuple):
+    """Weights and weighted distances of rows with and without the event: numbers, or arrays (draws,)."""
+
+    events: Any  # Σwy
+    event_distance: Any  # Σwy(1−p)
+    non_events: Any  # Σw(1−y)
+    non_event_distance: Any  # Σw(1−y)p
+
+
+MAX_SCORE_GROUPS = 4096  # maximum number of groups of scores in draws
+MIN_SCORE_GROUPS = 256  # number of groups that is never reduced for many rows
+MAX_ROW_GROUPS = 2**24  # maximum number of rows times groups, which is the cost of leaving out each row once
+PROBABILITY_TOLERANCE = 1e-8  # Σwp or Σw(1−p) of a group, relative to Σw, up to which it counts as 0
+MASS_TOLERANCE = 1e-12  # weight of a side, relative to the total, up to which it counts as 0
 
 
 @dataclass(frozen=True)
@@ -60,18 +74,18 @@ class InstanceError(Estimator):
     lens: ClassVar[str | None] = "confidence"
     interval: ClassVar[str | None] = "bca"
 
-    def error_from_sums(self, sums: Sums, _absent: tuple[float, float]) -> Array:
-        """The error from the four sums. `_absent` holds the values of empty sides."""
+    def error_from_sums(self, sums: OutcomeSums, _empty_side_values: tuple[float, float]) -> Array:
+        """The error from the four sums. `_empty_side_values` are the values of empty sides."""
         events, event_distance, non_events, non_event_distance = sums
         return divide_or(event_distance + non_event_distance, events + non_events, np.nan)
 
-    def empty_side_value(self, _if_right: tuple[float, float]) -> tuple[float, float]:
-        """Value of an empty side in a draw, given its mean under calibration."""
-        return _if_right
+    def empty_side_values(self, _calibrated_means: tuple[float, float]) -> tuple[float, float]:
+        """Values of an empty side with and without the event, given the means of both sides under calibration."""
+        return _calibrated_means
 
     def value(self, view: View) -> float:
         """The error from the view's four sums."""
-        return float(self.error_from_sums(distance_sums(view, self.name), self.empty_side_value((np.nan, np.nan))))
+        return float(self.error_from_sums(distance_sums(view, self.name), self.empty_side_values((np.nan, np.nan))))
 
     def cell_statistic(self, view: View) -> CellStatistic:
         """The error for draws, from groups of equal or neighboring scores."""
@@ -88,7 +102,7 @@ class InstanceError(Estimator):
         if events > 0 and non_events > 0:
             return []
         frequency, side = ("every row", "ice_neg") if events > 0 else ("no row", "ice_pos")
-        return [Note("TN130", f"The event occurred in {frequency}: {self._without_a_side(side)}.")]
+        return [Note("TN130", f"The event occurred in {frequency}: {self._empty_side_text(side)}.")]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """Number of views in which a side is empty."""
@@ -97,9 +111,9 @@ class InstanceError(Estimator):
             return []
         view_names = ", ".join(one_sided[:3]) + (", …" if len(one_sided) > 3 else "")
         text = f"In {len(one_sided)} of {len(views)} views ({view_names}) the event occurred always or never: "
-        return [Note("TN130", f"{text}{self._without_a_side('that side')}.")]
+        return [Note("TN130", f"{text}{self._empty_side_text('that side')}.")]
 
-    def _without_a_side(self, side: str) -> str:
+    def _empty_side_text(self, side: str) -> str:
         """Clause of the note on a side without rows."""
         return f"{side} has no mean"
 
@@ -152,14 +166,14 @@ class MacroError(InstanceError):
     name: ClassVar[str] = "macroce"
     empty: Literal["nan", "zero"] = "nan"
 
-    def error_from_sums(self, sums: Sums, absent: tuple[float, float]) -> Array:
+    def error_from_sums(self, sums: OutcomeSums, empty_side_values: tuple[float, float]) -> Array:
         """The mean of the two sides, from the four sums."""
-        event_distance, non_event_distance = mean_distance_by_outcome(sums, absent)
+        event_distance, non_event_distance = mean_distance_by_outcome(sums, empty_side_values)
         return (event_distance + non_event_distance) / 2
 
-    def empty_side_value(self, if_right: tuple[float, float]) -> tuple[float, float]:
-        """Value of an empty side, which is 0 with `empty="zero"`."""
-        return (0.0, 0.0) if self.empty == "zero" else if_right
+    def empty_side_values(self, calibrated_means: tuple[float, float]) -> tuple[float, float]:
+        """The means under calibration, or 0 with `empty="zero"`."""
+        return (0.0, 0.0) if self.empty == "zero" else calibrated_means
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """How an empty side is treated."""
@@ -181,14 +195,14 @@ class MacroError(InstanceError):
             note_list.append(Note("TN130", text))
         return note_list
 
-    def _without_a_side(self, side: str) -> str:
+    def _empty_side_text(self, side: str) -> str:
         """Clause of the note on a side without rows."""
         if self.empty == "zero":
             return f"{side} is absent and counts as 0"
         return f"{side} has no mean, and MacroCE no value"
 
 
-def distance_sums(view: View, name: str) -> Sums:
+def distance_sums(view: View, name: str) -> OutcomeSums:
     """Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p of a view of rows or of cells."""
     require_one_score(view, name)
     w, y, p = view.w, view.y, view.p.astype(np.float64, copy=False)
@@ -198,13 +212,19 @@ def distance_sums(view: View, name: str) -> Sums:
     else:
         weighted_p_of_events = view.sums("wpy")
         event_distance, non_event_distance = events - weighted_p_of_events, w * p - weighted_p_of_events
-    return float(events.sum()), float(event_distance.sum()), float(non_events.sum()), float(non_event_distance.sum())
+    return OutcomeSums(
+        float(events.sum()), float(event_distance.sum()), float(non_events.sum()), float(non_event_distance.sum())
+    )
 
 
-def mean_distance_by_outcome(sums: Sums, absent: tuple[float, float]) -> tuple[Array, Array]:
+def mean_distance_by_outcome(sums: OutcomeSums, empty_side_values: tuple[float, float]) -> tuple[Array, Array]:
     """Mean distance of rows with and without the event. Empty sides take the given values."""
     events, event_distance, non_events, non_event_distance = sums
-    return divide_or(event_distance, events, absent[0]), divide_or(non_event_distance, non_events, absent[1])
+    value_without_events, value_without_non_events = empty_side_values
+    return (
+        divide_or(event_distance, events, value_without_events),
+        divide_or(non_event_distance, non_events, value_without_non_events),
+    )
 
 
 def divide_or(numerator: Any, denominator: Any, fallback: Any) -> Array:
@@ -224,18 +244,18 @@ class ScoreGroupSums:
     def __init__(self, error: InstanceError, view: View) -> None:
         require_one_score(view, error.name)
         self.error, self.view = error, view
-        max_groups = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
+        max_groups = min(max(MAX_ROW_GROUPS // len(view), MIN_SCORE_GROUPS), MAX_SCORE_GROUPS)
         s, mass, _ = sort_by_score(view).sums_by_score()
         starts = group_starts(mass, max_groups)
         self.index, self.size = find_scores(view.p, s[starts]), len(starts)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = divide_or(wp, w, 0.0)
-        self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
-        self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
+        self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, PROBABILITY_TOLERANCE), mean)
+        self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, PROBABILITY_TOLERANCE), mean)
         event_distance, non_event_distance = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
-        self.absent = error.empty_side_value((float(event_distance), float(non_event_distance)))
+        self.empty_side_values = error.empty_side_values((float(event_distance), float(non_event_distance)))
 
-    def _sums(self, w: Array, wy: Array) -> Sums:
+    def _sums(self, w: Array, wy: Array) -> OutcomeSums:
         """The four sums (…,) from Σw and Σwy of the groups, (…, groups)."""
         non_event_weights = w - wy
         events, non_events = wy.sum(axis=-1), non_event_weights.sum(axis=-1)
@@ -243,10 +263,10 @@ class ScoreGroupSums:
             (wy * (1 - self.mean_prob_if_event)).sum(axis=-1),
             (non_event_weights * self.mean_prob_if_no_event).sum(axis=-1),
         )
-        return (
-            _zero_within_rounding(events, events + non_events, 1e-12),
+        return OutcomeSums(
+            _zero_within_rounding(events, events + non_events, MASS_TOLERANCE),
             event_distance,
-            _zero_within_rounding(non_events, events + non_events, 1e-12),
+            _zero_within_rounding(non_events, events + non_events, MASS_TOLERANCE),
             non_event_distance,
         )
 
@@ -256,7 +276,7 @@ class ScoreGroupSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw."""
-        return self.error.error_from_sums(self._sums(w, wy), self.absent)
+        return self.error.error_from_sums(self._sums(w, wy), self.empty_side_values)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the interval is that of a smooth function of means."""

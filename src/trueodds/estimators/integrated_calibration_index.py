@@ -91,17 +91,20 @@ class IntegratedIndex(UnbinnedError):
             object.__setattr__(self, "is_norm", False)
             object.__setattr__(self, "interval", "noise-floor")
 
-    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
-        """Summary of the distances at each score (…, m), which holds a share of the rows (…, m)."""
+    def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
+        """Summary of the distances at each score (…, m), which holds a share of the rows (…, m).
+
+        `row_share` is the share of a single row, or 0 if the weights do not count rows.
+        """
         return (share * gap).sum(axis=-1)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The summary of the distances between curve and scores."""
-        unit = _single_row_share(view)
+        row_share = _single_row_share(view)
         if self.smoother == "isotonic":
-            return lambda w, _wp, wy: self.summarize(np.abs(isotonic_means(w, wy) - s), w, unit)
-        curve = LocalFit(self._local_smoother(), s, share, unit)
-        return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, unit)
+            return lambda w, _wp, wy: self.summarize(np.abs(isotonic_means(w, wy) - s), w, row_share)
+        curve = LocalFit(self._local_smoother(), s, share, row_share)
+        return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, row_share)
 
     def _local_smoother(self) -> LocalSmoother:
         """Settings of the local regression, with the span of this estimator if given."""
@@ -143,9 +146,9 @@ class Quantile(IntegratedIndex):
     is_smooth: ClassVar[bool] = False
     quantile_level: ClassVar[float]
 
-    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
+    def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
         """The quantile of the distances, rows in proportion to their weight."""
-        return weighted_quantile(gap, share, self.quantile_level, unit)
+        return weighted_quantile(gap, share, self.quantile_level, row_share)
 
 
 @dataclass(frozen=True)
@@ -290,7 +293,7 @@ class WorstDistance(IntegratedIndex):
     name: ClassVar[str] = "emax"
     is_smooth: ClassVar[bool] = False
 
-    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
+    def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
         """The maximum over scores that hold any weight."""
         return np.where(share > 0, gap, 0.0).max(axis=-1)
 
@@ -300,8 +303,8 @@ def _single_row_share(view: View) -> float:
     return (view.unit_weight or 0.0) / view.total
 
 
-def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:
-    """Quantile of x (…, m): type 7 for rows of share `unit`, else the inverse distribution function.
+def weighted_quantile(x: Array, share: Array, level: float, row_share: float) -> Array:
+    """Quantile of x (…, m): type 7 for rows of share `row_share`, else the inverse distribution function.
 
     >>> weighted_quantile(np.array([3.0, 1.0]), np.array([0.5, 0.5]), 0.5, 0.5).tolist()
     2.0
@@ -309,17 +312,20 @@ def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Arra
     order = np.argsort(x, axis=-1)
     sorted_values = np.take_along_axis(x, order, axis=-1)
     cumulative_share = np.cumsum(np.take_along_axis(np.broadcast_to(share, x.shape), order, axis=-1), axis=-1)
-    rank = level * (1 / unit - 1) if unit > 0 else 0.0
+    rank = level * (1 / row_share - 1) if row_share > 0 else 0.0
     lower_rank = np.floor(rank + 1e-9)
-    lower_share = (lower_rank + 0.5) * unit if unit > 0 else level - 1e-12  # half a row off, so that sums may round
-    lower_value = _weighted_quantile(sorted_values, cumulative_share, lower_share)
-    if unit == 0 or rank - lower_rank < 1e-9:
+    lower_share = (
+        (lower_rank + 0.5) * row_share if row_share > 0 else level - 1e-12
+    )  # half a row off, so that sums may round
+    lower_value = _value_at_share(sorted_values, cumulative_share, lower_share)
+    if row_share == 0 or rank - lower_rank < 1e-9:
         return lower_value
     return lower_value + (rank - lower_rank) * (
-        _weighted_quantile(sorted_values, cumulative_share, lower_share + unit) - lower_value
+        _value_at_share(sorted_values, cumulative_share, lower_share + row_share) - lower_value
     )
 
 
-def _weighted_quantile(sorted_values: Array, cumulative_share: Array, share: float) -> Array:
+def _value_at_share(sorted_values: Array, cumulative_share: Array, share: float) -> Array:
+    """Smallest of the sorted values (…, m) whose `cumulative_share` (…, m) is at least `share`, (…,)."""
     position = np.minimum((cumulative_share < share).sum(axis=-1, keepdims=True), sorted_values.shape[-1] - 1)
     return np.take_along_axis(sorted_values, position, axis=-1)[..., 0]

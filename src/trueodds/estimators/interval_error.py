@@ -80,12 +80,12 @@ class IntervalError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum of both terms, at the best or the given width."""
-        widths = WindowErrors(s)
+        window_errors = WindowErrors(s)
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
-            rows = residual.reshape(-1, len(s))
-            term, width = self._terms(widths, rows)
+            residual_rows = residual.reshape(-1, len(s))
+            term, width = self._terms(window_errors, residual_rows)
             return (term + width).reshape(residual.shape[:-1])
 
         return statistic
@@ -100,12 +100,12 @@ class IntervalError(UnbinnedError):
         term, width = self._terms(WindowErrors(s), (wy - wp)[None])
         return {"error": float(term[0]), "width": float(width[0])}
 
-    def _terms(self, widths: WindowErrors, residual: Array) -> tuple[Array, Array]:
+    def _terms(self, window_errors: WindowErrors, residual: Array) -> tuple[Array, Array]:
         """Error on intervals and width, (draws,), for each row of residuals (draws, m)."""
         if self.bandwidth == "auto":
-            return widths.minimize(residual)
+            return window_errors.minimize(residual)
         width = float(self.bandwidth)
-        return widths.error(width, residual), np.full(len(residual), width)
+        return window_errors.error(width, residual), np.full(len(residual), width)
 
 
 class WindowErrors:

@@ -102,11 +102,11 @@ class MixNMatchError(UnbinnedError):
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
             block_size = max(1, MAX_BLOCK_VALUES // N_DRAW_CELLS)
-            return np.concatenate([self._draws(grid, n, *sums) for sums in _blocks_of_draws(w, wy, block_size)])
+            return np.concatenate([self._draw_errors(grid, n, *sums) for sums in _blocks_of_draws(w, wy, block_size)])
 
         return statistic
 
-    def _draws(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
+    def _draw_errors(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
         """The error of each draw (draws,) from Σw and Σwy by score, (1 or draws, m), of n effective rows."""
         event_weights = np.maximum(wy, 0.0)  # negative in draws that flip the sign of residuals
         event_weight = np.maximum(event_weights.sum(axis=-1), 1e-300)
@@ -154,16 +154,16 @@ class MixNMatchScores(DistinctScores):
     def bandwidth(self) -> float | None:
         """Standard deviation of the kernel, from the scores of the events; None without events."""
         s, _, _, wy = self.shares()
-        return self._width(s, wy)
+        return self._bandwidth_of_events(s, wy)
 
-    def _width(self, s: Array, wy: Array) -> float | None:
+    def _bandwidth_of_events(self, s: Array, wy: Array) -> float | None:
         """Bandwidth from the scores s (m,) and their events Σwy (m,); None without events."""
         return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
         """Trapezoidal sum over the published grid. Grid points without density contribute nothing."""
         scores, w, _, wy = self.shares()
-        order, width = self.error.order, self._width(scores, wy)
+        order, width = self.error.order, self._bandwidth_of_events(scores, wy)
         if width is None:
             return float((w * scores**order).sum())
         points = np.linspace(GRID_START, GRID_END, N_GRID_POINTS)
@@ -193,13 +193,13 @@ def _kernel_sums(x: Array, mass: Array, radius: float) -> Array:
     lags = np.arange(N_GRID_POINTS)
     u = np.concatenate([lags, lags - N_GRID_POINTS]) * spacing / radius
     is_within = np.abs(u) < 1
-    wave: Any = 0.0
-    term = TRIWEIGHT
+    spectrum: Any = 0.0
+    derivative = TRIWEIGHT
     for power in range(powers):
-        kernel = np.where(is_within, term(u), 0.0)
-        wave = wave + np.fft.rfft(moments[:, power], 2 * N_GRID_POINTS) * np.fft.rfft(kernel)
-        term = term.deriv() / (power + 1)
-    return np.fft.irfft(wave, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / radius)
+        kernel = np.where(is_within, derivative(u), 0.0)
+        spectrum = spectrum + np.fft.rfft(moments[:, power], 2 * N_GRID_POINTS) * np.fft.rfft(kernel)
+        derivative = derivative.deriv() / (power + 1)
+    return np.fft.irfft(spectrum, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / radius)  # ∫(1 − u²)³ du = 32/35
 
 
 class EvaluationGrid:
@@ -210,7 +210,7 @@ class EvaluationGrid:
         self.s = np.arange(N_DRAW_CELLS + 1) / N_DRAW_CELLS
         position = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
         cell = np.minimum(np.maximum.accumulate(position.astype(np.int64)), N_DRAW_CELLS - 1)
-        self.upper = position - cell
+        self.upper_share = position - cell
         self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
         self.cell = cell[self.starts]
         # The interval from −1 to 2 is periodic; kernels around −1/2 … 3/2 do not reach around it.
@@ -227,7 +227,7 @@ class EvaluationGrid:
     def _ring(self, mass: Array) -> Array:
         """Mass (draws, m) binned linearly on the grid, with its reflections at 0 and 1, (draws, 3 · N_DRAW_CELLS)."""
         cells = np.zeros((len(mass), N_DRAW_CELLS + 1))
-        upper_mass = mass * self.upper
+        upper_mass = mass * self.upper_share
         cells[:, self.cell] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
         cells[:, self.cell + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
         ring = np.zeros((len(mass), 3 * N_DRAW_CELLS))
@@ -239,6 +239,7 @@ class EvaluationGrid:
 
 
 def _blocks_of_draws(w: Array, wy: Array, block_size: int) -> Iterator[tuple[Array, Array]]:
+    """Blocks of Σw (1 or draws, m) and Σwy (draws, m) by score, with at most `block_size` draws each."""
     for start in range(0, len(wy), block_size):
         yield (w if len(w) == 1 else w[start : start + block_size]), wy[start : start + block_size]
 

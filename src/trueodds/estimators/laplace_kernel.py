@@ -164,13 +164,13 @@ class MeanEmbeddingError(LaplaceError):
         return self.form == "unbiased"
 
     @property
-    def _squared(self) -> SquaredKernelError:
+    def _twofold_skce(self) -> SquaredKernelError:
         """The equivalent SKCE of the vectors (p, 1 − p), which is twice as large."""
         return SquaredKernelError(form="unbiased", kernel="tv-exponential", bandwidth=float(self.bandwidth))
 
     def _pairs(self, view: View) -> RowPairs:
         """Pairs of rows for the unbiased form: those of the SKCE, with scalar instead of vector residuals."""
-        pairs = self._squared.cell_statistic(view)
+        pairs = self._twofold_skce.cell_statistic(view)
         pairs.residual_factor = 1.0
         return pairs
 
@@ -203,8 +203,11 @@ class MeanEmbeddingError(LaplaceError):
         """Resamples of many rows for the unbiased form, one draw at a time."""
         if self.form != "unbiased":
             return None
-        squared = self._squared.resample_units(views, resamples, rng)
-        return None if squared is None else (squared[0] / 2, squared[1])
+        resampled = self._twofold_skce.resample_units(views, resamples, rng)
+        if resampled is None:
+            return None
+        twofold_values, unit = resampled
+        return twofold_values / 2, unit
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Bandwidth and form of the error."""
@@ -213,7 +216,7 @@ class MeanEmbeddingError(LaplaceError):
     def notes(self, view: View) -> list[Note]:
         """Notes on the limits of the form for these rows."""
         if self.form == "unbiased":
-            return self._squared.notes(view)
+            return self._twofold_skce.notes(view)
         if self.form == "biased":
             return []
         note_list = [
@@ -225,8 +228,8 @@ class MeanEmbeddingError(LaplaceError):
         ]
         event_weight = float((view.w * view.y).sum())
         if min(event_weight, view.total - event_weight) <= 0:
-            who = "All rows have the event" if event_weight > 0 else "No row has the event"
-            note_list.append(Note("TN122", f"{who}, so the weighted form has only one of its two terms."))
+            subject = "All rows have the event" if event_weight > 0 else "No row has the event"
+            note_list.append(Note("TN122", f"{subject}, so the weighted form has only one of its two terms."))
         return note_list
 
 

@@ -131,16 +131,16 @@ class LinearBinError(UnbinnedError):
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum over bins of the absolute residual of each bin."""
         weights = LinearWeights(self, self.edges(view), s)
-        starts = np.flatnonzero(np.diff(weights.bin, prepend=-1))
-        occupied_bins = weights.bin[starts]
+        starts = np.flatnonzero(np.diff(weights.lower_bin, prepend=-1))
+        occupied_bins = weights.lower_bin[starts]
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             upper_residual = residual * weights.upper_weight
-            bins = np.zeros((*residual.shape[:-1], weights.size + 1))
-            bins[..., occupied_bins] = np.add.reduceat(residual - upper_residual, starts, axis=-1)
-            bins[..., occupied_bins + 1] += np.add.reduceat(upper_residual, starts, axis=-1)
-            return np.asarray(np.abs(bins).sum(axis=-1))
+            bin_residuals = np.zeros((*residual.shape[:-1], weights.size + 1))
+            bin_residuals[..., occupied_bins] = np.add.reduceat(residual - upper_residual, starts, axis=-1)
+            bin_residuals[..., occupied_bins + 1] += np.add.reduceat(upper_residual, starts, axis=-1)
+            return np.asarray(np.abs(bin_residuals).sum(axis=-1))
 
         return statistic
 
@@ -149,7 +149,7 @@ class LinearBinError(UnbinnedError):
 
         With selections, the result has the edges of each selection, (selections or 1, bins + 1).
         """
-        low, k = lower_limit(view, self.range), self.count(view)
+        low, k = lower_limit(view, self.range), self.n_bins(view)
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if selections is None else edges[None]
@@ -161,7 +161,7 @@ class LinearBinError(UnbinnedError):
         ones = np.ones((*last_scores.shape[:-1], 1))
         return np.concatenate((low * ones, (last_scores + next_scores) / 2, ones), axis=-1)
 
-    def count(self, view: View) -> int:
+    def n_bins(self, view: View) -> int:
         """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
         root = max(1, math.isqrt(round(view.effective_n)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
@@ -170,7 +170,7 @@ class LinearBinError(UnbinnedError):
     def settings_used(self, view: View) -> dict[str, Any]:
         """Bins, range and mapping as used."""
         settings: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}
-        settings |= {"bins": self.count(view), "mapping": self.mapping}
+        settings |= {"bins": self.n_bins(view), "mapping": self.mapping}
         if self.mapping == "one-bin":
             settings["closed"] = self.closed
         return settings | ({"weights": self.weights} if self.weights == "swapped" else {})
@@ -183,24 +183,27 @@ class LinearBinError(UnbinnedError):
 
 
 class LinearWeights:
-    """The two bins of each score s (m,): the lower bin, and the weight of the next one, `upper_weight` (m,)."""
+    """The two bins of each score s (m,): `lower_bin` (m,), and the weight of the next one, `upper_weight` (m,).
+
+    `size` is the number of bins, of which bins with the same center count as one.
+    """
 
     def __init__(self, error: LinearBinError, edges: Array, s: Array) -> None:
         side: Literal["left", "right"] = "left" if error.closed == "right" else "right"
         if error.mapping == "one-bin":
             self.size = len(edges) - 1
-            self.bin = np.searchsorted(edges[1:-1], s, side)
+            self.lower_bin = np.searchsorted(edges[1:-1], s, side)
             self.upper_weight = np.zeros(len(s))
             return
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         self.size = len(centers)
         # A score on a center may count in either gap, but a cell that ends there lies below.
         upper_bin = np.searchsorted(centers, s, side)
-        self.bin = np.maximum(upper_bin - 1, 0)
+        self.lower_bin = np.maximum(upper_bin - 1, 0)
         inside = (upper_bin > 0) & (upper_bin < self.size)
-        next_center = np.append(centers[1:], np.inf)[self.bin]
+        next_center = np.append(centers[1:], np.inf)[self.lower_bin]
         self.upper_weight = np.where(
-            inside, upper_share(s, centers[self.bin], next_center, error.weights == "swapped"), 0.0
+            inside, upper_share(s, centers[self.lower_bin], next_center, error.weights == "swapped"), 0.0
         )
 
 

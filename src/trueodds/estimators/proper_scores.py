@@ -108,8 +108,8 @@ class Brier(Decomposed):
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """The terms of the chosen decomposition."""
         if self.decomposition == "calibration-refinement":
-            gap = (binned.p - binned.y) ** 2
-            squared = gap.sum(axis=1) if view.joint else gap
+            squared_gaps = (binned.p - binned.y) ** 2
+            squared = squared_gaps.sum(axis=1) if view.joint else squared_gaps
             return calibration_refinement_terms(scores.brier, binned, squared, _within_cell_part(view, index, binned))
         if view.joint:
             raise InputError(
@@ -189,10 +189,10 @@ class LogLoss(Decomposed):
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
         logs = _log_mean_probabilities(view.log_P, index, view.w)
-        mean = scores.log_loss_from_logs(logs[index], rows.y, self.min_prob)
-        surplus = scores.log_loss_from_logs(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
-        within = within_cells_score(view, self.row_scores(view), mean)
-        return calibration_refinement_terms(scores.log_loss, cells, surplus, within)
+        cell_scores = scores.log_loss_from_logs(logs[index], rows.y, self.min_prob)
+        divergence = scores.log_loss_from_logs(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
+        within = within_cells_score(view, self.row_scores(view), cell_scores)
+        return calibration_refinement_terms(scores.log_loss, cells, divergence, within)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability and decomposition, if given."""
@@ -209,9 +209,9 @@ class LogLoss(Decomposed):
                 " 0, which is impossible under calibration."
             )
             note_list.append(Note("TN104", text))
-        touched = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
-        if touched:
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
+        n_clipped = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
+        if n_clipped:
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))
         return [*note_list, *super().notes(view)]
 
 
@@ -222,14 +222,14 @@ def _log_scores(view: View) -> Array:
 
 def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
     """Logarithm of the mean probability of each cell, (cells, m), computed from logarithms to avoid underflow."""
-    cells = int(index.max()) + 1
+    n_cells = int(index.max()) + 1
     logs = np.where((w > 0)[:, None], logs, -np.inf)
-    max_logs = np.full((cells, logs.shape[1]), -np.inf)
+    max_logs = np.full((n_cells, logs.shape[1]), -np.inf)
     np.maximum.at(max_logs, index, logs)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(np.isneginf(logs), 0.0, np.exp(logs - max_logs[index]))
-        sums = [np.bincount(index, w * column, cells) for column in scaled.T]
-        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(max_logs, -1e308)
+        sums = [np.bincount(index, w * column, n_cells) for column in scaled.T]
+        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, n_cells)[:, None]) + np.maximum(max_logs, -1e308)
 
 
 def _within_cell_part(view: View, index: Array, binned: View) -> float:
@@ -371,17 +371,17 @@ class RankedProbability(ProperScore):
 
     def row_scores(self, view: View) -> Array:
         """The score of each row."""
-        return self._scaled(view, view.y)
+        return self._row_losses(view, view.y)
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        return float(view.w @ self._scaled(view, view.p) / view.total)
+        return float(view.w @ self._row_losses(view, view.p) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Whether the sum is divided by the number of cuts."""
         return {"normalize": bool(self.normalize)}
 
-    def _scaled(self, view: View, y: Array) -> Array:
+    def _row_losses(self, view: View, y: Array) -> Array:
         """Ranked loss (n,) at outcomes y, (n,) or (n, m), divided by the number of cuts if `normalize` is true."""
         require_single_rows(view, self.name)
         n_cuts = view.p.shape[1] - 1 if view.joint else 1

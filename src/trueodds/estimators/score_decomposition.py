@@ -118,9 +118,9 @@ def murphy_terms(view: View, index: Array, binned: View) -> Terms:
     share, p, y = binned.w / binned.w.sum(), binned.p, binned.y
     rate = float(share @ y)
     # Deviations from the means of the cells avoid cancellation; for single rows both brackets are exactly 0.
-    w, x, z = view.w, view.p.astype(np.float64, copy=False), view.y
-    within_variance = (view.sums("wpp") - w * x * x) + w * (x - p[index]) ** 2
-    within_covariance = (view.sums("wpy") - w * x * z) + w * (x - p[index]) * (z - y[index])
+    w, row_p, row_y = view.w, view.p.astype(np.float64, copy=False), view.y
+    within_variance = (view.sums("wpp") - w * row_p * row_p) + w * (row_p - p[index]) ** 2
+    within_covariance = (view.sums("wpy") - w * row_p * row_y) + w * (row_p - p[index]) * (row_y - y[index])
     return {
         "reliability": float(share @ (p - y) ** 2),
         "resolution": float(share @ (y - rate) ** 2),
@@ -161,36 +161,36 @@ def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
     return np.where(has_pairs, variance * ww / np.where(has_pairs, pairs, 1.0), 0.0)
 
 
-def calibration_refinement_terms(score: Score, binned: View, calibration: Array, inside: float) -> Terms:
+def calibration_refinement_terms(score: Score, binned: View, divergence: Array, within_cells: float) -> Terms:
     r"""Calibration and refinement of a score that is linear in the outcome.
 
     .. math:: S = \sum_b \tfrac{w_b}{w} d(\bar p_b, \bar y_b) + \sum_b \tfrac{w_b}{w} S(\bar y_b, \bar y_b)
         + \tfrac1w \sum_i w_i \big( S(p_i, y_i) - S(\bar p_{b(i)}, y_i) \big)
 
-    where d(p, y) = S(p, y) − S(y, y) is the divergence of the score, passed per cell as `calibration`: squared distance
-    for the Brier score, Kullback–Leibler for log loss. `inside` is the last sum, which is 0 if the predictions of a
-    cell are equal. Refinement is uncertainty, S of the overall rate, minus resolution, the mean divergence of the rates
-    of the cells from it. Source: DeGroot & Fienberg (1983); Bröcker (2009).
+    where d(p, y) = S(p, y) − S(y, y) is the divergence of the score, passed per cell as `divergence`: squared distance
+    for the Brier score, Kullback–Leibler for log loss. `within_cells` is the last sum, which is 0 if the predictions of
+    a cell are equal. Refinement is uncertainty, S of the overall rate, minus resolution, the mean divergence of the
+    rates of the cells from it. Source: DeGroot & Fienberg (1983); Bröcker (2009).
     """
     share, y = binned.w / binned.w.sum(), binned.y
     rate = np.broadcast_to(share @ y, y.shape)
     return {
-        "calibration": float(share @ calibration),
+        "calibration": float(share @ divergence),
         "refinement": float(share @ score(y, y)),
-        "within_bins": inside,
+        "within_bins": within_cells,
         "uncertainty": float(score(rate[:1], rate[:1])[0]),
         "resolution": float(share @ (score(rate, y) - score(y, y))),
     }
 
 
-def within_cells_score(view: View, row_scores: Array, mean: Array) -> float:
+def within_cells_score(view: View, row_scores: Array, cell_scores: Array) -> float:
     """Part of the mean score from predictions that differ within a cell.
 
-    `row_scores` (n,) are the scores of the predictions of the rows, `mean` (n,) those of the mean predictions of their
-    cells.
+    `row_scores` (n,) are the scores of the predictions of the rows, `cell_scores` (n,) those of the mean predictions of
+    their cells.
     """
     with np.errstate(invalid="ignore"):
         # If all predictions of a cell exclude the observed outcome, both are infinite, and the difference counts as 0.
-        difference = np.where(row_scores == mean, 0.0, row_scores - mean)
+        difference = np.where(row_scores == cell_scores, 0.0, row_scores - cell_scores)
     counted = view.w > 0
     return float(view.w[counted] @ difference[counted] / view.total)

@@ -239,11 +239,11 @@ class RowPairs:
         return self.w[:, None] * ((y if self.view.joint else y[:, None]) - self.P)
 
     @cached_property
-    def forms(self) -> ExponentialForms | GramForms:
+    def quadratic_forms(self) -> ExponentialForms | GramForms:
         """Sums over pairs, cached for the view."""
-        return self.view.cached(("pairs", self.kernel, self.edges.tobytes()), self._forms)
+        return self.view.cached(("pairs", self.kernel, self.edges.tobytes()), self._build_quadratic_forms)
 
-    def _forms(self) -> ExponentialForms | GramForms:
+    def _build_quadratic_forms(self) -> ExponentialForms | GramForms:
         """Quadratic forms of the observed residuals, by the fastest algorithm for this kernel."""
         if self.uses_fast_algorithm:
             return ExponentialForms(self.kernel, self.P[:, 0], self.residual, self.edges)
@@ -257,17 +257,21 @@ class RowPairs:
 
     def value(self) -> float:
         """The error of the view."""
-        return self._observed(self.form)
+        return self._observed_error(self.form)
 
     def biased(self) -> float:
         """The biased form, a squared norm, on the same rows."""
-        return self._observed("biased")
+        return self._observed_error("biased")
 
-    def _observed(self, form: str) -> float:
+    def _observed_error(self, form: str) -> float:
         """The error of the observed outcomes in this form."""
         if not len(self.rows):
             return float("nan")
-        return float(self._error(form, self.w[None], self.forms.observed, (self.residual[None] ** 2).sum(axis=-1))[0])
+        return float(
+            self._error_from_pair_sums(
+                form, self.w[None], self.quadratic_forms.observed, (self.residual[None] ** 2).sum(axis=-1)
+            )[0]
+        )
 
     @property
     def statistic_from_labels(self) -> Callable[[Array], Array] | None:
@@ -275,17 +279,17 @@ class RowPairs:
         if not (self.view.joint and isinstance(self.error.kernel, str) and len(self.rows)):
             return None
         y = self.view.y[self.rows]
-        return self._relabeled if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
+        return self._errors_from_labels if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
 
-    def _relabeled(self, labels: Array) -> Array:
+    def _errors_from_labels(self, labels: Array) -> Array:
         """The error (draws,) of redrawn labels (n, draws), as its difference from that of the observed labels."""
-        assert isinstance(self.forms, GramForms)
+        assert isinstance(self.quadratic_forms, GramForms)
         diagonal = self.diagonal if self.form == "biased" else np.zeros(len(self.rows))
         row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
         difference = relabeled_differences(
-            self.forms, self.P, self.w, diagonal, self.view.y[self.rows].argmax(axis=1), row_labels
+            self.quadratic_forms, self.P, self.w, diagonal, self.view.y[self.rows].argmax(axis=1), row_labels
         )
-        return np.asarray(self.value() + self.residual_factor * difference / self._pairs(self.form, self.w[None]))
+        return np.asarray(self.value() + self.residual_factor * difference / self._pair_weight(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw. If rows are drawn, residuals are repeated as often as the rows."""
@@ -293,16 +297,20 @@ class RowPairs:
             return np.full(len(wy), np.nan)
         residuals = (wy - wp) if self.view.joint else (wy - wp)[..., None]
         if len(w) == 1:
-            return self._error(self.form, w, self.forms.pair_sums(residuals), (residuals**2).sum(axis=-1))
+            return self._error_from_pair_sums(
+                self.form, w, self.quadratic_forms.pair_sums(residuals), (residuals**2).sum(axis=-1)
+            )
         multiplicity = w / self.w
         squared_residuals = multiplicity**2 * (self.residual**2).sum(axis=-1)
-        return self._error(self.form, w, self.forms.weighted_pair_sums(multiplicity), squared_residuals)
+        return self._error_from_pair_sums(
+            self.form, w, self.quadratic_forms.weighted_pair_sums(multiplicity), squared_residuals
+        )
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the error is a squared norm."""
         return None
 
-    def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
+    def _error_from_pair_sums(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
         """The error (draws,) from weights (draws, n), sums over pairs (draws,) and squares |w (y − p)|² (draws, n)."""
         if form == "biased":
             pair_sums = pair_sums + squares @ self.diagonal
@@ -310,9 +318,9 @@ class RowPairs:
             with np.errstate(divide="ignore", invalid="ignore"):
                 self_pairs = np.where(w > 0, squares * self.w / w, 0.0)
             pair_sums = pair_sums + (squares - self_pairs) @ self.diagonal
-        return self.residual_factor * pair_sums / self._pairs(form, w)
+        return self.residual_factor * pair_sums / self._pair_weight(form, w)
 
-    def _pairs(self, form: str, w: Array) -> Array:
+    def _pair_weight(self, form: str, w: Array) -> Array:
         """Total weight of the pairs for weights (draws, n), (draws,); NaN without pairs."""
         if form == "biased":
             pair_weight = w.sum(axis=-1) ** 2
@@ -324,7 +332,7 @@ class RowPairs:
 
     def draw_block_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
-        numerators = self.residual_factor * self.forms.by_block()
+        numerators = self.residual_factor * self.quadratic_forms.by_block()
         starts = self.edges[:-1]
         denominators = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
         counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)
@@ -343,10 +351,10 @@ class RowPairs:
                 [np.bincount(rows_of_draw, minlength=n)[self.rows] for rows_of_draw in drawn_rows]
             ).astype(np.float64)
             errors.append(
-                self._error(
+                self._error_from_pair_sums(
                     self.form,
                     multiplicity * self.w,
-                    self.forms.weighted_pair_sums(multiplicity),
+                    self.quadratic_forms.weighted_pair_sums(multiplicity),
                     multiplicity**2 * squared_residuals,
                 )
             )

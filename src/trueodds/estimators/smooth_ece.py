@@ -136,13 +136,14 @@ class GriddedScores(DistinctScores):
 
 MIN_BANDWIDTH = 1e-5  # minimum σ, below which scores are distinguished that agree in the fifth digit
 MAX_BANDWIDTH = 1e6  # maximum σ, at which all scores of the unit interval count as one
-GRID_SIZES = tuple(
-    2**i for i in range(10, 20, 2)
-)  # numbers of intervals on which residuals are spread before their transform; finer ones for smaller σ
+# Numbers of intervals on which residuals are spread before their transform; finer ones for smaller σ.
+GRID_SIZES = tuple(2**i for i in range(10, 20, 2))
 MAX_GAP = 16  # gaps between scores, in units of σ, beyond which Gaussians do not overlap
 MAX_SECANT_STEPS = 10  # number of secant steps, of which six suffice; then the bracket is halved
 MIN_NODES_PER_SIGMA = 1.5  # minimum number of nodes per σ at a fixed point, with which aliasing stays below 1e-6
 NODES_PER_FIXED_SIGMA = 8  # minimum number of nodes per σ if the bandwidth is a setting
+# Minimum numbers of nodes per σ in the integral: at a fixed point, and if the bandwidth is a setting.
+INTEGRAL_NODES_PER_SIGMA, INTEGRAL_NODES_PER_FIXED_SIGMA = 4.0, 16.0
 FIXED_POINT_TOLERANCE = 1e-11  # tolerance of log σ at a fixed point
 # Polynomials of a cubic spline over four nodes, by the powers of the position u in the cell.
 SPLINE_COEFFICIENTS = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
@@ -152,12 +153,14 @@ MAX_ARRAY_SIZE = 2**20  # maximum number of elements of one temporary array: 8 M
 def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
     positions, length = _shorten_gaps(s, sigma)
-    scaled = np.array([sigma / length])
-    n_intervals = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
+    relative_sigma = np.array([sigma / length])
+    n_intervals = next((g for g in GRID_SIZES if relative_sigma[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
     norms = np.empty(len(residual))
     for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * n_intervals)):
         norms[rows] = _smoothed_norms(
-            _cosine_transform(positions, residual[rows], n_intervals), scaled.repeat(len(rows)), 16.0
+            _cosine_transform(positions, residual[rows], n_intervals),
+            relative_sigma.repeat(len(rows)),
+            INTEGRAL_NODES_PER_FIXED_SIGMA,
         )
     return norms
 
@@ -185,23 +188,25 @@ def error_from_moments(moments: Array, sigma: float | None) -> float | None:
 
     None if the cells are too coarse.
     """
-    cells = len(moments)
-    node_sums, spline_terms = np.zeros((1, cells + 3)), moments @ SPLINE_COEFFICIENTS.T
+    n_cells = len(moments)
+    node_sums, spline_terms = np.zeros((1, n_cells + 3)), moments @ SPLINE_COEFFICIENTS.T
     for j in range(len(SPLINE_COEFFICIENTS)):
-        node_sums[0, j : j + cells] += spline_terms[:, j]
+        node_sums[0, j : j + n_cells] += spline_terms[:, j]
     cosines = _transform_nodes(node_sums)
     if sigma is None:
         solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
-        return solution if solution * cells >= MIN_NODES_PER_SIGMA else None
+        return solution if solution * n_cells >= MIN_NODES_PER_SIGMA else None
     return (
-        float(_smoothed_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= NODES_PER_FIXED_SIGMA else None
+        float(_smoothed_norms(cosines, np.array([sigma]), INTEGRAL_NODES_PER_FIXED_SIGMA)[0])
+        if sigma * n_cells >= NODES_PER_FIXED_SIGMA
+        else None
     )
 
 
-def _row_batches(rows: Array, size: int) -> list[Array]:
-    """Batches of rows whose temporary arrays, of `size` numbers per row, fit into memory together."""
+def _row_batches(numbers: Array, size: int) -> list[Array]:
+    """Batches of row numbers whose temporary arrays, of `size` numbers per row, fit into memory together."""
     batch_size = max(1, MAX_ARRAY_SIZE // size)
-    return [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
 
 
 def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
@@ -288,13 +293,13 @@ def _spline_transform(n_intervals: int) -> Array:
     return np.sinc(np.arange(n_intervals + 1) / (2 * n_intervals)) ** 4
 
 
-def _smoothed_norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
+def _smoothed_norms(cosines: Array, sigma: Array, nodes_per_sigma: float = INTEGRAL_NODES_PER_SIGMA) -> Array:
     """N_σ of each row (rows,) at its own `sigma` (rows,), from cosine transforms (rows, waves).
 
-    The integral uses at least `per_sigma` nodes per σ. Rows with equal numbers of nodes are evaluated together.
+    The integral uses at least `nodes_per_sigma` nodes per σ. Rows with equal numbers of nodes are evaluated together.
     """
     # The error of the integral is about N (spacing / σ)³ / 100: small at a fixed point, where N is at most σ.
-    required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
+    required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), nodes_per_sigma / sigma)
     n_nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)
     norms = np.empty(len(sigma))
     for count in set(n_nodes.tolist()):
@@ -304,11 +309,11 @@ def _smoothed_norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Arr
     return norms
 
 
-def _smooth_residuals(cosines: Array, sigma: Array, nodes: int) -> Array:
+def _smooth_residuals(cosines: Array, sigma: Array, n_nodes: int) -> Array:
     """The smoothed residual at i/nodes, i = 0 … nodes: smoothing by a reflected Gaussian damps the cosines."""
     waves = min(cosines.shape[1], int(7.5 / (np.pi * sigma.min())) + 2)  # the next is damped by e^−28
     damped = cosines[:, :waves] * np.exp(-0.5 * np.square(np.pi * sigma[:, None] * np.arange(waves)))
-    return 2 * nodes * np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1]
+    return 2 * n_nodes * np.fft.irfft(damped, 2 * n_nodes, axis=1)[:, : n_nodes + 1]
 
 
 def _absolute_integral(curve: Array) -> Array:

@@ -177,8 +177,8 @@ class AnswerOrAbstain(ProperScore):
     def notes(self, view: View) -> list[Note]:
         """Notes on wrong answers with confidence 1 and on rows affected by `min_prob`."""
         counted = view.w > 0
-        doubt = view.log_P[:, 0]
-        n_wrong = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
+        log_complement = view.log_P[:, 0]
+        n_wrong = int((np.isneginf(log_complement) & (view.y < 1) & counted).sum())
         note_list = []
         if n_wrong:
             text = (
@@ -187,8 +187,8 @@ class AnswerOrAbstain(ProperScore):
             )
             suffix = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + suffix))
-        if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
+        if self.min_prob and (n_clipped := int(((log_complement < np.log(self.min_prob)) & counted).sum())):
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))
         return note_list
 
     def _wrong_answer_penalty(self, wrong: Array, view: View) -> Array:

@@ -117,7 +117,7 @@ class Truthful(UnbinnedError):
         if self.form == "atb":
             return {"form": "atb"}
         quantiles = QuantileSums(self, view)
-        return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.binned.w)}
+        return {"form": "quantile", "bins": quantiles.n_requested_bins, "occupied_bins": len(quantiles.occupied_bins.w)}
 
     def notes(self, view: View) -> list[Note]:
         """Note if the probabilities select the event."""
@@ -131,18 +131,21 @@ class Truthful(UnbinnedError):
 
 
 class QuantileSums:
-    """Equal-mass bins of one view as cells of draws, for the sum of their squared residual sums."""
+    """Equal-mass bins of one view as cells of draws, for the sum of their squared residual sums.
+
+    `size` is the number of bins of the fitted partition `fitted_bins`, which may be empty in a draw. The factor of the
+    error is `n_requested_bins` instead, so that ties do not lower it.
+    """
 
     def __init__(self, error: Truthful, view: View) -> None:
         require_one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
         self.view, self.fitted_bins = view, view.cached(partition, lambda: partition.fit(view))
         self.size = self.fitted_bins.size
-        # The requested number, not the number of occupied bins: ties must not lower the error.
-        self.bins = resolve_n_bins(partition.bins, view)
+        self.n_requested_bins = resolve_n_bins(partition.bins, view)
 
     @property
-    def binned(self) -> View:
+    def occupied_bins(self) -> View:
         """The occupied bins as a view with one cell per bin."""
         return self.view.binned(self.fitted_bins)
 
@@ -153,12 +156,12 @@ class QuantileSums:
 
     def value(self) -> float:
         """The error of the view."""
-        binned = self.binned
+        binned = self.occupied_bins
         return float(self.statistic(binned.w, binned.w * binned.p, binned.w * binned.y))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per bin."""
-        return np.asarray(self.bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
+        return np.asarray(self.n_requested_bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the error is a squared norm."""

@@ -16,7 +16,7 @@ from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
-ScoreStatistic = Callable[[Array, Array, Array], Array]
+ScoreStatistic = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by score, as shares of the total weight
 
 MAX_DISTINCT_SCORES = 4096  # maximum number of distinct scores in draws; neighbors among more share a group
 
@@ -73,18 +73,18 @@ class DistinctScores:
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
-        s, *shares = self.shares()
-        return float(self.error.evaluate_scores(s, shares[0], self.view)(*shares))
+        s, w, wp, wy = self.shares()
+        return float(self.error.evaluate_scores(s, w, self.view)(w, wp, wy))
 
     @cached_property
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
         s, w, wy = sort_by_score(self.view).sums_by_score()
         starts, total_weight = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
-        shares = [np.add.reduceat(x, starts) / total_weight for x in (w, w * s, wy)]
+        w_share, wp_share, wy_share = (np.add.reduceat(x, starts) / total_weight for x in (w, w * s, wy))
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
-        mean_scores = s if len(starts) == len(s) else shares[1] / shares[0]
-        return ScoreGroups(s[starts], mean_scores, *shares)
+        mean_scores = s if len(starts) == len(s) else wp_share / w_share
+        return ScoreGroups(s[starts], mean_scores, w_share, wp_share, wy_share)
 
     @cached_property
     def size(self) -> int:

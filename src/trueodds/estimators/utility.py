@@ -114,7 +114,7 @@ class UtilityError(Estimator):
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per cell; None if rows and outcomes exceed the memory limit."""
         expectations = list(self._expectations(view).values())
-        if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:
+        if len(expectations) == 1 and (cells := expectations[0].pool_rows()) is not None:
             index, representative, group = cells
             return UtilityCells(index, representative, [(expectations[0], group)])
         row = np.arange(len(view.w))
@@ -150,16 +150,20 @@ class UtilityError(Estimator):
 
 
 class ExpectedUtility:
-    """One utility of one view: the payoff of each outcome, and the rank of each row by expected utility."""
+    """One utility of one view.
+
+    `payoffs` are those of the outcomes, (m,) or by row (n, m). `rank` (n,) orders the rows by expected utility, from 0.
+    Rows of equal expected utility share a rank, and the rank of rows of weight 0 is ignored.
+    """
 
     def __init__(self, view: View, P: Array, payoffs: Array) -> None:
-        self.view, self.payoffs = view, payoffs  # (m,) or (n, m)
+        self.view, self.payoffs = view, payoffs
         v = P @ payoffs if payoffs.ndim == 1 else np.einsum("nk,nk->n", P, payoffs)
         rows = np.flatnonzero(view.w > 0)
         order = rows[np.argsort(v[rows], kind="stable")]
         # Mathematically equal expectations may differ in their last digits; they count as one score.
         is_new = np.diff(v[order]) > UTILITY_TOLERANCE * max(float(np.abs(payoffs).max()), np.finfo(float).tiny)
-        self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expected utility; rows of weight 0 are ignored
+        self.rank = np.zeros(len(v), dtype=np.int64)
         self.rank[order] = np.concatenate(([0], np.cumsum(is_new)))
 
     def value(self) -> float:
@@ -177,7 +181,7 @@ class ExpectedUtility:
         payoffs = np.broadcast_to(payoffs.astype(np.float64, copy=False), (wy.shape[-2], wy.shape[-1]))
         return np.asarray(np.einsum("...nk,nk->...n", wy, payoffs) - np.einsum("...nk,nk->...n", wp, payoffs))
 
-    def cells(self) -> tuple[Array, Array, Array] | None:
+    def pool_rows(self) -> tuple[Array, Array, Array] | None:
         """Cells of rows with equal payoffs and similar expectations.
 
         Returns the cell of each row, and a row and the rank of each cell.
@@ -206,20 +210,21 @@ class UtilityCells:
     """The error as a function of sums per cell of one view, for one or several utilities.
 
     `index` (n,) is the cell of each row and `representative` (cells,) a row of each cell. Each utility comes with the
-    rank of each cell by its expected utility, (cells,).
+    rank of each cell by its expected utility, (cells,). `orders_and_segment_ends` has, for each utility, the cells in
+    increasing order of their ranks, and the positions where a rank ends.
     """
 
     def __init__(
         self, index: Array, representative: Array, expectations_with_ranks: list[tuple[ExpectedUtility, Array]]
     ) -> None:
-        self.index, self.first, self.size = index, representative, len(representative)
+        self.index, self.representative, self.size = index, representative, len(representative)
         self.expectations = [expectation for expectation, _ in expectations_with_ranks]
         orders = [np.argsort(rank, kind="stable") for _, rank in expectations_with_ranks]
         segment_ends = [
             np.flatnonzero(np.diff(rank[order], append=-1))
             for (_, rank), order in zip(expectations_with_ranks, orders, strict=True)
         ]
-        self.runs = list(zip(orders, segment_ends, strict=True))
+        self.orders_and_segment_ends = list(zip(orders, segment_ends, strict=True))
 
     def value(self) -> float:
         """The error of the view, with all distinct expectations."""
@@ -241,13 +246,13 @@ class UtilityCells:
 
     def _residuals(self, wp: Array, wy: Array) -> list[Array]:
         """Realized minus expected utility of each cell, (…, cells), for each utility."""
-        return [expectation.residual(wp, wy, self.first) for expectation in self.expectations]
+        return [expectation.residual(wp, wy, self.representative) for expectation in self.expectations]
 
     def _largest(self, residuals: list[Array]) -> Array:
         """Largest gap over all utilities, (…,), from their residuals by cell (…, cells)."""
         ranges = [
             _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., segment_ends], summed=True)
-            for residual, (order, segment_ends) in zip(residuals, self.runs, strict=True)
+            for residual, (order, segment_ends) in zip(residuals, self.orders_and_segment_ends, strict=True)
         ]
         return np.asarray(np.max(ranges, axis=0))
 

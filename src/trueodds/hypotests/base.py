@@ -75,7 +75,7 @@ class HypothesisTest(Settings):
         raise InputError("TO205", f"The test {self.name} does not redraw labels.", self.name, "Use consistency.")
 
 
-REDRAW_MODES = ("labels", "both", "all")
+REDRAW_MODES = ("labels", "both", "all")  # what is redrawn: labels, labels and rows, or every labeling once
 
 
 def independence_notes(preds: Predictions) -> list[Note]:

@@ -142,13 +142,13 @@ class BinByBin(ViewTest):
         partition = self.partition or default_partition(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
-            float(table["statistic"][strongest]),
-            float(table["holm"][strongest]),
-            float(table["gap"][strongest]),
-            parts,
-            settings,
-            tuple(notes),
-            _asymptotic_warnings(tails),
+            statistic=float(table["statistic"][strongest]),
+            pvalue=float(table["holm"][strongest]),
+            effect=float(table["gap"][strongest]),
+            parts=parts,
+            settings_used=settings,
+            notes=tuple(notes),
+            doubts=_asymptotic_warnings(tails),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -185,7 +185,7 @@ class BinByBin(ViewTest):
 
 
 def _bin_gaps(binned: View) -> dict[str, Array]:
-    """n, predicted, observed and gap of each bin; for vectors those of the class with the largest gap."""
+    """Columns n, predicted, observed and gap, (bins,); for vectors those of the class with the largest gap."""
     p, y = binned.p, binned.y
     class_column = {}
     if binned.joint:
@@ -196,15 +196,14 @@ def _bin_gaps(binned: View) -> dict[str, Array]:
 
 
 def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]:
-    """Names of the bins: the interval of each bin, or the index of each cell."""
+    """Names of the occupied bins, whose numbers are `bin_index`: the interval of a bin, or the number of a cell."""
     if not isinstance(fitted_bins, Bins):
         return {b: f"cell {number}" for b, number in enumerate(bin_index)}
-    bin_names, (left_bracket, right_bracket) = {}, ("(", "]") if fitted_bins.closed == "right" else ("[", ")")
+    bin_names = {}
+    left_bracket, right_bracket = ("(", "]") if fitted_bins.closed == "right" else ("[", ")")
     for b, number in enumerate(bin_index):
-        opening, closing = (
-            ("[" if number == 0 else left_bracket),
-            ("]" if number == fitted_bins.size - 1 else right_bracket),
-        )
+        opening = "[" if number == 0 else left_bracket
+        closing = "]" if number == fitted_bins.size - 1 else right_bracket
         bin_names[b] = f"{opening}{fitted_bins.edges[number]:.6g}, {fitted_bins.edges[number + 1]:.6g}{closing}"
     return bin_names
 

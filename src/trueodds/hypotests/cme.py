@@ -44,27 +44,28 @@ class TestLocations:
         return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
 
 
-def choose_locations(view: View, count: int) -> TestLocations:
+def choose_locations(view: View, n_locations: int) -> TestLocations:
     """Default locations: predictions spread evenly over the rows regardless of their order, and outcomes spread evenly.
 
     The j-th outcome is the (j + ½) / J quantile of the predicted distribution at its location. Duplicates are dropped.
     """
     mask = view.w > 0
     P, w = prediction_matrix(view)[mask], view.w[mask]
-    count = max(1, min(count, len(P) // ROWS_PER_LOCATION))
+    n_locations = max(1, min(n_locations, len(P) // ROWS_PER_LOCATION))
     order = hashed_order(P)
-    points = P[order[positions_by_weight(w[order], count)]]
-    outcome = np.ones(count, dtype=np.int64)
+    points = P[order[positions_by_weight(w[order], n_locations)]]
+    outcome = np.ones(n_locations, dtype=np.int64)
     if view.joint:
-        u = (np.arange(count) + 0.5) / count
-        outcome = np.minimum((np.cumsum(points, axis=1) <= u[:, None]).sum(axis=1), points.shape[1] - 1)
+        quantile_levels = (np.arange(n_locations) + 0.5) / n_locations
+        outcome = np.minimum((np.cumsum(points, axis=1) <= quantile_levels[:, None]).sum(axis=1), points.shape[1] - 1)
     _, first_of_duplicates = np.unique(np.column_stack([points, outcome]), axis=0, return_index=True)
     return TestLocations(points[np.sort(first_of_duplicates)], outcome[np.sort(first_of_duplicates)])
 
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
-    """Validate the locations passed by the caller."""
-    points, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
+    """Validate the locations of the caller: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,)."""
+    user_points, user_outcomes = locations
+    points, outcome = as_array(user_points, "the locations T"), as_array(user_outcomes, "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and points.ndim == 2 and points.shape[1] == 2:
         points = points[:, 1]
@@ -108,7 +109,7 @@ class EmbeddingResiduals:
     """
 
     def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
-        self.view, self.locations, self.kernel_values = view, locations, kernel_values  # (n, J)
+        self.view, self.locations, self.kernel_values = view, locations, kernel_values
         self.index, self.size = np.arange(len(view)), len(view)
 
     def quadratic_form(self) -> QuadraticForm:
@@ -162,22 +163,22 @@ class EmbeddingResiduals:
         P = view.P
         tested_outcomes = np.unique(outcome)
         other_probability = np.maximum(1 - P[:, tested_outcomes].sum(axis=1), 0.0)
-        cases = [(P[:, c], outcome == c) for c in tested_outcomes] + [
-            (other_probability, np.zeros(len(outcome), dtype=bool))
-        ]
+        # The outcomes of a row that differ at the locations: their probability (n,), and which locations observe them.
+        cases = [(P[:, c], outcome == c) for c in tested_outcomes]
+        cases.append((other_probability, np.zeros(len(outcome), dtype=bool)))
         kernel_weights, predicted = view.w[:, None] * self.kernel_values, P[:, outcome]
-        cov = np.zeros((len(outcome), len(outcome)))
+        covariance = np.zeros((len(outcome), len(outcome)))
         for probability, observed in cases:
-            d = kernel_weights * (observed - predicted)
-            cov += (probability[:, None] * d).T @ d
-        scale = np.diag(cov) > 0
-        scale = np.where(scale, 1 / np.sqrt(np.where(scale, np.diag(cov), 1.0)), 0.0)
-        values, vectors = np.linalg.eigh(cov * scale[:, None] * scale)
+            residuals = kernel_weights * (observed - predicted)
+            covariance += (probability[:, None] * residuals).T @ residuals
+        has_variance = np.diag(covariance) > 0
+        scale = np.where(has_variance, 1 / np.sqrt(np.where(has_variance, np.diag(covariance), 1.0)), 0.0)
+        values, vectors = np.linalg.eigh(covariance * scale[:, None] * scale)
         mask = values > EIGENVALUE_TOLERANCE * max(values[-1], EIGENVALUE_TOLERANCE)
-        whiten = (scale[:, None] * vectors)[:, mask] / np.sqrt(values[mask])
+        whitening = (scale[:, None] * vectors)[:, mask] / np.sqrt(values[mask])
         fourth_moment = 0.0
         for probability, observed in cases:
-            squared_norms = (((kernel_weights * (observed - predicted)) @ whiten) ** 2).sum(axis=1)
+            squared_norms = (((kernel_weights * (observed - predicted)) @ whitening) ** 2).sum(axis=1)
             fourth_moment += float(probability @ squared_norms**2)
         return float(mask.sum() ** 2 / fourth_moment) if fourth_moment > 0 else 0.0
 
@@ -185,7 +186,7 @@ class EmbeddingResiduals:
         """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
         weighted_residuals = residuals * self.kernel_values
         w, n = self.view.w, float((self.view.w > 0).sum())
-        mean = weighted_residuals.sum(axis=1) / w.sum()
+        mean = weighted_residuals.sum(axis=1) / w.sum()  # (draws, J)
         if n < 2:  # the covariance of one row is undefined
             return QuadraticForm(
                 np.full(len(weighted_residuals), np.nan), np.zeros(len(weighted_residuals), dtype=np.int64), mean
@@ -196,16 +197,16 @@ class EmbeddingResiduals:
             centered_squares = (
                 squares - cross - np.swapaxes(cross, 1, 2) + (w @ w) * mean[:, :, None] * mean[:, None, :]
             )
-            cov = centered_squares * (n / (n - 1)) / w.sum() ** 2
-        return _standardized_quadratic_form(mean, cov, np.einsum("bjj->bj", squares) / w.sum() ** 2)
+            covariance = centered_squares * (n / (n - 1)) / w.sum() ** 2
+        return _standardized_quadratic_form(mean, covariance, np.einsum("bjj->bj", squares) / w.sum() ** 2)
 
 
-def _standardized_quadratic_form(mean: Array, cov: Array, mean_squares: Array) -> QuadraticForm:
+def _standardized_quadratic_form(mean: Array, covariance: Array, mean_squares: Array) -> QuadraticForm:
     """μ' S⁺ μ and the rank of S on the correlation scale; infinite for a nonzero mean without variance."""
-    variance = np.einsum("bjj->bj", cov)
+    variance = np.einsum("bjj->bj", covariance)
     varies = variance > MIN_RELATIVE_VARIANCE * mean_squares
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(np.nan_to_num(cov) * scale[:, :, None] * scale[:, None, :])
+    values, vectors = np.linalg.eigh(np.nan_to_num(covariance) * scale[:, :, None] * scale[:, None, :])
     is_positive = values > EIGENVALUE_TOLERANCE * np.maximum(values[:, -1:], EIGENVALUE_TOLERANCE)
     projections = np.einsum("bjk,bj->bk", vectors, mean * scale)
     q = (projections**2 / np.where(is_positive, values, np.inf)).sum(axis=1)
@@ -302,24 +303,32 @@ class MeanEmbedding(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
         residuals = self.cell_statistic(view)
-        form, count = residuals.quadratic_form(), len(residuals.locations.outcome)
+        form, n_locations = residuals.quadratic_form(), len(residuals.locations.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
-        ucme = float((form.mean[0] ** 2).mean())
+        squared_ucme = float((form.mean[0] ** 2).mean())
         notes, doubts = [], []
         if np.isnan(q):
             notes.append(Note("TN118", "Q is undefined for a single row."))
-        elif rank < count:
-            text = f"The covariance at {count} test locations has rank {rank}, which is the degrees of freedom."
+        elif rank < n_locations:
+            text = f"The covariance at {n_locations} test locations has rank {rank}, which is the degrees of freedom."
             notes.append(Note("TN220", text))
-        if self.null == "asymptotic" and (rows_per_location := residuals.effective_n() / count) < MIN_ROWS_PER_LOCATION:
+        if (
+            self.null == "asymptotic"
+            and (rows_per_location := residuals.effective_n() / n_locations) < MIN_ROWS_PER_LOCATION
+        ):
             doubts.append(
                 f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
                 " often."
             )
-        parts = {"ucme": {"squared": ucme, "df": float(rank)}}
         return ViewResult(
-            q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts)
+            statistic=q,
+            pvalue=p,
+            effect=float(np.sqrt(squared_ucme)),
+            parts={"ucme": {"squared": squared_ucme, "df": float(rank)}},
+            settings_used=self._settings_used(view, n_locations),
+            notes=tuple(notes),
+            doubts=tuple(doubts),
         )
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:
@@ -338,8 +347,8 @@ class MeanEmbedding(ViewTest):
         key = ("kernel", self.kernel, self.bandwidth)
         return view.cached(key, lambda: similarity_kernels.kernel_for_view(self.kernel, self.bandwidth, view))
 
-    def _settings_used(self, view: View, count: int) -> dict[str, Any]:
+    def _settings_used(self, view: View, n_locations: int) -> dict[str, Any]:
         """The number of locations, the kernel and its bandwidth."""
         kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         bandwidth_setting = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
-        return {"locations": count, "kernel": kernel_name, **bandwidth_setting}
+        return {"locations": n_locations, "kernel": kernel_name, **bandwidth_setting}

@@ -80,10 +80,10 @@ def verdict_from_rows(
         joint_lenses=True,
         null_min_pvalue=null_min_pvalue,
     )
-    return _larger_pvalue(verdict, cluster_verdict)
+    return _take_larger_pvalues(verdict, cluster_verdict)
 
 
-def _larger_pvalue(first: Verdict, second: Verdict) -> Verdict:
+def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:
     """The larger p-value of two verdicts on the same hypotheses."""
     parts = {
         name: {**part, **{key: max(part[key], second.parts[name][key]) for key in ("pvalue", "holm")}}
@@ -115,7 +115,7 @@ def verdict_from_draws(
     are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that the null distribution allows if
     it exceeds 1/(1 + B).
     """
-    claims = [
+    lens_results = [
         lens_result_from_draws(estimand, lens_draws, joint=joint_views)
         for estimand, lens_draws in zip(estimands, draws, strict=True)
     ]
@@ -139,21 +139,21 @@ def verdict_from_draws(
         )
         notes = [*notes, Note("TN209", text)]
     if len(estimands) == 1:
-        lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
-        return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
-    joint_pvalue = min(holm([claim.pvalue for claim in claims]))
+        min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
+        return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
+    pvalue_of_family = min(holm([result.pvalue for result in lens_results]))
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
-        observed = np.concatenate([claim.values for claim in claims])
-        joint_pvalue = family_pvalue(observed, np.concatenate([claim.draws for claim in claims]))
+        observed = np.concatenate([result.losses for result in lens_results])
+        pvalue_of_family = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return build_verdict(estimands, claims, joint_pvalue, min_pvalue, null, settings, notes)
+    return build_verdict(estimands, lens_results, pvalue_of_family, min_pvalue, null, settings, notes)
 
 
 def build_verdict(
     estimands: Sequence[Estimand],
-    claims: Sequence[LensResult],
+    lens_results: Sequence[LensResult],
     pvalue: float,
     min_pvalue: float | None,
     null: str,
@@ -161,42 +161,70 @@ def build_verdict(
     notes: Sequence[Note],
 ) -> Verdict:
     """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
-    n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
+    unique_notes = tuple(dict.fromkeys(notes))
     if len(estimands) == 1:
-        (claim,) = claims
+        (result,) = lens_results
         return Verdict(
-            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family_pvalue,
-            claim.statistic - claim.mean, claim.parts, settings, unique_notes,
-        )  # fmt: skip
-    adjusted = holm([claim.pvalue for claim in claims])
+            test="consistency",
+            lens=str(estimands[0].lens),
+            statistic=result.statistic,
+            pvalue=pvalue,
+            n=estimands[0].n_rows,
+            null=null,
+            min_pvalue=min_pvalue,
+            family_pvalue=result.family_pvalue,
+            effect=result.statistic - result.null_mean,
+            parts=result.parts,
+            settings=settings,
+            notes=unique_notes,
+        )
+    adjusted = holm([result.pvalue for result in lens_results])
     parts = {
-        str(estimand.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
-        for estimand, claim, p in zip(estimands, claims, adjusted, strict=True)
+        str(estimand.lens): {
+            "statistic": result.statistic,
+            "pvalue": result.pvalue,
+            "holm": p,
+            "noise_floor": result.null_mean,
+        }
+        for estimand, result, p in zip(estimands, lens_results, adjusted, strict=True)
     }
-    strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
+    strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
     return Verdict(
-        "consistency", "family", strongest.statistic, pvalue, n, null, min_pvalue, pvalue,
-        strongest.statistic - strongest.mean, parts, settings, unique_notes,
-    )  # fmt: skip
+        test="consistency",
+        lens="family",
+        statistic=strongest.statistic,
+        pvalue=pvalue,
+        n=estimands[0].n_rows,
+        null=null,
+        min_pvalue=min_pvalue,
+        family_pvalue=pvalue,
+        effect=strongest.statistic - strongest.null_mean,
+        parts=parts,
+        settings=settings,
+        notes=unique_notes,
+    )
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """Verdict from all labelings: the p-value is exact and has no lower limit."""
     values, probabilities = enumerate_labelings(preds, estimands)
-    claims = [
+    lens_results = [
         _exact_lens_result(estimand, estimand_values, probabilities)
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
-    observed, all_values = (np.concatenate([getattr(claim, name) for claim in claims]) for name in ("values", "draws"))
+    observed = np.concatenate([result.losses for result in lens_results])
+    all_values = np.concatenate([result.loss_draws for result in lens_results])
     _, joint_pvalue = exact_pvalues(observed, all_values, probabilities)
-    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint_pvalue
-    return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
+    overall_pvalue = lens_results[0].pvalue if len(lens_results) == 1 else joint_pvalue
+    return build_verdict(
+        estimands, lens_results, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds)
+    )
 
 
 def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
     """Exact test result of one lens from the statistics of all labelings (views, L) and their probabilities (L,)."""
     observed_values, as_loss = estimand.values, estimand.estimator.as_loss
-    mean = float(estimand.combine_views(values) @ probabilities)
+    null_mean = float(estimand.combine_views(values) @ probabilities)
     (overall_pvalue,), _ = exact_pvalues(
         np.array([estimand.combine_views(as_loss(observed_values))]),
         estimand.combine_views(as_loss(values))[None],
@@ -216,13 +244,13 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
     }
     family_p, parts = (joint_pvalue, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
-        float(estimand.combine_views(observed_values)),
-        overall_pvalue,
-        mean,
-        as_loss(observed_values),
-        as_loss(values),
-        family_p,
-        parts,
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=overall_pvalue,
+        null_mean=null_mean,
+        losses=as_loss(observed_values),
+        loss_draws=as_loss(values),
+        family_pvalue=family_p,
+        parts=parts,
     )
 
 
@@ -232,22 +260,33 @@ class LensResult:
 
     statistic: float  # aggregated over the views
     pvalue: float  # p-value of the statistic
-    mean: float  # mean of the statistic under the null
-    values: Array  # (views,) losses of the views
-    draws: Array  # (views, B) their null draws
+    null_mean: float  # mean of the statistic under the null
+    losses: Array  # (views,) losses of the views
+    loss_draws: Array  # (views, B) their null draws
     family_pvalue: float | None  # p-value of the family of views; None for a single view
     parts: dict[str, dict[str, float]]  # results by view; empty for a single view
 
 
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
-    """Test result of one lens from its draws, with its views as parts if there are several."""
+    """Test result of one lens from its draws (views, B), with its views as parts if there are several.
+
+    `joint` says whether the draws of the views are joint.
+    """
     observed_values = estimand.values
-    statistic, mean = float(estimand.combine_views(observed_values)), float(estimand.combine_views(draws).mean())
-    values, draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
-    combined, observed = estimand.combine_views(draws), float(estimand.combine_views(values))
+    losses, loss_draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
+    combined_pvalue = pvalue(float(estimand.combine_views(losses)), estimand.combine_views(loss_draws))
+    result = LensResult(
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=combined_pvalue,
+        null_mean=float(estimand.combine_views(draws).mean()),
+        losses=losses,
+        loss_draws=loss_draws,
+        family_pvalue=None,
+        parts={},
+    )
     if len(estimand.views) == 1:
-        return LensResult(statistic, pvalue(observed, combined), mean, values, draws, None, {})
-    view_pvalues = [pvalue(float(value), view_draws) for value, view_draws in zip(values, draws, strict=True)]
+        return result
+    view_pvalues = [pvalue(float(loss), view_draws) for loss, view_draws in zip(losses, loss_draws, strict=True)]
     adjusted = holm(view_pvalues)
     parts = {
         view.name: {
@@ -257,10 +296,9 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
             "noise_floor": float(view_draws.mean()),
         }
         for view, value, p, adjusted_pvalue, view_draws in zip(
-            estimand.views, values, view_pvalues, adjusted, draws, strict=True
+            estimand.views, losses, view_pvalues, adjusted, loss_draws, strict=True
         )
     }
-    family_p = family_pvalue(values, draws) if joint else min(adjusted)
+    family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
     # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
-    overall_pvalue = pvalue(observed, combined) if joint else family_p
-    return LensResult(statistic, overall_pvalue, mean, values, draws, family_p, parts)
+    return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

@@ -111,26 +111,32 @@ class Cox(ViewTest):
     min_prob: MinProb = 0.0
 
     @property
-    def _form(self) -> str:
+    def _form_used(self) -> str:
         """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
         regression = _CalibrationRegression.from_view(view, self.min_prob)
-        results_by_part = regression.parts(self._form)
+        results_by_part = regression.parts(self._form_used)
         tested = results_by_part[self.part]
-        effect = {
+        effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
             "in-the-large": regression.weighted_mean(view.y - view.p),
             "slope": regression.weighted_mean(np.abs(regression.fitted_probs - regression.intercept_only_probs)),
         }
-        settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
+        settings: dict[str, Any] = {"part": self.part, "form": self._form_used, "min_prob": self.min_prob}
         notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
-            tested["statistic"], tested["pvalue"], effect[self.part], results_by_part, settings, notes,
-            regression.doubts(self.part, self._form), _summarize_estimates(results_by_part),
-        )  # fmt: skip
+            statistic=tested["statistic"],
+            pvalue=tested["pvalue"],
+            effect=effect_by_part[self.part],
+            parts=results_by_part,
+            settings_used=settings,
+            notes=notes,
+            doubts=regression.doubts(self.part, self._form_used),
+            summary=_summarize_estimates(results_by_part),
+        )
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
         """Calibration-in-the-large, intercept and slope with standard errors; NaN if no finite estimate exists.
@@ -151,7 +157,7 @@ class Cox(ViewTest):
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """One each for the tested intercept and slope; None for the score form."""
-        if self._form != "likelihood-ratio":
+        if self._form_used != "likelihood-ratio":
             return None
         slope = int(len(np.unique(view.p)) > 1)
         return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
@@ -161,7 +167,7 @@ class Cox(ViewTest):
         regression = _CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
-            return regression.statistic(self.part, self._form, wy)
+            return regression.statistic(self.part, self._form_used, wy)
 
         return CellFunction.from_rows(view, statistic)
 
@@ -171,9 +177,9 @@ def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     z = float(ndtri(0.975))
     texts = []
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
-        value, error = parts[part][name], parts[part][f"{name}_se"]
-        if np.isfinite(value) and np.isfinite(error):
-            interval = f"{format_number(value - z * error)}, {format_number(value + z * error)}"
+        value, std_error = parts[part][name], parts[part][f"{name}_se"]
+        if np.isfinite(value) and np.isfinite(std_error):
+            interval = f"{format_number(value - z * std_error)}, {format_number(value + z * std_error)}"
             texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{interval}]")
     return f"{', '.join(texts)} 95%" if texts else ""
 
@@ -193,8 +199,8 @@ class _CalibrationRegression:
         """Fit both regressions to a view."""
         logits = Logits.from_view(view, min_prob, "cox")
         powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift, regression = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
-        return cls(logits, powers, wy, shift, regression)
+        shift_fit, regression_fit = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
+        return cls(logits, powers, wy, shift_fit, regression_fit)
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean of values (n,) over the rows."""
@@ -221,17 +227,18 @@ class _CalibrationRegression:
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
-        shift = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
-        shifted_probs = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
+        shift_fits = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
+        shifted_probs = expit(logits.x + shift_fits.beta[:, :1] * columns[:, 0])
         variance = shifted_probs * (1 - shifted_probs)
         information, x = variance * logits.w, columns[:, 1]
         x = x - ((information @ x) / np.maximum(information.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * shifted_probs) * x).sum(1)
         information, score_variance = (information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
-        identified = score_variance > 1e-12 * weight_scale(logits.w)  # the columns are in units of 1/√w
+        # The columns are in units of 1/√w; a smaller variance is rounding error.
+        identified = score_variance > 1e-12 * weight_scale(logits.w)
         if form == "score":
             return np.divide(score**2, score_variance, out=np.zeros(len(wy)), where=identified)
-        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
+        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift_fits.gain
         return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:

@@ -240,7 +240,7 @@ def brownian_both_ends_tail(x: float) -> float:
     >>> round(brownian_both_ends_tail(2.3504), 4)
     0.05
     """
-    if x < 0.15:
+    if x < 0.15:  # the tail differs from 1 by less than rounding, and the series needs more terms
         return 1.0
     k, odd_numbers = np.arange(1, 80), 2 * np.arange(80) + 1
     series = (2 * (ndtr(-odd_numbers * x) - ndtr(-2 * odd_numbers * x)) / odd_numbers).sum()
@@ -260,8 +260,13 @@ def brownian_range_tail(x: float) -> float:
         return float(8 * (np.where(k % 2 == 1, k, -k) * ndtr(-k * x)).sum())
     if x <= 0:
         return 1.0
-    half = (np.arange(6) + 0.5) ** 2
-    return float(1 - ((8 / x**2 + 2 / (half * np.pi**2)) * np.exp(-2 * half * np.pi**2 / x**2)).sum())
+    squared_half_integers = (np.arange(6) + 0.5) ** 2
+    return float(
+        1
+        - (
+            (8 / x**2 + 2 / (squared_half_integers * np.pi**2)) * np.exp(-2 * squared_half_integers * np.pi**2 / x**2)
+        ).sum()
+    )
 
 
 def _null_standard_error(view: View) -> float:
@@ -269,9 +274,9 @@ def _null_standard_error(view: View) -> float:
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
-def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Array]:
+def _cumulative_residuals(estimator: UnbinnedError, view: View) -> tuple[Array, Array]:
     """Sorted scores and the cumulative residual up to each of them, with 0 before the first."""
-    s, _, wp, wy = DistinctScores(error, view).shares()
+    s, _, wp, wy = DistinctScores(estimator, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 

@@ -104,38 +104,42 @@ class DebiasedL2Test(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
-        error = self.error_estimator()
-        theta, settings = error.signed_value(view), error.settings_used(view)
+        estimator = self.error_estimator()
+        theta, settings = estimator.signed_value(view), estimator.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "z is undefined because no bin contains two rows.")
             return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
         effect, scales = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
-        parts = {"error": error.parts(view)}
+        parts = {"error": estimator.parts(view)}
         if not (scales > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
             note = Note("TN223", "All probabilities are 0 or 1, so any positive error makes p = 0.")
             return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
-        unit = float(np.sqrt(2 * (scales**2).sum()))
+        null_std = float(np.sqrt(2 * (scales**2).sum()))
         return ViewResult(
-            theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(scales)
+            theta / null_std,
+            float(ndtr(-theta / null_std)),
+            effect,
+            parts,
+            settings,
+            doubts=_asymptotic_warnings(scales),
         )
 
     def cell_statistic(self, view: View) -> ScaledCells:
         """T over its standard error, with rows sorted by bin."""
-        binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
+        binned, null_std = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
-            unit = float("nan")
-        return ScaledCells(RowCells(view, self.partition, mean_square), unit)
+            null_std = float("nan")
+        return ScaledCells(RowCells(view, self.partition, mean_square), null_std)
 
     def _bin_scales(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
         binned = self.error_estimator().binned(view)
         fitted_bins = view.cached(self.partition, lambda: self.partition.fit(view))
         variance = np.maximum(view.sums("wwv"), 0.0)
-        squares_by_row = divide_or_zero(
-            variance * variance, view.n
-        )  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
+        # Σw⁴v² of rows; all rows in a cell of a tally have the same variance.
+        squares_by_row = divide_or_zero(variance * variance, view.n)
         total_variance, sum_of_squares = (
             np.bincount(fitted_bins.index(view.partition_values), x, fitted_bins.size)[binned.bin_index]
             for x in (variance, squares_by_row)
@@ -148,8 +152,12 @@ class DebiasedL2Test(ViewTest):
 
 
 def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
-    """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom."""
-    df = 8 / float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5) ** 2
+    """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom.
+
+    A sum of λ(χ²₁ − 1) over the scales λ (bins,) has variance 2 Σλ² and third central moment 8 Σλ³.
+    """
+    skewness = float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5)
+    df = 8 / skewness**2
     rejection_rate = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))
     if rejection_rate <= MAX_TYPE_I_ERROR:
         return ()

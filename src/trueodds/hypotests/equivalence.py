@@ -61,7 +61,7 @@ def add_equivalence_decision(
     verdict: Verdict,
     test: HypothesisTest,
     error: Estimator,
-    rows: Predictions | Tally,
+    data: Predictions | Tally,
     lens: Lens,
     level: float,
     rng: np.random.Generator,
@@ -72,7 +72,7 @@ def add_equivalence_decision(
     `to.measure` with the same seed. Without an interval the decision is undecided.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
-    estimate = estimate_error(rows, error, lens, aggregate, IntervalSpec(level=level), rng)
+    estimate = estimate_error(data, error, lens, aggregate, IntervalSpec(level=level), rng)
     low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
     decision = classify_interval(low, high, margin)
     settings = dict(verdict.settings) | {
@@ -98,12 +98,14 @@ def classify_interval(low: float | None, high: float | None, margin: float) -> s
     return "within" if high <= margin else "beyond" if low > margin else "undecided"
 
 
-def _describe_decision(result: Estimate, margin: float, decision: str) -> str:
+def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
     """The decision in one or two sentences."""
-    if result.interval is None:
-        reason = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
-        return f"No decision about the equivalence margin of {margin:g} for {result.estimator} is possible. {reason}"
-    interval_text = f"The interval of {result.estimator}, {result.interval},"
+    if estimate.interval is None:
+        reason = next(
+            (note.text for note in estimate.notes if note.code in ("TN201", "TN402")), "There is no interval."
+        )
+        return f"No decision about the equivalence margin of {margin:g} for {estimate.estimator} is possible. {reason}"
+    interval_text = f"The interval of {estimate.estimator}, {estimate.interval},"
     if decision == "within":
         return f"{interval_text} lies at or below the equivalence margin of {margin:g}, whatever the p-value is."
     if decision == "beyond":

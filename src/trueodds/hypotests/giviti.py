@@ -113,15 +113,15 @@ class GiViTI(ViewTest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check("max_degree", self.max_degree, Annotated[int, Range(self.start, MAX_DEGREE)], 4)
+        check("max_degree", self.max_degree, Annotated[int, Range(self.start_degree, MAX_DEGREE)], 4)
 
     @property
-    def start(self) -> int:
+    def start_degree(self) -> int:
         """Degree at which the forward selection begins."""
         return 2 if self.fitted else 1
 
     @property
-    def _form(self) -> str:
+    def _form_used(self) -> str:
         """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
@@ -129,15 +129,21 @@ class GiViTI(ViewTest):
         """The calibration curve selected by forward selection."""
         logits = Logits.from_view(view, self.min_prob, self.name)
         powers, wy = LogitPolynomials.from_logits(logits, self.max_degree), (view.w * view.y)[None]
-        start = min(self.start, powers.degree)
-        (degree,), (statistic,) = select_degree(logits, powers, wy, start, self._form)
+        start = min(self.start_degree, powers.degree)
+        (degree,), (statistic,) = select_degree(logits, powers, wy, start, self._form_used)
         fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
         return CalibrationCurve(
-            logits, powers, fit, int(degree), wy[0], float(statistic), self.null_distribution(start, int(degree))
+            logits=logits,
+            powers=powers,
+            fit=fit,
+            degree=int(degree),
+            wy=wy[0],
+            statistic=float(statistic),
+            null_distribution=self.null_distribution(start, int(degree)),
         )
 
     def null_distribution(self, start: int, degree: int) -> SelectionNullDistribution | None:
-        """Null distribution of D given the degree; None without degrees of freedom."""
+        """Null distribution of D for a selection from degree `start` to `degree`; None without degrees of freedom."""
         base_df = start + 1 - (2 if self.fitted else 0)
         return forward_null_distribution(base_df, degree - start) if base_df > 0 else None
 
@@ -150,20 +156,26 @@ class GiViTI(ViewTest):
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {
-            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "min_prob": self.min_prob
+            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form_used, "min_prob": self.min_prob
         }  # fmt: skip
         return ViewResult(
-            statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)
+            statistic=statistic,
+            pvalue=pvalue,
+            effect=effect,
+            parts=curve.parts,
+            settings_used=settings,
+            notes=self._notes(view, curve),
+            doubts=self._doubts(curve),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
         """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
         logits = Logits.from_view(view, self.min_prob, self.name)
         powers = LogitPolynomials.from_logits(logits, self.max_degree)
-        start = min(self.start, powers.degree)
+        start = min(self.start_degree, powers.degree)
 
         def log_surprise_of_draws(_w: Array, _wp: Array, wy: Array) -> Array:
-            degrees, statistics = select_degree(logits, powers, wy, start, self._form)
+            degrees, statistics = select_degree(logits, powers, wy, start, self._form_used)
             log_surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
                 null_distribution = self.null_distribution(start, int(degree))
@@ -189,8 +201,8 @@ class GiViTI(ViewTest):
     def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
         """Reasons why the asymptotic distribution is inaccurate for these rows."""
         tosses, (min_tosses, max_error_percent) = (
-            curve.powers.n_coin_tosses[: self.start + 2].min(),
-            MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form],
+            curve.powers.n_coin_tosses[: self.start_degree + 2].min(),
+            MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form_used],
         )
         reasons = []
         if tosses < min_tosses:
@@ -198,6 +210,6 @@ class GiViTI(ViewTest):
                 f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than"
                 f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
-        if self._form == "likelihood-ratio" and not curve.fit.finite[0]:
+        if self._form_used == "likelihood-ratio" and not curve.fit.finite[0]:
             reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")
         return tuple(reasons)

@@ -18,6 +18,7 @@ from trueodds.resampling.comparison import group_gaps as gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
+LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
@@ -25,16 +26,16 @@ def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> lis
     return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
-def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
+def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
     """Maximum number of group columns to cross."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
     check("min_effect", min_effect, NonNegative, 0.05)
     order = 2 if crossings is True else max(1, int(crossings))
-    if order > max(1, columns):
+    if order > max(1, n_columns):
         raise InputError(
             "TO203",
             "crossings must be False, True, or the maximum number of group columns to cross.",
-            f"{crossings!r} with {columns} group columns",
+            f"{crossings!r} with {n_columns} group columns",
             "Use 2 to cross every two columns.",
         )
     return order
@@ -61,7 +62,11 @@ def assess_groups(
     against: str = "pairs",
     progress: Callable[[float], None] | None = None,
 ) -> GroupAssessment:
-    """Error, p-values and status of every subgroup of the partitions, and the gaps of each partition."""
+    """Error, p-values and status of every subgroup of the partitions, and the gaps of each partition.
+
+    `group_pvalues` are those of the subgroups in the order of the partitions. `against` is "pairs" for the gaps between
+    pairs of subgroups, or "rest" for those to all other rows. `progress` receives the finished share of the subgroups.
+    """
     groups = [group for partition in partitions for group in partition.groups]
     group_errors, group_results = [], []
     for number, (group, p, adjusted, min_detectable) in enumerate(
@@ -72,17 +77,19 @@ def assess_groups(
         estimate = _with_noise_floor(
             group_error, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
         )
+        mean_prob, event_rate = _mean_prediction_and_event_rate(group_error)
         group_results.append(
             Group(
-                group.column,
-                group.value,
-                group.label,
-                estimate,
-                p,
-                adjusted,
-                min_detectable,
-                status,
-                *_mean_prediction_and_event_rate(group_error),
+                column=group.column,
+                value=group.value,
+                label=group.label,
+                estimate=estimate,
+                pvalue=p,
+                joint=adjusted,
+                min_detectable=min_detectable,
+                status=status,
+                mean_prob=mean_prob,
+                event_rate=event_rate,
             )
         )
         group_errors.append(group_error)
@@ -113,7 +120,7 @@ def classify_status(
     >>> classify_status(0.5, None, None, 0.05, 0.05)
     'undecided'
     """
-    if adjusted_pvalue <= alpha + 1e-12:
+    if adjusted_pvalue <= alpha + LEVEL_TOLERANCE:
         return "miscalibrated"
     if low is not None and high is not None and max(abs(low - best_value), abs(high - best_value)) < min_effect:
         return "within"
@@ -153,7 +160,7 @@ def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect
 
 def _group_gaps(
     error_settings: gaps.GroupErrors,
-    rows: Predictions,
+    preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
     against: str,
@@ -166,11 +173,11 @@ def _group_gaps(
             [group.label for group in partition.groups],
         )
         start += len(partition_errors)
-        pairwise = gaps.pairwise_gaps(error_settings, rows, partition.groups, partition_errors)
+        pairwise = gaps.pairwise_gaps(error_settings, preds, partition.groups, partition_errors)
         requested = (
             pairwise
             if against == "pairs"
-            else gaps.gaps_to_rest(error_settings, rows, partition.groups, partition_errors)
+            else gaps.gaps_to_rest(error_settings, preds, partition.groups, partition_errors)
         )
         gaps_of_columns += [
             Gap(
@@ -183,9 +190,8 @@ def _group_gaps(
             for gap in requested
         ]
         if (widest_gap := gaps.find_widest_gap(pairwise, error_settings.interval_spec.level)) is not None:
-            widest_gaps.append(
-                Gap(partition.column, labels[widest_gap[0]], labels[widest_gap[1]], widest_gap[2], widest_gap[3])
-            )
+            first, second, difference, interval = widest_gap
+            widest_gaps.append(Gap(partition.column, labels[first], labels[second], difference, interval))
     return tuple(gaps_of_columns), tuple(widest_gaps)
 
 

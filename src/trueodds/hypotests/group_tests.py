@@ -85,10 +85,10 @@ def joint_group_pvalues(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> GroupPValues:
-    """Test the error of each subgroup on joint redraws; shared rows have the same labels in all subgroups.
+    """Test the error of each subgroup on `resamples` joint redraws; shared rows have the same labels in all subgroups.
 
-    With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two null
-    distributions counts, as in `consistency`.
+    `aggregate` is how the views of the lens are reduced to one error. With votes the signs of the residuals of whole
+    rows are flipped. With clusters the larger p-value of two null distributions counts, as in `consistency`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -126,23 +126,26 @@ def group_pvalues_from_draws(
     joint_draws = [_joint_draws(estimands, draws) for draws in draws_by_null]
     min_pvalue = 1 / (1 + draws_by_null[0][0].shape[1])
     if labeled.cluster is not None:
+        # With sign flips of G clusters, numbered from 0, the smallest possible p-value is 2^(1 − G).
         min_pvalue = max(min_pvalue, 2.0 ** -float(labeled.cluster.max()))
-    error = None
+    multicalibration = None
     if group_estimands.cumulative:
         cumulative_draws = [draws[len(estimands) :] for draws in draws_by_null]
-        error = multicalibration_error(group_estimands.cumulative, cumulative_draws, group_estimands.labels)
-        if np.isinf(error.sigma):
-            text = f"All probabilities of {error.worst} are 0 or 1, so one contradicting outcome makes p = 0."
+        multicalibration = multicalibration_error(group_estimands.cumulative, cumulative_draws, group_estimands.labels)
+        if np.isinf(multicalibration.sigma):
+            text = (
+                f"All probabilities of {multicalibration.worst} are 0 or 1, so one contradicting outcome makes p = 0."
+            )
             notes.append(Note("TN223", text))
     return GroupPValues(
-        np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0).tolist(),
-        np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0).tolist(),
-        _min_detectable_errors(labeled, estimands, joint_draws, alpha),
-        min_pvalue,
-        error,
-        null_description(labeled),
-        [*notes, *independence_notes(labeled)],
-        [
+        pvalues=np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0).tolist(),
+        adjusted=np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0).tolist(),
+        min_detectable=_min_detectable_errors(labeled, estimands, joint_draws, alpha),
+        min_pvalue=min_pvalue,
+        multicalibration=multicalibration,
+        null=null_description(labeled),
+        notes=[*notes, *independence_notes(labeled)],
+        noise_floors=[
             float(estimand.combine_views(draws).mean())
             for estimand, draws in zip(estimands, draws_by_null[0], strict=False)
         ],

@@ -100,9 +100,9 @@ class HosmerLemeshow(ViewTest):
     fitted: bool = False
 
     def __post_init__(self) -> None:
-        nulls = Annotated[str, OneOf(("auto", *self.null_distributions))]
+        allowed_nulls = Annotated[str, OneOf(("auto", *self.null_distributions))]
         # Redraws are exact for few and sharp predictions, but unavailable for a fitted model.
-        if check("null", self.null, nulls, "auto") == "auto":
+        if check("null", self.null, allowed_nulls, "auto") == "auto":
             object.__setattr__(self, "null", "asymptotic" if check("fitted", self.fitted, bool, False) else "redraw")
         super().__post_init__()
         if self.fitted and (self.null == "redraw" or self.form == "exact"):
@@ -127,7 +127,7 @@ class HosmerLemeshow(ViewTest):
         mass = binned.w[:, None] if view.joint else binned.w
         wp, wy = (mass * binned.p)[None], (mass * binned.y)[None]
         x = float(groups.statistic(binned.w[None], wp, wy)[0])
-        d = groups.residuals(wp, wy)[0]
+        residuals = groups.residuals(wp, wy)[0]
         outcomes = groups.predicted.shape[1]
         df = groups.df - 2 * (outcomes - 1) * self.fitted
         if self.fitted and df < 1:
@@ -147,13 +147,13 @@ class HosmerLemeshow(ViewTest):
         if view.joint:
             settings["baseline"] = self._baseline_index(view)
         return ViewResult(
-            x,
-            _chi_square_pvalue(df, x),
-            groups.excess_gap(d),
-            groups.group_table(d, self._baseline_index(view) if view.joint else None),
-            settings,
-            self._notes(view, groups, x),
-            self._doubts(view, groups, form),
+            statistic=x,
+            pvalue=_chi_square_pvalue(df, x),
+            effect=groups.excess_gap(residuals),
+            parts=groups.group_table(residuals, self._baseline_index(view) if view.joint else None),
+            settings_used=settings,
+            notes=self._notes(view, groups, x),
+            doubts=self._doubts(view, groups, form),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:

@@ -270,7 +270,7 @@ class Mcllo(ViewTest):
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
                 f"prior={self.prior!r} with {reason}", "Omit prior.",
             )  # fmt: skip
-        form, all_statistics = self._form(model), mcllo_statistics(model)
+        form, all_statistics = self._form_used(model), mcllo_statistics(model)
         df = model.n_identified if form == "likelihood-ratio" else model.rank
         joint_part = self._joint_part(model, all_statistics, form, df)
         model_with_baseline = partial(MclloModel.from_view, view, min_prob=self.min_prob, name=self.name, units=units)
@@ -292,9 +292,14 @@ class Mcllo(ViewTest):
             "prior": self.prior,
         }
         return ViewResult(
-            joint_part["statistic"], joint_part["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes), asymptotic_doubts(model, form),
-        )  # fmt: skip
+            statistic=joint_part["statistic"],
+            pvalue=joint_part["pvalue"],
+            effect=effect,
+            parts=parts,
+            settings_used=settings | {"baselines": self.baselines},
+            notes=(*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes),
+            doubts=asymptotic_doubts(model, form),
+        )
 
     def _joint_part(self, model: MclloModel, all_statistics: dict[str, float], form: str, df: int) -> dict[str, float]:
         """The test of all parameters: its statistic, all three forms, and the posterior probability if it exists."""
@@ -311,7 +316,7 @@ class Mcllo(ViewTest):
             joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         return joint_part
 
-    def _form(self, model: MclloModel) -> str:
+    def _form_used(self, model: MclloModel) -> str:
         """The requested form, or the one whose size is closest to the nominal level."""
         if self.form is not None or self.null == "redraw":
             return self.form or "score"

@@ -90,19 +90,19 @@ def multicalibration_error(
     """Return the error of `cumulative_error_estimands` from draws (1, B); the larger p-value of several null draws."""
     std_errors = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
     observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), std_errors)
-    largest = [
+    maxima_by_null = [
         _standardize_errors(np.array([view_draws[0] for view_draws in draws]), std_errors[:, None]).max(axis=0)
         for draws in draws_by_null
     ]
     worst = int(np.argmax(observed))
     error_by_group = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
-        _scale_by_sigma(float(observed[worst]), float(std_errors[0])),
-        float(observed[worst]),
-        max(pvalue(float(observed[worst]), null_maxima) for null_maxima in largest),
-        list(error_by_group)[worst],
-        _scale_by_sigma(float(largest[0].mean()), float(std_errors[0])),
-        error_by_group,
+        value=_to_probability(float(observed[worst]), float(std_errors[0])),
+        sigma=float(observed[worst]),
+        pvalue=max(pvalue(float(observed[worst]), null_maxima) for null_maxima in maxima_by_null),
+        worst=list(error_by_group)[worst],
+        noise_floor=_to_probability(float(maxima_by_null[0].mean()), float(std_errors[0])),
+        groups=error_by_group,
     )
 
 
@@ -118,10 +118,11 @@ def null_standard_deviation(view: View) -> float:
 def _standardize_errors(errors: Array, std_errors: Array) -> Array:
     """Errors in standard errors; a positive error without variance is infinite."""
     has_variance = np.broadcast_to(std_errors > 0, errors.shape)
-    certain = np.where(errors > 1e-12, np.inf, 0.0)
-    return np.where(has_variance, np.divide(errors, std_errors, out=np.zeros_like(errors), where=has_variance), certain)
+    without_variance = np.where(errors > 1e-12, np.inf, 0.0)  # smaller errors are rounding errors
+    standardized = np.divide(errors, std_errors, out=np.zeros_like(errors), where=has_variance)
+    return np.where(has_variance, standardized, without_variance)
 
 
-def _scale_by_sigma(sigma: float, std_error: float) -> float:
-    """Convert standard errors to probability; infinity is kept."""
+def _to_probability(sigma: float, std_error: float) -> float:
+    """Convert an error of `sigma` standard errors to probability; infinity is kept."""
     return sigma if math.isinf(sigma) else sigma * std_error

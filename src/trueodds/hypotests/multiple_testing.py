@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,20 +18,19 @@ from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 class PValues:
     """p-values of each view, of each lens, and of the family of all lenses."""
 
-    pvalues: list[Array]  # per lens, (views,)
+    view_pvalues: list[Array]  # per lens, (views,)
     lens_pvalues: list[float]  # of each lens, corrected for its views
     family_pvalue: float  # corrected for all views of all lenses
-    smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
-    claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
+    min_pvalue: float = 0.0  # smallest possible p-value according to the draws
+    n_claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
     @classmethod
-    def from_asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+    def from_asymptotic(cls, view_pvalues: Sequence[Sequence[float]]) -> PValues:
         """Asymptotic p-values, with Holm's correction over all views of a family."""
-        of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
         return cls(
-            [np.array(lens_pvalues) for lens_pvalues in pvalues],
-            of_lens,
-            smallest_pvalue(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
+            view_pvalues=[np.array(pvalues_of_lens) for pvalues_of_lens in view_pvalues],
+            lens_pvalues=[smallest_pvalue(holm(pvalues_of_lens)) for pvalues_of_lens in view_pvalues],
+            family_pvalue=smallest_pvalue(holm([p for pvalues_of_lens in view_pvalues for p in pvalues_of_lens])),
         )
 
     @classmethod
@@ -39,29 +39,29 @@ class PValues:
     ) -> PValues:
         """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
         observed = [estimand.values for estimand in estimands]
-        pvalues = [
+        view_pvalues = [
             np.array([_view_pvalue(value, view_draws) for value, view_draws in zip(values, lens_draws, strict=True)])
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
-        of_lens = [
+        lens_pvalues = [
             family_pvalue(values.ravel(), _flatten_claims(lens_draws))
             if joint_views
-            else smallest_pvalue(holm(list(p)))
-            for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
+            else smallest_pvalue(holm(list(pvalues_of_lens)))
+            for values, lens_draws, pvalues_of_lens in zip(observed, draws, view_pvalues, strict=True)
         ]
         is_joint = joint_views and (joint_lenses or len(estimands) == 1)
-        claims = 1 if is_joint else sum(len(p) for p in pvalues)
+        n_claims = 1 if is_joint else sum(len(pvalues_of_lens) for pvalues_of_lens in view_pvalues)
         if len(estimands) == 1:
-            return cls(pvalues, of_lens, of_lens[0], claims=claims)
+            return cls(view_pvalues, lens_pvalues, lens_pvalues[0], n_claims=n_claims)
         all_lenses_pvalue = (
             family_pvalue(
                 np.concatenate([value.ravel() for value in observed]),
                 np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws]),
             )
             if is_joint
-            else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
+            else smallest_pvalue(holm([float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]))
         )
-        return cls(pvalues, of_lens, all_lenses_pvalue, claims=claims)
+        return cls(view_pvalues, lens_pvalues, all_lenses_pvalue, n_claims=n_claims)
 
 
 def _view_pvalue(value: Array, draws: Array) -> float:
@@ -144,13 +144,11 @@ class JointDraws:
         pool = np.concatenate([self.observed[:, None], draws], axis=1)
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
-        self.size = pool.shape[1]
-        ranks = [_rank_and_standardize(values) for values in self._pool]
-        self._ranks = np.array([rank for rank, _ in ranks]).reshape(pool.shape)  # values at least as large
-        self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
-            pool.shape
-        )  # standard deviations above the mean
-        self.unadjusted = np.where(self._defined, self._ranks[:, 0] / self.size, np.nan)
+        self.n_entries = pool.shape[1]
+        keys = [_rank_and_standardize(values) for values in self._pool]
+        self._ranks = np.array([key.ranks for key in keys]).reshape(pool.shape)
+        self._zscores = np.array([key.zscores for key in keys]).reshape(pool.shape)
+        self.unadjusted = np.where(self._defined, self._ranks[:, 0] / self.n_entries, np.nan)
 
     @property
     def adjusted(self) -> Array:
@@ -158,11 +156,10 @@ class JointDraws:
         pvalues = np.full(len(self.observed), np.nan)
         order = [i for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
         shares = []
-        ranks = np.full(self.size, self.size + 1)
-        zscores = np.full(self.size, -np.inf)
+        extreme_keys = self._lowest_keys()
         for i in reversed(order):
-            ranks, zscores = _more_extreme((ranks, zscores), (self._ranks[i], self._zscores[i]))
-            shares.append(_is_as_extreme(ranks, zscores, self._ranks[i, 0], self._zscores[i, 0]).mean())
+            extreme_keys = _more_extreme(extreme_keys, self._keys_of_claim(i))
+            shares.append(_share_as_extreme(extreme_keys, self._ranks[i, 0], self._zscores[i, 0]))
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
 
@@ -180,6 +177,14 @@ class JointDraws:
             for i in range(len(self.observed))
         ]
 
+    def _keys_of_claim(self, i: int) -> ExtremenessKeys:
+        """Keys of hypothesis i, the observed statistic first."""
+        return ExtremenessKeys(self._ranks[i], self._zscores[i])
+
+    def _lowest_keys(self) -> ExtremenessKeys:
+        """Keys that are less extreme than those of any hypothesis."""
+        return ExtremenessKeys(np.full(self.n_entries, self.n_entries + 1), np.full(self.n_entries, -np.inf))
+
     def largest_draw(self, i: int) -> float:
         """Largest statistic of hypothesis i among its draws."""
         return float(self._pool[i].max())
@@ -187,29 +192,26 @@ class JointDraws:
     def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         """Smallest statistic with which hypothesis i would be rejected at α; None if it exceeds `upper_bound(i)`."""
         other_claims = [j for j in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[j] and j != i]
-        extremes_of_rest: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
+        extremes_of_rest = [self._lowest_keys()]
         for j in reversed(other_claims):
-            extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], (self._ranks[j], self._zscores[j])))
+            extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], self._keys_of_claim(j)))
         extremes_of_rest.reverse()  # the most extreme key of each draw among the other claims from each position on
 
         def is_rejected(value: float) -> bool:
             """Whether hypothesis i would be rejected with this statistic."""
-            ranks, zscores = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
+            own_keys = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
+            own_rank, own_zscore = own_keys.ranks[0], own_keys.zscores[0]
             for j, extreme_of_rest in zip(other_claims, extremes_of_rest, strict=False):
-                own_key, other_key = (ranks[0], -zscores[0], i), (self._ranks[j, 0], -self._zscores[j, 0], j)
-                if own_key < other_key:
+                rank, zscore = self._ranks[j, 0], self._zscores[j, 0]
+                if (own_rank, -own_zscore, i) < (rank, -zscore, j):
                     break
-                if (
-                    _share_as_extreme(_more_extreme(extreme_of_rest, (ranks, zscores)), other_key[0], -other_key[1])
-                    > alpha + LEVEL_TOLERANCE
-                ):
+                share = _share_as_extreme(_more_extreme(extreme_of_rest, own_keys), rank, zscore)
+                if share > alpha + LEVEL_TOLERANCE:
                     return False
             else:
                 extreme_of_rest = extremes_of_rest[-1]
-            return bool(
-                _share_as_extreme(_more_extreme(extreme_of_rest, (ranks, zscores)), ranks[0], zscores[0])
-                <= alpha + LEVEL_TOLERANCE
-            )
+            share = _share_as_extreme(_more_extreme(extreme_of_rest, own_keys), own_rank, own_zscore)
+            return share <= alpha + LEVEL_TOLERANCE
 
         values, counts = np.unique(self._pool[i, 1:], return_counts=True)
         finite = np.isfinite(values)
@@ -227,9 +229,9 @@ class JointDraws:
         return _bisect(float(values[index - 1]), upper, is_rejected)
 
 
-def _first_index(holds: Callable[[int], bool], count: int) -> int:
-    """First index at which a monotone condition holds, by bisection; `count` if there is none."""
-    start, stop = 0, count
+def _first_index(holds: Callable[[int], bool], n_candidates: int) -> int:
+    """First index at which a monotone condition holds, by bisection; `n_candidates` if there is none."""
+    start, stop = 0, n_candidates
     while start < stop:
         middle = (start + stop) // 2
         start, stop = (start, middle) if holds(middle) else (middle + 1, stop)
@@ -243,40 +245,42 @@ def _bisect(low: float, high: float, is_sufficient: Callable[[float], bool]) -> 
         return just_above
     while np.isinf(high):
         candidate = 2 * max(abs(low), 1.0)
-        if candidate > 1e300:
+        if candidate > 1e300:  # the next doubling may overflow
             return high
         low, high = (low, candidate) if is_sufficient(candidate) else (candidate, high)
-    for _ in range(20):
+    for _ in range(20):  # 2⁻²⁰ is about 1e-6
         middle = (low + high) / 2
         low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     return high
 
 
-def _share_as_extreme(keys: tuple[Array, Array], rank: float, zscore: float) -> float:
-    """Share of draws that are at least as extreme as (rank, zscore)."""
-    return float(_is_as_extreme(*keys, rank, zscore).mean())
+class ExtremenessKeys(NamedTuple):
+    """Keys that order the observed value and the draws of a hypothesis: by the rank, equal ranks by the z-score."""
+
+    ranks: Array  # (1 + B,) number of values at least as large; small ranks are extreme
+    zscores: Array  # (1 + B,) standard deviations above the mean; large z-scores are extreme
 
 
-def _rank_and_standardize(values: Array) -> tuple[Array, Array]:
+def _rank_and_standardize(values: Array) -> ExtremenessKeys:
     """Number of values at least as large as each of the values (k,), and its z-score."""
     sorted_values, finite = np.sort(values), np.isfinite(values)
     tie_limits = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
     zscores = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
-    return len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left"), np.where(finite, zscores, values)
+    ranks = len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left")
+    return ExtremenessKeys(ranks, np.where(finite, zscores, values))
 
 
-def _more_extreme(first_keys: tuple[Array, Array], second_keys: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The more extreme of two keys of each draw; a key is a rank and a z-score, which orders equal ranks."""
-    is_second = (second_keys[0] < first_keys[0]) | (
-        (second_keys[0] == first_keys[0]) & (second_keys[1] > first_keys[1])
+def _more_extreme(first: ExtremenessKeys, second: ExtremenessKeys) -> ExtremenessKeys:
+    """The more extreme of two keys of each draw."""
+    is_second = (second.ranks < first.ranks) | ((second.ranks == first.ranks) & (second.zscores > first.zscores))
+    return ExtremenessKeys(
+        np.where(is_second, second.ranks, first.ranks), np.where(is_second, second.zscores, first.zscores)
     )
-    return np.where(is_second, second_keys[0], first_keys[0]), np.where(is_second, second_keys[1], first_keys[1])
 
 
-def _is_as_extreme(ranks: Array, zscores: Array, rank: float, zscore: float) -> Array:
-    """Which draws are at least as extreme as (rank, zscore)."""
-    return (ranks < rank) | (
-        (ranks == rank)
-        & (zscores >= zscore - TIE_TOLERANCE * abs(zscore) if np.isfinite(zscore) else zscores >= zscore)
-    )
+def _share_as_extreme(keys: ExtremenessKeys, rank: float, zscore: float) -> float:
+    """Share of draws that are at least as extreme as (rank, zscore)."""
+    min_zscore = zscore - TIE_TOLERANCE * abs(zscore) if np.isfinite(zscore) else zscore
+    is_as_extreme = (keys.ranks < rank) | ((keys.ranks == rank) & (keys.zscores >= min_zscore))
+    return float(is_as_extreme.mean())

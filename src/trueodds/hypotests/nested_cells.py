@@ -45,7 +45,8 @@ MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 class BinaryCells:
     """Cells of a binary view with the coefficients of the component statistics.
 
-    `index` (n,) is the cell of each row among `size` cells, ordered by score.
+    `index` (n,) is the cell of each row among `size` cells, ordered by score. `linear` are the coefficients of
+    `_linear_coefficients`; `precision`, `diagonal_slope` and `diagonal_constant` those of `_square_coefficients`.
     """
 
     def __init__(self, view: View) -> None:
@@ -54,7 +55,7 @@ class BinaryCells:
         _, self.index, self.size = _renumber_occupied(cells.index(view.partition_values), cells.size)
         self.variance = self._sum_by_cell(np.maximum(view.sums("wwv"), 0.0))
         mass = np.cumsum(self._sum_by_cell(view.w))
-        self.nodes = Nodes([_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)
+        self.nodes = Nodes([_node_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)
         self.linear = self._linear_coefficients(view)
         self.precision, self.diagonal_slope, self.diagonal_constant = self._square_coefficients(view)
 
@@ -113,11 +114,11 @@ class Nodes:
     `starts` are the first cells of the nodes of each scale, among this number of cells.
     """
 
-    def __init__(self, starts: Sequence[Array], cells: int) -> None:
+    def __init__(self, starts: Sequence[Array], n_cells: int) -> None:
         self.starts = starts
-        self.is_last = np.zeros((len(starts), cells), dtype=bool)
+        self.is_last = np.zeros((len(starts), n_cells), dtype=bool)
         for is_last, scale_starts in zip(self.is_last, reversed(starts), strict=True):
-            is_last[np.append(scale_starts[1:], cells) - 1] = True
+            is_last[np.append(scale_starts[1:], n_cells) - 1] = True
         self.first_children = [np.searchsorted(finer, coarser) for coarser, finer in pairwise(starts)]
 
     def node_of_cell(self, cell: Array, max_nodes: int) -> Array:
@@ -125,10 +126,10 @@ class Nodes:
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 
-    def broadcast_to_cells(self, x: Array, cells: int) -> Array:
+    def broadcast_to_cells(self, x: Array, n_cells: int) -> Array:
         """Values of the nodes of one scale, repeated for their cells."""
         starts = next(scale for scale in self.starts if len(scale) == len(x))
-        return np.repeat(x, np.diff(starts, append=cells))
+        return np.repeat(x, np.diff(starts, append=n_cells))
 
     def sums(self, x: Array) -> list[Array]:
         """Return the sums of x (cells,) over the cells of each node, for every scale."""
@@ -149,7 +150,10 @@ class Nodes:
 
 
 def _renumber_occupied(cell: Array, n_cells: int) -> tuple[Array, Array, int]:
-    """Return the occupied cells in increasing order, the number of each row's cell among them, and their number."""
+    """Return the occupied cells in increasing order, the number of each row's cell among them, and their number.
+
+    `cell` (n,) is the cell of each row among `n_cells`.
+    """
     is_occupied = np.bincount(cell, minlength=n_cells) > 0
     occupied = np.flatnonzero(is_occupied)
     return occupied, (np.cumsum(is_occupied) - 1)[cell], len(occupied)
@@ -167,10 +171,10 @@ def _cell_mean(sum_by_cell: Callable[[Array], Array], x: Array, weight: Array, f
     return np.where(weights > 0, sum_by_cell(x * weight) / np.where(weights > 0, weights, 1.0), fallback_mean)
 
 
-def _starts(mass: Array, nodes: int) -> Array:
+def _node_starts(mass: Array, n_nodes: int) -> Array:
     """First cell of each of `nodes` nodes of equal mass, from the cumulative mass of the cells."""
     middle = mass - np.diff(mass, prepend=0.0) / 2
-    node = np.minimum((middle * nodes / mass[-1]).astype(np.int64), nodes - 1)
+    node = np.minimum((middle * n_nodes / mass[-1]).astype(np.int64), n_nodes - 1)
     starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
     return starts
 
@@ -180,16 +184,16 @@ MIN_CLASS_SHARE = 1e-3  # lower limit of the variance share of a class among K, 
 VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of squared residuals by number of nodes
 
 
-def vector_components(classes: int) -> tuple[Component, ...]:
+def vector_components(n_classes: int) -> tuple[Component, ...]:
     """Component statistics for vectors of `classes` classes."""
     return (
         Component("temperature", 0.2),
-        Component("largest level", 0.08, n_maximum=classes),
-        Component("levels", 0.12, df=classes - 1),
-        Component("largest slope", 0.05, n_maximum=classes),
-        Component("slopes", 0.1, df=classes),
+        Component("largest level", 0.08, n_maximum=n_classes),
+        Component("levels", 0.12, df=n_classes - 1),
+        Component("largest slope", 0.05, n_maximum=n_classes),
+        Component("slopes", 0.1, df=n_classes),
         *(
-            Component(f"squares in {m} nodes", weight, df=m * (classes - 1), is_centered=True)
+            Component(f"squares in {m} nodes", weight, df=m * (n_classes - 1), is_centered=True)
             for m, weight in VECTOR_SCALES.items()
         ),
     )
@@ -198,7 +202,10 @@ def vector_components(classes: int) -> tuple[Component, ...]:
 class VectorLeaves:
     """Leaves of a tree over probability vectors with the coefficients of the component statistics.
 
-    `index` (n,) is the leaf of each row among `size` leaves.
+    `index` (n,) is the leaf of each row among `size` leaves. The coefficients of the residual sums are `logs`
+    (leaves · K,) for the temperature direction, `level` (K,) for the level of each class, and `slope` (leaves, K) for
+    its slope. `scale` (K,) are the weights of the squares of each class. The diagonal terms of the squares add up to
+    the line `without_outcome` + Σwy · `per_outcome` (leaves · K,).
     """
 
     def __init__(self, view: View) -> None:
@@ -217,7 +224,7 @@ class VectorLeaves:
         slope -= (slope * variance).sum(axis=0) / total
         self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), MIN_VARIANCE))
         self.level = 1 / np.sqrt(total)
-        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)  # of squares, by class
+        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)
         if has_vote_shares(view):
             self.per_outcome = np.zeros(self.size * k)
             self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
@@ -248,11 +255,17 @@ class VectorLeaves:
 
         variance = sum_by_leaf(ww * v)
 
-        def mean(x: Array) -> Array:
+        def mean_by_leaf(x: Array) -> Array:
             by_variance = sum_by_leaf(ww * v * x) / np.where(variance > 0, variance, 1.0)
             return np.where(variance > 0, by_variance, sum_by_leaf(w * x) / mass)
 
-        return variance, mean(logs), mean(log_odds), sum_by_leaf(ww * (1 - 2 * p)), sum_by_leaf(ww * p * p)
+        return (
+            variance,
+            mean_by_leaf(logs),
+            mean_by_leaf(log_odds),
+            sum_by_leaf(ww * (1 - 2 * p)),
+            sum_by_leaf(ww * p * p),
+        )
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
         """Component statistics of each draw, (…, components); NaN for scales finer than the leaves."""

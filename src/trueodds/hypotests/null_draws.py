@@ -14,7 +14,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import cluster_correlation, null_draws
 
 MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of drawn labels, for borderline p-values
-BORDERLINE_PVALUES = (0.005, 0.15)  # range of p-values for which more draws are made
+MIN_BORDERLINE_PVALUE, MAX_BORDERLINE_PVALUE = 0.005, 0.15  # range around the usual levels, where more draws are made
 
 
 def draw_null_statistics(
@@ -28,8 +28,9 @@ def draw_null_statistics(
 ) -> list[list[Array]]:
     """Draws of each estimand under each null distribution, (views, draws, …).
 
-    With clusters there are two null distributions, and otherwise one. If the largest p-value of the family by
-    `family_pvalue`, a function of the draws of all estimands, is borderline, more than `resamples` draws are made.
+    The outer list has one entry per null distribution: two with clusters, and otherwise one. If the largest p-value of
+    the family by `family_pvalue`, a function of the draws of all estimands, is borderline, more than `resamples` draws
+    are made.
     """
     samplers = [functools.partial(null_draws, redraw=redraw)]
     if preds.cluster is not None and preds.kind != "multilabel":
@@ -40,7 +41,7 @@ def draw_null_statistics(
     if family_pvalue is None or n_more_draws <= 0:
         return draws_by_null
     p = max(family_pvalue(draws) for draws in draws_by_null)
-    if BORDERLINE_PVALUES[0] <= p <= BORDERLINE_PVALUES[1]:
+    if MIN_BORDERLINE_PVALUE <= p <= MAX_BORDERLINE_PVALUE:
         for draws, sampler in zip(draws_by_null, samplers, strict=True):
             more_draws = sampler(preds, estimands, n_more_draws, rng, progress=progress)
             draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, more_draws, strict=True)]

@@ -29,6 +29,9 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
+MIN_TAIL = 1e-300  # smallest χ² tail probability that is used; its logarithm is −690.8
+LOG_MIN_TAIL = -690.0  # smaller tails are ordered by χ²: half of it is subtracted from this value
+UPPER_DIVISOR, MIN_UPPER_ENTRIES = 10, 5  # the upper tail is the largest tenth of the entries, at least five of them
 MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
 
 
@@ -43,8 +46,8 @@ def log_pvalues(pool: Array, component: Component) -> Array:
         pool = pool / largest
     if component.is_centered:
         scale = pool.std()
-        u = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)
-        x = np.maximum(component.df + np.sqrt(2.0 * component.df) * u, 0.0)
+        zscores = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)
+        x = np.maximum(component.df + np.sqrt(2.0 * component.df) * zscores, 0.0)
     elif component.df:
         mean = pool.mean()
         x = pool * (component.df / mean) if mean > 0 else np.zeros_like(pool)
@@ -57,7 +60,7 @@ def log_pvalues(pool: Array, component: Component) -> Array:
         z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
         return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
     tail = chdtrc(component.df, x)
-    return np.where(tail > 1e-300, np.log(np.maximum(tail, 1e-300)), -690.0 - 0.5 * (x - x.min()))
+    return np.where(tail > MIN_TAIL, np.log(np.maximum(tail, MIN_TAIL)), LOG_MIN_TAIL - 0.5 * (x - x.min()))
 
 
 def surprisal(pool: Array) -> Array:
@@ -70,20 +73,20 @@ def surprisal(pool: Array) -> Array:
     array([-0.  ,  0.69,  3.69])
     """
     size = pool.shape[-1]
-    upper = max(5, size // 10)
-    if size <= upper:
+    n_upper = max(MIN_UPPER_ENTRIES, size // UPPER_DIVISOR)
+    if size <= n_upper:
         return pool
     sorted_pool = np.sort(pool, axis=-1)
     result = np.empty_like(pool)
     for index in np.ndindex(pool.shape[:-1]):
-        values, order = pool[index], sorted_pool[index]
-        rank = size - np.searchsorted(order, values - TIE_TOLERANCE * np.abs(values), "left")
+        values, sorted_values = pool[index], sorted_pool[index]
+        rank = size - np.searchsorted(sorted_values, values - TIE_TOLERANCE * np.abs(values), "left")
         result[index] = -np.log(np.maximum(rank, 1) / size)
-        threshold = order[size - upper]
-        scale = np.median(order[size - upper :] - threshold) / np.log(2)
+        threshold = sorted_values[size - n_upper]
+        scale = np.median(sorted_values[size - n_upper :] - threshold) / np.log(2)
         if scale > 0:
             result[index] = np.where(
-                values > threshold, np.log(size / upper) + (values - threshold) / scale, result[index]
+                values > threshold, np.log(size / n_upper) + (values - threshold) / scale, result[index]
             )
     return np.where(np.isnan(pool), np.nan, result)
 
@@ -263,7 +266,7 @@ class Omnibus(ViewTest):
         components = _components(estimand.views[0])
         view_evidence = np.stack([_evidence(components, pool) for pool in pools])
         return LensEvidence(
-            np.array([_rank(view_draws) for view_draws in view_evidence]), _combine_views(view_evidence, pools)
+            np.array([_first_pvalue(view_draws) for view_draws in view_evidence]), _combine_views(view_evidence, pools)
         )
 
     def pvalues(
@@ -275,29 +278,48 @@ class Omnibus(ViewTest):
         joint_lenses: bool,
     ) -> PValues:
         """p-values of the lenses and of the family, which combines the lenses if their draws are joint."""
-        views, evidence = [summary.pvalues for summary in summaries], [summary.evidence for summary in summaries]
-        of_lens = [
-            _rank(claim) if joint_views or len(p) == 1 else smallest_pvalue(holm(list(p)))
-            for claim, p in zip(evidence, views, strict=True)
+        view_pvalues, evidence = (
+            [summary.view_pvalues for summary in summaries],
+            [summary.evidence for summary in summaries],
+        )
+        lens_pvalues = [
+            _first_pvalue(lens_evidence)
+            if joint_views or len(pvalues_of_lens) == 1
+            else smallest_pvalue(holm(list(pvalues_of_lens)))
+            for lens_evidence, pvalues_of_lens in zip(evidence, view_pvalues, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
         if len(estimands) == 1:
-            return PValues(views, of_lens, of_lens[0], _min_pvalue(evidence[0]), 1 if joint else len(views[0]))
-        if not joint:
-            all_pvalues = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
             return PValues(
-                views, of_lens, smallest_pvalue(holm(all_pvalues)), min(map(_min_pvalue, evidence)), len(all_pvalues)
+                view_pvalues=view_pvalues,
+                lens_pvalues=lens_pvalues,
+                family_pvalue=lens_pvalues[0],
+                min_pvalue=_min_pvalue(evidence[0]),
+                n_claims=1 if joint else len(view_pvalues[0]),
+            )
+        if not joint:
+            all_pvalues = (
+                [float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]
+                if not joint_views
+                else lens_pvalues
+            )
+            return PValues(
+                view_pvalues=view_pvalues,
+                lens_pvalues=lens_pvalues,
+                family_pvalue=smallest_pvalue(holm(all_pvalues)),
+                min_pvalue=min(map(_min_pvalue, evidence)),
+                n_claims=len(all_pvalues),
             )
         weights = np.array([LENS_WEIGHTS.get(estimand.lens.name, OTHER_LENS_WEIGHT) for estimand in estimands])
         family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(evidence)), weights)
-        return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
+        return PValues(view_pvalues, lens_pvalues, _first_pvalue(family_evidence), _min_pvalue(family_evidence))
 
 
 @dataclass(frozen=True)
 class LensEvidence:
     """Evidence against calibration through one lens, in the observed rows and in each draw."""
 
-    pvalues: Array  # (views,)
+    view_pvalues: Array  # (views,)
     evidence: Array  # (1 + B,) log T of the lens, the observed value first
 
 
@@ -328,15 +350,15 @@ def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
     )
 
 
-def _min_pvalue(claim: Array) -> float:
+def _min_pvalue(entries: Array) -> float:
     """Smallest possible p-value: the share of entries tied with the largest one, which is large for few rows."""
-    largest = np.nanmax(claim, initial=0.0)
-    return float((claim >= largest - TIE_TOLERANCE * abs(largest)).mean())
+    largest = np.nanmax(entries, initial=0.0)
+    return float((entries >= largest - TIE_TOLERANCE * abs(largest)).mean())
 
 
-def _rank(claim: Array) -> float:
-    """p-value of the first entry among all entries."""
-    return pvalue(float(claim[0]), claim[1:])
+def _first_pvalue(entries: Array) -> float:
+    """p-value of the first of the entries (1 + B,), which is the observed value, among all of them."""
+    return pvalue(float(entries[0]), entries[1:])
 
 
 def _absolute(component: Component, x: Array) -> Array:

@@ -113,11 +113,11 @@ class CrossFittedTest(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """t, its one-sided p-value, and the mean gain."""
-        out_of_sample = self.statistic.out_of_fold(view)
-        w, by_outcome = view.w[out_of_sample.row], self.statistic.values_by_outcome(out_of_sample, view)
-        gain = (by_outcome * out_of_sample.Y).sum(axis=1)
-        expected = (by_outcome * out_of_sample.P).sum(axis=1)
-        null_variance = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))
+        out_of_fold = self.statistic.out_of_fold(view)
+        w, by_outcome = view.w[out_of_fold.row], self.statistic.values_by_outcome(out_of_fold, view)
+        gain = (by_outcome * out_of_fold.Y).sum(axis=1)
+        expected = (by_outcome * out_of_fold.P).sum(axis=1)
+        null_variance = float((w * w) @ np.maximum((by_outcome**2 * out_of_fold.P).sum(axis=1) - expected**2, 0.0))
         settings, effect = self.statistic.settings_used(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
         n = len(gain)

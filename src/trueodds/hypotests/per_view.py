@@ -204,8 +204,8 @@ class ViewTest(HypothesisTest):
         verdicts, resamples = [], draws_by_null[0][0].shape[1]
         for family in families:
             null_pvalues = [
-                self.pvalues(estimands[family], of_lenses[family], joint_views=is_joint, joint_lenses=is_joint)
-                for of_lenses in summaries
+                self.pvalues(estimands[family], null_summaries[family], joint_views=is_joint, joint_lenses=is_joint)
+                for null_summaries in summaries
             ]
             verdicts.append(
                 self._build_verdict(
@@ -334,24 +334,24 @@ class ViewTest(HypothesisTest):
         self,
         estimands: Sequence[Estimand],
         results: Sequence[Sequence[ViewResult]],
-        null_pvalues: Sequence[PValues] | None,
+        pvalues_by_null: Sequence[PValues] | None,
         null: str,
         notes: Sequence[Note],
         null_min_pvalue: float = 0.0,
         resamples: int | None = None,
     ) -> Verdict:
         """Verdict from the results of the views and, if labels were redrawn, their p-values."""
-        asymptotic = null_pvalues is None
-        if null_pvalues is None:
-            null_pvalues = [
+        asymptotic = pvalues_by_null is None
+        if pvalues_by_null is None:
+            pvalues_by_null = [
                 PValues.from_asymptotic([[result.pvalue for result in lens_results] for lens_results in results])
             ]
-        pvalues = largest_pvalues(null_pvalues, null_min_pvalue)
+        pvalues = largest_pvalues(pvalues_by_null, null_min_pvalue)
         settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None
         if self.null in self.simulated_nulls:
             settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
-            min_pvalue = max(1 / (1 + resamples), pvalues.smallest_pvalue) * (1 if asymptotic else pvalues.claims)
+            min_pvalue = max(1 / (1 + resamples), pvalues.min_pvalue) * (1 if asymptotic else pvalues.n_claims)
         view_results = [result for lens_results in results for result in lens_results]
         notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:
@@ -361,11 +361,11 @@ class ViewTest(HypothesisTest):
             ]
         settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(
-            self.name,
-            null,
-            None if min_pvalue is None else min(1.0, min_pvalue),
-            settings,
-            tuple(dict.fromkeys(notes)),
+            test=self.name,
+            null=null,
+            min_pvalue=None if min_pvalue is None else min(1.0, min_pvalue),
+            settings=settings,
+            notes=tuple(dict.fromkeys(notes)),
         )
         if len(estimands) == 1:
             return lens_verdict(estimands[0], results[0], pvalues, context)

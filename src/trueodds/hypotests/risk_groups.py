@@ -15,30 +15,30 @@ from trueodds.lenses.view import View
 TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
 
 
-def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, int]:
+def quantile_groups(s: Array, w: Array, n: Array, n_groups: int) -> tuple[Array, int]:
     """Group of each row and the number of nonempty groups, cut at score quantiles, right-closed.
 
-    The cuts are the quantiles i/count with linear interpolation (type 7); duplicate cuts are merged. Rows, or cells of
-    n rows, with equal weight per row are counted as rows. Otherwise the cut is where the cumulative weight reaches its
-    share, midway to the next score. The group of a row without weight is arbitrary.
+    The cuts are the quantiles i/n_groups of the scores s (rows,) with linear interpolation (type 7); duplicate cuts are
+    merged. Rows, or cells of n rows, with equal weight w per row are counted as rows. Otherwise the cut is where the
+    cumulative weight reaches its share, midway to the next score. The group of a row without weight is arbitrary.
 
     >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
     (array([0, 0, 0, 1]), 2)
     """
     mask = w > 0
-    scores, weights, rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
-    weight_per_row = weights.sum() / rows.sum()
-    counts_rows = bool((np.abs(weights - weight_per_row * rows) <= TIE_TOLERANCE * weights).all())
-    sorted_scores = SortedScores(scores, np.zeros(len(scores)), rows if counts_rows else weights)
-    i = np.arange(1, count)
+    scores, weights, n_rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
+    weight_per_row = weights.sum() / n_rows.sum()
+    counts_rows = bool((np.abs(weights - weight_per_row * n_rows) <= TIE_TOLERANCE * weights).all())
+    sorted_scores = SortedScores(scores, np.zeros(len(scores)), n_rows if counts_rows else weights)
+    i = np.arange(1, n_groups)
     if counts_rows:
         # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
-        position = i * (round(rows.sum()) - 1)
-        lower, fraction = position // count, position % count / count
+        position = i * (round(n_rows.sum()) - 1)
+        lower, fraction = position // n_groups, position % n_groups / n_groups
         lower_score, upper_score = sorted_scores.scores_at_weight(lower + 1.0)
     else:
         fraction = np.full(len(i), 0.5)
-        lower_score, upper_score = sorted_scores.scores_at_weight(i * weights.sum() / count)
+        lower_score, upper_score = sorted_scores.scores_at_weight(i * weights.sum() / n_groups)
     thresholds = lower_score + fraction * (upper_score - lower_score)
     edges = np.unique(np.concatenate(([scores.min()], thresholds, [scores.max()])))
     if len(edges) == 1:
@@ -62,14 +62,14 @@ class GroupResiduals:
     the statistic infinite.
     """
 
-    index: Array  # (rows,)
-    n: Array  # (groups,)
-    w: Array  # (groups,)
+    index: Array  # (rows,) group of each row
+    n: Array  # (groups,) number of rows
+    w: Array  # (groups,) Σw
     effective_n: Array  # (groups,) effective sample size
     predicted: Array  # (groups, m) mean prediction
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
-    form: Array  # (groups, m, m)
-    tolerance: Array  # (groups, m), infinite if the outcome has a positive variance
+    form: Array  # (groups, m, m) matrix of the quadratic form
+    tolerance: Array  # (groups, m) largest |d| due to rounding, infinite if the outcome has a positive variance
     df: int  # degrees of freedom: the sum of the ranks of the forms
 
     @classmethod
@@ -88,11 +88,11 @@ class GroupResiduals:
             forms = [_exact_form(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
         else:
             forms = [_pearson_form(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
-        form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
+        form, has_variance, ranks = (np.array(x) for x in zip(*forms, strict=True))
         rounding = _column_sums(view.w, np.abs(p - np.rint(p)), index, size) + RESIDUAL_TOLERANCE * w[:, None]
         if not view.joint:  # both outcomes have the same absolute residual
             rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
-        tolerance = np.where(chance, np.inf, rounding)
+        tolerance = np.where(has_variance, np.inf, rounding)
         return cls(index, n, w, w**2 / ww, predicted, variance, form, tolerance, int(ranks.sum()))
 
     @property
@@ -102,34 +102,36 @@ class GroupResiduals:
 
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
         """Quadratic form summed over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
-        d = self.residuals(wp, wy)
-        quadratic_form = np.zeros(d.shape[:-2])
+        residuals = self.residuals(wp, wy)
+        quadratic_form = np.zeros(residuals.shape[:-2])
         for g, form in enumerate(self.form):
-            quadratic_form += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
-        return np.where((np.abs(d) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
+            quadratic_form += ((residuals[..., g, :] @ form) * residuals[..., g, :]).sum(axis=-1)
+        return np.where((np.abs(residuals) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
 
     def residuals(self, wp: Array, wy: Array) -> Array:
         """Σw(y − p) of each outcome, (…, groups, m)."""
         d = wy - wp
         return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
 
-    def excess_gap(self, d: Array) -> float:
+    def excess_gap(self, residuals: Array) -> float:
         """Root mean squared gap of the groups minus its null expectation, 0 if negative.
 
         The gap of vectors is their Euclidean distance over √2, which for two outcomes equals the difference of one of
         them.
         """
-        squared = ((d**2).sum(axis=1) - self.variance) / (2 * self.w**2)
+        squared = ((residuals**2).sum(axis=1) - self.variance) / (2 * self.w**2)
         return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
 
     def expected(self) -> Array:
         """Expected counts of the outcomes with positive variance, by effective sample size."""
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
-    def group_table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
+    def group_table(self, residuals: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
         """Rows, mean prediction, expected and observed counts per group: of the event, or of all but the baseline."""
         predicted, residual = (
-            (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
+            (self.predicted[:, 1], residuals[:, 1])
+            if baseline is None
+            else (1 - self.predicted[:, baseline], -residuals[:, baseline])
         )
         return {
             f"group {g + 1}": {
@@ -164,16 +166,16 @@ def _exact_form(cross_products: Array) -> tuple[Array, Array, int]:
     unit variances rare outcomes keep their direction. Each connected component of the graph loses one.
     """
     variance = cross_products.sum(axis=1)
-    chance = variance > 0
-    scale = np.where(chance, 1 / np.sqrt(np.where(chance, variance, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * cross_products * scale)
+    has_variance = variance > 0
+    scale = np.where(has_variance, 1 / np.sqrt(np.where(has_variance, variance, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(np.diag(has_variance.astype(np.float64)) - scale[:, None] * cross_products * scale)
     mask = values > MAX_ZERO_EIGENVALUE
     root = scale[:, None] * vectors[:, mask] / np.sqrt(values[mask])
-    return root @ root.T, chance, int(mask.sum())
+    return root @ root.T, has_variance, int(mask.sum())
 
 
-def _pearson_form(predicted: Array, squared: float) -> tuple[Array, Array, int]:
+def _pearson_form(predicted: Array, sum_of_squared_weights: float) -> tuple[Array, Array, int]:
     """Pearson's form with Σw² as the number of rows: the covariance if all rows of a group have equal predictions."""
-    chance = predicted > 0
-    form = np.diag(np.where(chance, 1 / np.where(chance, squared * predicted, 1.0), 0.0))
-    return form, chance, max(int(chance.sum()) - 1, 0)
+    has_variance = predicted > 0
+    form = np.diag(np.where(has_variance, 1 / np.where(has_variance, sum_of_squared_weights * predicted, 1.0), 0.0))
+    return form, has_variance, max(int(has_variance.sum()) - 1, 0)

@@ -43,7 +43,7 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
 def centered_statistic(pairs: RowPairs) -> float:
     """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
     n, self_pair_sum = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
-    pair_sum = float(pairs.forms.observed[0])
+    pair_sum = float(pairs.quadratic_forms.observed[0])
     return (
         pairs.residual_factor
         * (pair_sum / (n - 1) ** 2 - (pair_sum + self_pair_sum) / n**2)
@@ -51,22 +51,26 @@ def centered_statistic(pairs: RowPairs) -> float:
     )
 
 
-def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
+def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
     """n U / (n − 1) − V of resampled rows minus its linear part: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
 
-    `counts` (draws, n) are the multiplicities of the rows; a = n / (n − 1). The sum over pairs i ≠ j is a quadratic
-    form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    `multiplicities` c (draws, n) count how often each row was drawn; a = n / (n − 1). The sum over pairs i ≠ j is a
+    quadratic form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
     correction = n / (n - 1)
-    multiplicity = counts.astype(np.float64)
+    float_multiplicities = multiplicities.astype(np.float64)
     self_pairs = (pairs.residual**2).sum(axis=1) * pairs.diagonal
     square = (
-        correction * pairs.forms.weighted_pair_sums(multiplicity - 1 / correction) - pairs.forms.observed / correction
+        correction * pairs.quadratic_forms.weighted_pair_sums(float_multiplicities - 1 / correction)
+        - pairs.quadratic_forms.observed / correction
     )
     return np.asarray(
         pairs.residual_factor
-        * (square + (correction * (multiplicity**2 - multiplicity) - 2 * multiplicity) @ self_pairs)
+        * (
+            square
+            + (correction * (float_multiplicities**2 - float_multiplicities) - 2 * float_multiplicities) @ self_pairs
+        )
         / n**2
         / float(pairs.w.mean()) ** 2
     )
@@ -78,19 +82,21 @@ class BlockStatistics:
 
     mean: float  # U over all blocks
     stderr: float  # its standard error; NaN for fewer than two blocks
-    count: int  # number of blocks
+    n_blocks: int  # number of blocks
 
     @classmethod
     def from_pairs(cls, pairs: RowPairs) -> BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         pair_weights = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
-        block_sums, count = pairs.residual_factor * pairs.forms.by_block(), len(starts)
+        block_sums, n_blocks = pairs.residual_factor * pairs.quadratic_forms.by_block(), len(starts)
         mean = float(block_sums.sum() / pair_weights.sum())
-        if count < 2:
-            return cls(mean, float("nan"), count)
+        if n_blocks < 2:
+            return cls(mean, float("nan"), n_blocks)
         deviations = block_sums - mean * pair_weights
-        return cls(mean, float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / pair_weights.sum()), count)
+        return cls(
+            mean, float(np.sqrt(n_blocks / (n_blocks - 1) * (deviations**2).sum()) / pair_weights.sum()), n_blocks
+        )
 
     @property
     def z(self) -> float:
@@ -104,11 +110,11 @@ class BlockStatistics:
 
     def doubts(self) -> tuple[str, ...]:
         """A warning if there are too few blocks for a normal z."""
-        if self.count >= MIN_BLOCKS:
+        if self.n_blocks >= MIN_BLOCKS:
             return ()
         return (
             (
-                f"The standard error comes from only {self.count} blocks, so z has heavier tails than the normal"
+                f"The standard error comes from only {self.n_blocks} blocks, so z has heavier tails than the normal"
                 " distribution."
             ),
         )
@@ -233,13 +239,13 @@ class KernelTest(ViewTest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        allowed = {"bootstrap": ("auto", "unbiased"), "block": ("auto", "block")}.get(self.null)
-        if allowed is not None and self.form not in allowed:
+        required_form = {"bootstrap": "unbiased", "block": "block"}.get(self.null)
+        if required_form is not None and self.form not in ("auto", required_form):
             raise InputError(
                 "TO205",
                 "This null distribution requires another form of the statistic.",
                 f"form={self.form!r} with null={self.null!r}",
-                f"Use form={allowed[1]!r}, or omit it.",
+                f"Use form={required_form!r}, or omit it.",
             )
         if self.null == "distribution-free" and not isinstance(self.kernel, str):
             raise InputError(
@@ -310,7 +316,7 @@ def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) 
     if not blocks.stderr > 0:
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
-    parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.count}}
+    parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.n_blocks}}
     doubts = (*rare_outcome_doubts(view), *blocks.doubts())
     note = Note(
         "TN119",

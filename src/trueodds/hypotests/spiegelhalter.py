@@ -23,7 +23,10 @@ SCORE_TOLERANCE = 1e-12  # relative tolerance for differences between the scores
 
 @dataclass(frozen=True)
 class ScoreSurplus:
-    """The sum of S − E S over rows, which is linear in the outcomes, with its null moments."""
+    """The sum over rows of a proper score S minus its expectation under the predictions, with its null moments.
+
+    The sum is linear in the outcomes.
+    """
 
     coefficients: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
     score_range: Array  # (n,) range between the best and the worst score of a row
@@ -33,7 +36,7 @@ class ScoreSurplus:
     @classmethod
     def from_view(cls, view: View, score: str) -> ScoreSurplus:
         """Compute the coefficients and the null moments of a score."""
-        return _vector_surplus(view, score) if view.joint else _view_surplus(view, score)
+        return _vector_surplus(view, score) if view.joint else _binary_surplus(view, score)
 
     def sum_surplus(self, wp: Array, wy: Array) -> Array:
         """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
@@ -76,10 +79,10 @@ def score_cells(view: View, score: str) -> CellFunction:
     """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
     surplus = ScoreSurplus.from_view(view, score)
     checks_impossible = score == "log_loss" or surplus.std == 0
-    certain = _rows_with_zero_probability(view) & checks_impossible
-    p, w = view.p[certain].astype(np.float64), view.w[certain]
+    has_zero_probability = _rows_with_zero_probability(view) & checks_impossible
+    p, w = view.p[has_zero_probability].astype(np.float64), view.w[has_zero_probability]
     weight = w[:, None] if view.joint else w
-    impossible = np.isneginf(view.log_P[certain])
+    impossible = np.isneginf(view.log_P[has_zero_probability])
     has_fixed_outcome = impossible if view.joint else impossible.any(axis=1)
     # The event is certain if its absence is impossible.
     fixed_outcome = np.zeros_like(p) if view.joint else w * impossible[:, 0]
@@ -95,7 +98,7 @@ def score_cells(view: View, score: str) -> CellFunction:
             z = np.where(exceeds_rounding, np.inf, np.nan)
         if not checks_impossible:
             return z
-        observed = wy[..., certain, :] if view.joint else wy[..., certain]
+        observed = wy[..., has_zero_probability, :] if view.joint else wy[..., has_zero_probability]
         violated = has_fixed_outcome & (np.abs(observed - fixed_outcome) > tolerance)
         return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
@@ -113,7 +116,7 @@ def _rows_with_zero_probability(view: View) -> Array:
     return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
 
-def _view_surplus(view: View, score: str) -> ScoreSurplus:
+def _binary_surplus(view: View, score: str) -> ScoreSurplus:
     """Coefficients and null moments of a score of one probability per row."""
     p = view.p.astype(np.float64)
     if score == "brier":
@@ -138,7 +141,7 @@ def _vector_surplus(view: View, score: str) -> ScoreSurplus:
     if score == "log_loss":
         coefficients[~possible] = 0.0
         min_score = np.where(possible, scores, np.inf).min(axis=1)
-        score_range = scores.max(axis=1) - min_score  # s was set to 0, its minimum, for outcomes of probability 0
+        score_range = scores.max(axis=1) - min_score  # scores of outcomes of probability 0 were set to 0, the minimum
     else:
         score_range = scores.max(axis=1) - scores.min(axis=1)
     ww = view.sums("ww")

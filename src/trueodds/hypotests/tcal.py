@@ -115,34 +115,34 @@ class TCal(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """T and its signed root at each scale; the draws determine the reported scale."""
-        levels = self.levels(view)
+        bins_per_scale = self.bins_per_scale(view)
         values = self.cell_statistic(view).value()
         parts = {
             f"{m} bins": {"statistic": float(t), "effect": float(np.sign(t) * abs(t) ** 0.5)}
-            for m, t in zip(levels, np.atleast_1d(values), strict=False)
+            for m, t in zip(bins_per_scale, np.atleast_1d(values), strict=False)
         }
-        return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
+        return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": bins_per_scale})
 
     def cell_statistic(self, view: View) -> CellFunction:
         """T at every scale, with rows sorted by the finest bins."""
-        levels = self.levels(view)
+        bins_per_scale = self.bins_per_scale(view)
         if view.joint:
             require_single_rows(view, self.name)
-            rows = _NestedVectorCells(view, levels)
-            return CellFunction(view, rows.index, len(view), rows.statistic)
-        max_bins = levels[-1]
+            nested_cells = _NestedVectorCells(view, bins_per_scale)
+            return CellFunction(view, nested_cells.index, len(view), nested_cells.statistic)
+        max_bins = bins_per_scale[-1]
         finest: Partition = Uniform(max_bins)
         index = finest.fit(view).index(view.partition_values)
         if view.is_rows and (view.partition_values == (index + 1) / max_bins)[index < max_bins - 1].any():
             finest = _BinsAndEdges(max_bins)
             occupied = np.unique(finest.fit(view).index(view.partition_values))
-            errors = _mean_of_assignments(
-                [occupied // 2, (occupied + 1) // 2], levels
+            error_function = _mean_of_assignments(
+                [occupied // 2, (occupied + 1) // 2], bins_per_scale
             )  # an edge belongs to the bin below, and above
         else:
             occupied = np.unique(index)
-            errors = _scale_error_function([occupied // (max_bins // m) for m in levels])
-        cells = RowCells(view, finest, errors)
+            error_function = _scale_error_function([occupied // (max_bins // m) for m in bins_per_scale])
+        cells = RowCells(view, finest, error_function)
         return CellFunction(view, cells.index, cells.size, cells.statistic)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
@@ -151,19 +151,19 @@ class TCal(ViewTest):
         pvalues = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
         scale = first_draws[:, : len(names)].std(axis=0)
         deviation = divide_or_zero(values[: len(names)] - first_draws[:, : len(names)].mean(axis=0), scale)
-        strongest_at = min(range(len(names)), key=lambda j: (pvalues[j], -deviation[j]))
+        strongest_index = min(range(len(names)), key=lambda j: (pvalues[j], -deviation[j]))
         parts = {
             name: {**result.parts[name], "pvalue": p, "holm": adjusted_pvalue}
             for name, p, adjusted_pvalue in zip(names, pvalues, holm(pvalues), strict=True)
         }
-        strongest = parts[names[strongest_at]]
+        strongest = parts[names[strongest_index]]
         return replace(result, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
 
     def error_estimator(self) -> DebiasedL2:
         """The debiased L2 error on these bins; with its default bins if all scales are tested."""
         return DebiasedL2() if self.bins is None else DebiasedL2(Uniform(self.bins))
 
-    def levels(self, view: View) -> list[int]:
+    def bins_per_scale(self, view: View) -> list[int]:
         """Number of bins of each scale."""
         n, axes = max(view.n_rows, 1), view.p.shape[1] - 1 if view.joint else 1
         if self.bins is not None:
@@ -201,16 +201,19 @@ class _BinsAndEdges(Partition):
 
 
 def _mean_of_assignments(
-    finest: Sequence[Array], levels: Sequence[int]
+    finest_assignments: Sequence[Array], bins_per_scale: Sequence[int]
 ) -> Callable[[Array, Array, Array, Array], Array]:
     """Function that computes the mean of T at every scale over several assignments of cells to the finest bins.
 
-    `finest` has one array (cells,) per assignment, with the bin of each cell; `levels` are the numbers of bins.
+    `finest_assignments` has one array (cells,) per assignment, with the bin of each cell; `bins_per_scale` are the
+    numbers of bins.
     """
     assignments = []
-    for cells in finest:
-        starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        assignments.append((starts, _scale_error_function([cells[starts] // (levels[-1] // m) for m in levels])))
+    for finest_bins in finest_assignments:
+        starts = np.flatnonzero(np.diff(finest_bins, prepend=-1))
+        assignments.append(
+            (starts, _scale_error_function([finest_bins[starts] // (bins_per_scale[-1] // m) for m in bins_per_scale]))
+        )
 
     def mean_error(*sums: Array) -> Array:
         values = [
@@ -225,19 +228,19 @@ def _mean_of_assignments(
 class _NestedVectorCells:
     """Rows of vectors, sorted such that the cells of every scale are nested contiguous segments."""
 
-    def __init__(self, view: View, levels: Sequence[int]) -> None:
-        cells = [SimplexGrid(m).fit(view).index(view.partition_values) for m in levels]
+    def __init__(self, view: View, bins_per_scale: Sequence[int]) -> None:
+        cells = [SimplexGrid(m).fit(view).index(view.partition_values) for m in bins_per_scale]
         order = np.lexsort(cells[::-1])
         self.index = np.empty(len(order), dtype=np.int64)
         self.index[order] = np.arange(len(order))
         self.starts = np.flatnonzero(np.diff(cells[-1][order], prepend=-1))
-        self.errors = _scale_error_function([cell[order][self.starts] for cell in cells])
+        self.error_function = _scale_error_function([cell[order][self.starts] for cell in cells])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """T of each draw at every scale."""
         residual = np.moveaxis(wy - wp, -1, -2)
         squares = (residual * residual).sum(axis=-2)
-        return self.errors(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))
+        return self.error_function(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))
 
 
 def _scale_error_function(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:

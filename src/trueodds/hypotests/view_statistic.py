@@ -68,10 +68,10 @@ class CellFunction:
 
 
 class ScaledCells:
-    """A statistic on fixed cells divided by its null standard error; undivided if that is 0."""
+    """The statistic `cell_statistic` divided by its null standard error `std_error`; undivided if that is 0."""
 
-    def __init__(self, linear: CellStatistic, unit: float) -> None:
-        self.cell_statistic, self.unit = linear, unit or 1.0
+    def __init__(self, cell_statistic: CellStatistic, std_error: float) -> None:
+        self.cell_statistic, self.std_error = cell_statistic, std_error or 1.0
 
     @property
     def size(self) -> int:
@@ -85,11 +85,11 @@ class ScaledCells:
 
     def value(self) -> float:
         """The observed statistic."""
-        return self.cell_statistic.value() / self.unit
+        return self.cell_statistic.value() / self.std_error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
-        return self.cell_statistic.statistic(w, wp, wy) / self.unit
+        return self.cell_statistic.statistic(w, wp, wy) / self.std_error
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """None: the statistic is not an error with a confidence interval."""

@@ -27,22 +27,22 @@ class VerdictContext:
     notes: tuple[Note, ...]  # notes without duplicates
 
 
-def largest_pvalues(null_pvalues: Sequence[PValues], min_pvalue: float) -> PValues:
+def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PValues:
     """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
-    of_views = [
-        np.max([np.maximum(pvalues.pvalues[i], min_pvalue) for pvalues in null_pvalues], axis=0)
-        for i in range(len(null_pvalues[0].pvalues))
+    view_pvalues = [
+        np.max([np.maximum(pvalues.view_pvalues[i], min_pvalue) for pvalues in pvalues_by_null], axis=0)
+        for i in range(len(pvalues_by_null[0].view_pvalues))
     ]
-    of_lens = [
-        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in null_pvalues)]))
-        for i in range(len(null_pvalues[0].lens_pvalues))
+    lens_pvalues = [
+        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)]))
+        for i in range(len(pvalues_by_null[0].lens_pvalues))
     ]
     return PValues(
-        of_views,
-        of_lens,
-        float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in null_pvalues)])),
-        max(min_pvalue, *(pvalues.smallest_pvalue for pvalues in null_pvalues)),
-        null_pvalues[0].claims,
+        view_pvalues=view_pvalues,
+        lens_pvalues=lens_pvalues,
+        family_pvalue=float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in pvalues_by_null)])),
+        min_pvalue=max(min_pvalue, *(pvalues.min_pvalue for pvalues in pvalues_by_null)),
+        n_claims=pvalues_by_null[0].n_claims,
     )
 
 
@@ -50,25 +50,26 @@ def lens_verdict(
     estimand: Estimand, results: Sequence[ViewResult], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
-    strongest = results[_smallest(pvalues.pvalues[0])]
+    (view_pvalues,) = pvalues.view_pvalues
+    strongest = results[_index_of_smallest(view_pvalues)]
     settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
     if not is_single:
-        parts = view_parts([view.name for view in estimand.views], results, pvalues.pvalues[0])
+        parts = view_parts([view.name for view in estimand.views], results, view_pvalues)
     elif strongest.summary:
         settings["summary"] = strongest.summary
     return Verdict(
-        context.test,
-        str(estimand.lens),
-        strongest.statistic,
-        pvalues.lens_pvalues[0],
-        estimand.n_rows,
-        context.null,
-        context.min_pvalue,
-        None if is_single else pvalues.lens_pvalues[0],
-        strongest.effect,
-        parts,
-        settings,
-        context.notes,
+        test=context.test,
+        lens=str(estimand.lens),
+        statistic=strongest.statistic,
+        pvalue=pvalues.lens_pvalues[0],
+        n=estimand.n_rows,
+        null=context.null,
+        min_pvalue=context.min_pvalue,
+        family_pvalue=None if is_single else pvalues.lens_pvalues[0],
+        effect=strongest.effect,
+        parts=parts,
+        settings=settings,
+        notes=context.notes,
     )
 
 
@@ -76,26 +77,29 @@ def family_verdict(
     estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
     """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
-    leaders = [
-        lens_results[_smallest(of_views)] for lens_results, of_views in zip(results, pvalues.pvalues, strict=True)
+    strongest_views = [
+        lens_results[_index_of_smallest(view_pvalues)]
+        for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
     ]
-    strongest = leaders[_smallest(np.array(pvalues.lens_pvalues))]
+    strongest = strongest_views[_index_of_smallest(np.array(pvalues.lens_pvalues))]
     return Verdict(
-        context.test,
-        "family",
-        strongest.statistic,
-        pvalues.family_pvalue,
-        estimands[0].n_rows,
-        context.null,
-        context.min_pvalue,
-        pvalues.family_pvalue,
-        strongest.effect,
-        view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.lens_pvalues)),
-        context.settings,
-        context.notes,
+        test=context.test,
+        lens="family",
+        statistic=strongest.statistic,
+        pvalue=pvalues.family_pvalue,
+        n=estimands[0].n_rows,
+        null=context.null,
+        min_pvalue=context.min_pvalue,
+        family_pvalue=pvalues.family_pvalue,
+        effect=strongest.effect,
+        parts=view_parts(
+            [str(estimand.lens) for estimand in estimands], strongest_views, np.array(pvalues.lens_pvalues)
+        ),
+        settings=context.settings,
+        notes=context.notes,
     )
 
 
-def _smallest(pvalues: Array) -> int:
+def _index_of_smallest(pvalues: Array) -> int:
     """Return the index of the smallest p-value; NaN counts as larger than any other."""
     return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))

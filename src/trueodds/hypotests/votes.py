@@ -46,8 +46,8 @@ def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[P
     assert preds.votes is not None
     cumulated = np.cumsum(preds.votes, axis=1)
     for _ in range(LABEL_DRAWS):
-        u = rng.random(preds.n)
-        yield preds.with_labels(np.minimum((cumulated < u[:, None]).sum(axis=1), preds.k - 1))
+        uniforms = rng.random(preds.n)
+        yield preds.with_labels(np.minimum((cumulated < uniforms[:, None]).sum(axis=1), preds.k - 1))
 
 
 def twice_the_mean(pvalues: Sequence[float]) -> float:

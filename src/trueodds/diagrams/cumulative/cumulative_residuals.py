@@ -80,7 +80,7 @@ class CumulativeResiduals:
         """The standard error of the final value under calibration; 0 if every probability is 0 or 1."""
         if self.has_vote_shares:
             return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
-        return 0.0 if self.ecce_result.notes else ECCE().cell_statistic(self.view).unit
+        return 0.0 if self.ecce_result.notes else ECCE().cell_statistic(self.view).std_error
 
     @property
     def null_bound(self) -> float:

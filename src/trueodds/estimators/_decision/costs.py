@@ -15,7 +15,7 @@ from trueodds.lenses.view import View
 
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-TIE_TOLERANCE = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding
+TIE_TOLERANCE = 1e-12  # costs that differ by less, relative to the largest, or thresholds, are equal but for rounding
 
 
 def as_vectors(p: Array) -> Array:
@@ -66,22 +66,25 @@ class Costs:
                 f"costs of shape {self.table.shape}",
                 f"Give one column per outcome, (actions, {m}), or a table per row, (n, actions, {m}).",
             )
-        self.tie = TIE_TOLERANCE * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
+        self.tie_tolerance = TIE_TOLERANCE * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
 
     @property
     def n_actions(self) -> int:
         """Number of actions, the rows of a cost table."""
         return self.table.shape[-2]
 
-    def optimal_actions(self, P: Array, instead_of: Array | None = None) -> Array:
-        """Action of smallest expected cost, the lowest in case of ties. `instead_of` is kept if it is among them."""
+    def optimal_actions(self, P: Array, preferred_action: Array | None = None) -> Array:
+        """Action of smallest expected cost, (n,), the lowest in case of ties, under the probabilities P (n, m).
+
+        `preferred_action` (n,) is chosen if it is among the tied ones.
+        """
         expected = self._expected_costs(P)
         min_cost = expected.min(axis=1, keepdims=True)
-        tied = expected <= min_cost + self.tie
+        tied = expected <= min_cost + self.tie_tolerance
         action = tied.argmax(axis=1)
-        if instead_of is None:
+        if preferred_action is None:
             return action
-        return np.where(tied[np.arange(len(P)), instead_of], instead_of, action)
+        return np.where(tied[np.arange(len(P)), preferred_action], preferred_action, action)
 
     def row_costs(self, action: Array, Y: Array) -> Array:
         """Cost of each row's action at its outcome, (n,), averaged over vote shares."""
@@ -95,10 +98,8 @@ class Costs:
         """Probabilities of the second of two outcomes at which the optimal action changes: (probability, from, to)."""
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
-        intercept, slope = (
-            self.table[:, 0],
-            self.table[:, 1] - self.table[:, 0],
-        )  # expected cost at p: intercept + slope · p
+        # The expected cost at p is intercept + slope · p.
+        intercept, slope = self.table[:, 0], self.table[:, 1] - self.table[:, 0]
         changes: list[tuple[float, int, int]] = []
         last_threshold = 0.0
         action = int(self.optimal_actions(np.array([[1.0, 0.0]]))[0])
@@ -110,7 +111,7 @@ class Costs:
             next_threshold = max(float(crossings.min()), last_threshold)
             if next_threshold >= 1:
                 return changes
-            tied = flatter[crossings <= next_threshold + 1e-12]
+            tied = flatter[crossings <= next_threshold + TIE_TOLERANCE]
             next_action = int(tied[slope[tied].argmin()])
             changes.append((next_threshold, action, next_action))
             last_threshold, action = next_threshold, next_action

@@ -81,22 +81,24 @@ class OutOfSample(Mean):
         """Fit the calibrator once per fold, and evaluate it on the rows of the fold."""
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
-        rows: Probabilities = P
+        inputs: Probabilities = P
         if view.has_logs:
-            rows, spec = LogProbabilities(view.log_P[row]), lower_min_prob_for_logs(spec)
+            inputs, spec = LogProbabilities(view.log_P[row]), lower_min_prob_for_logs(spec)
         folds = min(int(self.folds), len(row))
-        fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
-        recalibrated, mask = np.empty(P.shape), np.zeros(len(row), dtype=bool)
+        fold_of_row = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
+        recalibrated, is_evaluated = np.empty(P.shape), np.zeros(len(row), dtype=bool)
         for number in range(folds):
-            held_out = fold == number
-            training = fold < number if self.fit_on == "earlier" else ~held_out
+            held_out = fold_of_row == number
+            training = fold_of_row < number if self.fit_on == "earlier" else ~held_out
             if training.any():
                 # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
-                scaled = w[training] * (training.sum() / w[training].sum())
-                recalibrated[held_out] = fit_and_apply(spec, rows[training], Y[training], scaled, rows[held_out])
-                mask |= held_out
-        scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
-        return OutOfFoldRows(row[mask], P[mask], Y[mask], recalibrated[mask], scale)
+                training_weights = w[training] * (training.sum() / w[training].sum())
+                recalibrated[held_out] = fit_and_apply(
+                    spec, inputs[training], Y[training], training_weights, inputs[held_out]
+                )
+                is_evaluated |= held_out
+        scale = float(w.sum() / w[is_evaluated].sum()) if is_evaluated.any() else 1.0
+        return OutOfFoldRows(row[is_evaluated], P[is_evaluated], Y[is_evaluated], recalibrated[is_evaluated], scale)
 
     def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Value that each evaluated row would have with each outcome, (j, m)."""

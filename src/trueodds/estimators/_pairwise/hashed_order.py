@@ -11,17 +11,17 @@ from trueodds.core.typing import Array
 FIRST_OFFSET = (3 - 5**0.5) / 2
 
 
-def hashed_order(P: Array, *ties: Array) -> Array:
+def hashed_order(P: Array, *tie_breakers: Array) -> Array:
     """Pseudo-random order of the rows (n, m) that depends on their values only, not on their order in the file.
 
     Rows with the same numbers in other columns are adjacent, so that a different class order changes almost nothing.
-    `ties` (each (n, …)) order equal rows. Values are first rounded to single precision, because the last digits of a
-    softmax differ between processors.
+    `tie_breakers` (each (n, …)) order equal rows. Values are first rounded to single precision, because the last digits
+    of a softmax differ between processors.
     """
     rounded = P.astype(np.float32)
-    keys = [_hash(rounded, columns=True), _hash(rounded, columns=False)]
+    keys = [_hash(rounded, use_order=True), _hash(rounded, use_order=False)]
     return np.lexsort(
-        [_hash(P, columns=True), *(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys]
+        [_hash(P, use_order=True), *(_hash(x.reshape(len(x), -1), use_order=True) for x in tie_breakers[::-1]), *keys]
     )
 
 
@@ -36,12 +36,12 @@ def positions_by_weight(w: Array, count: int) -> Array:
     return np.searchsorted(cumulative, (np.arange(count) + FIRST_OFFSET) * (cumulative[-1] / count), side="right")
 
 
-def _hash(x: Array, *, columns: bool) -> Array:
-    """Hash of each row of x (n, m) from the bits of its values, (n,); with `columns` the order of the values counts."""
+def _hash(x: Array, *, use_order: bool) -> Array:
+    """Hash of each row of x (n, m) from the bits of its values, (n,); with `use_order` their order counts."""
     hashes = np.zeros(len(x), dtype=np.uint64)
     for c, column in enumerate(x.T):
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
-        hashes += _mix_bits(_mix_bits(bits) + np.uint64(c + 1)) if columns else _mix_bits(bits)
+        hashes += _mix_bits(_mix_bits(bits) + np.uint64(c + 1)) if use_order else _mix_bits(bits)
     return hashes
 
 

@@ -25,8 +25,8 @@ class BinCells:
         binned = view.binned(self.fitted_bins)
         sums = np.zeros((4, self.size))
         sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
-        self.sums = tuple(sums)
-        self.row_weight = divide_or_zero(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+        w, _, _, ww = self.sums = tuple(sums)
+        self.row_weight = divide_or_zero(ww, w)  # in a draw a bin's Σw² is this multiple of its Σw
 
     @cached_property
     def index(self) -> Array:
@@ -53,12 +53,12 @@ class RowCells:
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
         self.bin_statistic = bin_statistic
-        bins = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
-        order = np.argsort(bins, kind="stable")
-        self.size = len(bins)
+        bin_of_row = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
+        order = np.argsort(bin_of_row, kind="stable")
+        self.size = len(bin_of_row)
         self.index = np.empty(self.size, dtype=np.int64)
         self.index[order] = np.arange(self.size)
-        self.starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
+        self.starts = np.flatnonzero(np.diff(bin_of_row[order], prepend=-1))
         sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
         self.sums = tuple(self._by_bin(x[order]) for x in sums)
         w = view.w[order]
@@ -66,7 +66,10 @@ class RowCells:
         self.is_rows = view.is_rows
         if not self.is_rows:
             self.has_hard_labels = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
-            self.wpp, self.wwr = (divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr"))
+            # Σwp² and Σw²u² of each cell as multiples of its Σw, which a draw keeps.
+            self.wpp_per_weight, self.wwr_per_weight = (
+                divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr")
+            )
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -81,8 +84,8 @@ class RowCells:
     def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
         if not self.has_hard_labels:
-            return self.wwr * w
-        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
+            return self.wwr_per_weight * w
+        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp_per_weight * w)
 
     def _by_bin(self, x: Array) -> Array:
         """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""

@@ -33,8 +33,8 @@ class QuadraticForms(Protocol):
         """`pair_sums` of the observed residuals, as one draw, (1,)."""
         ...
 
-    def weighted_pair_sums(self, c: Array) -> Array:
-        """`pair_sums` of c_i e_i with the observed residuals e, (draws,), for weights c (draws, n)."""
+    def weighted_pair_sums(self, row_weights: Array) -> Array:
+        """`pair_sums` of the observed residuals times `row_weights` (draws, n), (draws,)."""
         ...
 
 
@@ -61,9 +61,9 @@ class ExponentialForms:
         """`pair_sums` of the observed residuals, (1,)."""
         return self.pair_sums(self.residuals[None])
 
-    def weighted_pair_sums(self, c: Array) -> Array:
-        """`pair_sums` of reweighted observed residuals, (draws,), for weights c (draws, n)."""
-        return self.pair_sums(c[..., None] * self.residuals)
+    def weighted_pair_sums(self, row_weights: Array) -> Array:
+        """`pair_sums` of reweighted observed residuals, (draws,), for weights (draws, n)."""
+        return self.pair_sums(row_weights[..., None] * self.residuals)
 
     def by_block(self) -> Array:
         """Sum over the pairs of each block for the observed residuals, (blocks,)."""
@@ -103,25 +103,25 @@ class GramForms:
         """`pair_sums` of the observed residuals, (1,), strip by strip on all cores."""
         residuals_T = np.ascontiguousarray(self.residuals.T)
 
-        def work(number: int, _stop: int) -> tuple[float, Strip | None]:
+        def sum_strip(number: int, _stop: int) -> tuple[float, Strip | None]:
             rows, earlier, k = strip = self.kernel_strip(number)
             return pair_product(
                 k, residuals_T[:, earlier], rows.start - earlier.start
             ), strip if self.use_cache else None
 
-        strip_sums = map_blocks(work, len(self.spans), 1)
+        strip_sums = map_blocks(sum_strip, len(self.spans), 1)
         self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
         return np.array([2 * sum(strip_sum for strip_sum, _ in strip_sums)])
 
-    def weighted_pair_sums(self, c: Array) -> Array:
+    def weighted_pair_sums(self, row_weights: Array) -> Array:
         """`pair_sums` of reweighted observed residuals; their products are computed once, so a draw costs O(n²)."""
         if self.use_cache and self._product_strips is None:
             self._product_strips = list(self._products())
             self._kernel_strips = None  # only one of the two is kept in memory
-        row_weights = np.ascontiguousarray(c.T)
-        sums = np.zeros(len(c))
+        transposed_weights = np.ascontiguousarray(row_weights.T)
+        sums = np.zeros(len(row_weights))
         for rows, earlier, products in self._product_strips or self._products():
-            sums += np.einsum("ij,ij->j", row_weights[rows], products @ row_weights[earlier])
+            sums += np.einsum("ij,ij->j", transposed_weights[rows], products @ transposed_weights[earlier])
         return 2 * sums
 
     def by_block(self) -> Array:
@@ -174,7 +174,7 @@ class GramForms:
             yield rows, earlier, k * (self.residuals[rows] @ self.residuals[earlier].T)
 
 
-VECTOR_WIDTH = 8  # draws are padded to a multiple, so that vectorized loops have no remainder
+VECTOR_WIDTH = 8  # draws per vector instruction; draws are padded to a multiple, so that no loop has a remainder
 
 
 def relabeled_differences(
@@ -209,7 +209,7 @@ def relabeled_differences(
         (P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T
     )
 
-    def work(number: int, _stop: int) -> tuple[Array, Array, slice]:
+    def sum_strip(number: int, _stop: int) -> tuple[Array, Array, slice]:
         rows, earlier, k = gram.kernel_strip(number)
         if not has_equal_weights:
             k = k * relative_weight[rows, None] * relative_weight[earlier]
@@ -222,8 +222,8 @@ def relabeled_differences(
 
     sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
     table = (diagonal * relative_weight**2)[:, None] * P
-    for matched, kernel_sums, earlier in map_blocks(work, len(gram.spans), 1):
-        sums += matched
+    for strip_sums, kernel_sums, earlier in map_blocks(sum_strip, len(gram.spans), 1):
+        sums += strip_sums
         table[earlier] += kernel_sums.T
     change = match_differences(sums) - label_differences(table, padded_labels)
     return np.asarray(2 * max_weight**2 * change[: labels.shape[1]])

@@ -42,7 +42,7 @@ class SimilarityKernel:
     def gram_matrix(self, P: Array, Q: Array) -> Array:
         """Kernel value of each row of P (a, m) with each of Q (b, m), as (a, b). Binary scores have one column."""
         if not isinstance(self.shape, str):
-            return _custom_kernel(self.shape, _as_vectors(P), _as_vectors(Q))
+            return _custom_kernel(self.shape, complete_vectors(P), complete_vectors(Q))
         k = _distances(P, Q, self.shape)
         k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
         if self.shape == "gaussian":
@@ -90,23 +90,27 @@ def median_distance(view: View, shape: str = "exponential") -> float:
         order = hashed_order(P)
         P = P[order[positions_by_weight(w[order], MAX_MEDIAN_ROWS)]]
         w = np.ones(MAX_MEDIAN_ROWS)
-    d = _distances(P, P, shape).ravel()
-    mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
-    median = _median(d, mass)
+    distances = _distances(P, P, shape).ravel()
+    pair_weights = None if (w == w[0]).all() else np.outer(w, w).ravel()
+    median = _median(distances, pair_weights)
     if median > 0:
         return median
-    positive = d > 0
-    return _median(d[positive], None if mass is None else mass[positive]) if positive.any() else 1.0
+    positive = distances > 0
+    return (
+        _median(distances[positive], None if pair_weights is None else pair_weights[positive])
+        if positive.any()
+        else 1.0
+    )
 
 
-def _median(d: Array, mass: Array | None) -> float:
+def _median(distances: Array, pair_weights: Array | None) -> float:
     """Weighted median. Two rows of weight 1 count as one of weight 2."""
-    if mass is None:
-        return float(np.median(d))
-    order = np.argsort(d)
-    cumulative = np.cumsum(mass[order])
+    if pair_weights is None:
+        return float(np.median(distances))
+    order = np.argsort(distances)
+    cumulative = np.cumsum(pair_weights[order])
     half, tolerance = cumulative[-1] / 2, 1e-9 * cumulative[-1]  # scaled weights round, and must not move a tie
-    return float(d[order[np.searchsorted(cumulative, [half - tolerance, half + tolerance])]].mean())
+    return float(distances[order[np.searchsorted(cumulative, [half - tolerance, half + tolerance])]].mean())
 
 
 def _distances(P: Array, Q: Array, shape: str) -> Array:
@@ -120,7 +124,7 @@ def _distances(P: Array, Q: Array, shape: str) -> Array:
     return np.sqrt(d, out=d)
 
 
-def _as_vectors(P: Array) -> Array:
+def complete_vectors(P: Array) -> Array:
     """Probabilities of all outcomes, (n, m): a single score p becomes (p, 1 − p)."""
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 

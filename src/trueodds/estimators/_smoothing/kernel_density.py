@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaln, spherical_jn
@@ -23,29 +23,29 @@ class CosineTransform:
     """A power of 2 of uniform cells on [low, high] and their cosine transform, for which reflection is implicit.
 
     The transform is the Fourier transform of the even cells followed by the reversed odd cells. Masses use this order,
-    and `order` maps it to the cells.
+    and `order` maps it to the cells. `midpoints` (size,) are those of the cells in increasing order.
     """
 
     def __init__(self, low: float, high: float, size: int) -> None:
         self.low, self.high, self.size = low, high, size
-        self.s = low + (high - low) * (np.arange(size) + 0.5) / size  # the midpoints
+        self.midpoints = low + (high - low) * (np.arange(size) + 0.5) / size
         self.order = np.concatenate([np.arange(0, size, 2), np.arange(size - 1, 0, -2)])
-        self.place = np.argsort(self.order)  # position of each cell in this order
+        self.position_of_cell = np.argsort(self.order)  # position of each cell in this order
         # Linear binning multiplies the waves by sinc² on average, which dividing by it undoes.
-        self._smeared = np.sinc(np.arange(size + 1) / (2 * size)) ** 2
-        self._turn = np.exp(-0.5j * np.pi * np.arange(size // 2 + 1) / size)
+        self._binning_attenuation = np.sinc(np.arange(size + 1) / (2 * size)) ** 2
+        self._phase_shift = np.exp(-0.5j * np.pi * np.arange(size // 2 + 1) / size)
 
     def damping(self, kernel: Callable[[Array, int], Array], width: Any) -> Array:
         """Damping of each wave by a kernel of this width, or of each of these widths (…), (…, size + 1).
 
         `kernel(z, count)` is the mean of cos(kzU) for k = 0 … count.
         """
-        return kernel(np.asarray(np.pi * width / (self.high - self.low)), self.size) / self._smeared
+        return kernel(np.asarray(np.pi * width / (self.high - self.low)), self.size) / self._binning_attenuation
 
     def transform(self, mass: Array) -> Array:
         """Cosine transform of the masses, (…, size) to (…, size / 2 + 1), with two waves per complex number."""
         waves = np.fft.rfft(mass)
-        waves *= self._turn
+        waves *= self._phase_shift
         return waves
 
     def invert_damped(self, waves: Array, damping: Array) -> Array:
@@ -54,12 +54,19 @@ class CosineTransform:
         damped = np.empty(np.broadcast_shapes(waves.shape, (*damping.shape[:-1], half)), dtype=np.complex128)
         np.multiply(waves.real, damping[..., :half], out=damped.real)
         np.multiply(waves.imag, damping[..., : half - 2 : -1], out=damped.imag)
-        damped *= self._turn.conj()
+        damped *= self._phase_shift.conj()
         return np.fft.irfft(damped, self.size)
 
 
-# Grids: minimum number of cells, and minimum number of cells per bandwidth. Draws use a coarser one, which is faster.
-VALUE_GRID, DRAWS_GRID = (1024, 8), (256, 4)
+class GridResolution(NamedTuple):
+    """Resolution of the grid on which a smoothed curve is computed."""
+
+    min_cells: int  # minimum number of cells
+    cells_per_bandwidth: int  # minimum number of cells per bandwidth
+
+
+# Draws use a coarser grid, which is faster.
+VALUE_GRID, DRAWS_GRID = GridResolution(1024, 8), GridResolution(256, 4)
 MAX_BETA_SCORES = 4096  # maximum number of groups of scores for the beta kernel, whose cost is scores times cells
 MAX_BLOCK_KERNEL_VALUES = 2**21  # maximum number of kernel values computed at once: 16 MB
 
@@ -118,13 +125,13 @@ class ReflectedKernelSums:
         width: float,
         low: float,
         high: float,
-        grid: tuple[int, int] = VALUE_GRID,
+        grid: GridResolution = VALUE_GRID,
     ) -> None:
         self.kernel, self.width, self.low, self.high = kernel, width, low, high
-        self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.grid_factor, grid))
-        self.s = self.waves.s
+        self.cosine_transform = CosineTransform(low, high, grid_size(width / (high - low) / kernel.grid_factor, grid))
+        self.s = self.cosine_transform.midpoints
         self.scores = np.clip(scores, low, high)
-        self._damping = self.waves.damping(kernel.at_multiples, width)
+        self._damping = self.cosine_transform.damping(kernel.at_multiples, width)
 
     def bin_masses(self, mass: Array) -> Array:
         """Mass by cell (…, size) from mass by score (…, m), shared between the two nearest midpoints."""
@@ -138,8 +145,8 @@ class ReflectedKernelSums:
             masses[:-1] = moments[:, 0] - moments[:, 1]
             masses[1:] += moments[:, 1]
         else:
-            cell, starts, upper = self._sharing
-            upper_mass = mass * upper
+            cell, starts, upper_share = self._sharing
+            upper_mass = mass * upper_share
             masses[..., cell] = np.add.reduceat(mass - upper_mass, starts, axis=-1)
             masses[..., cell + 1] += np.add.reduceat(upper_mass, starts, axis=-1)
         masses[..., 1] += masses[..., 0]  # the outer cells are mirror images of their neighbors
@@ -156,8 +163,10 @@ class ReflectedKernelSums:
 
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
-        waves = self.waves.transform(np.take(self.bin_masses(mass), self.waves.order, axis=-1))
-        return np.take(self.waves.invert_damped(waves, self._damping), self.waves.place, axis=-1)
+        waves = self.cosine_transform.transform(np.take(self.bin_masses(mass), self.cosine_transform.order, axis=-1))
+        return np.take(
+            self.cosine_transform.invert_damped(waves, self._damping), self.cosine_transform.position_of_cell, axis=-1
+        )
 
     def evaluate(self, points: Array, mass: Array) -> Array:
         """Kernel sums at `points` (k,) from mass by score (…, m), (…, k), per unit of score, including reflections."""
@@ -182,9 +191,7 @@ class BetaKernelSums:
     their mean. Source: Chen (1999).
     """
 
-    def __init__(
-        self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = VALUE_GRID
-    ) -> None:
+    def __init__(self, scores: Array, width: float, low: float, high: float, grid: GridResolution = VALUE_GRID) -> None:
         self.width, self.low, self.high = width, low, high
         size = grid_size(width, grid) // 2
         self.s = low + (high - low) * (np.arange(size) + 0.5) / size
@@ -193,7 +200,8 @@ class BetaKernelSums:
         self.counts = np.diff(self.starts, append=m)
         x = np.clip((np.add.reduceat(scores, self.starts) / self.counts - low) / (high - low), 0.0, 1.0)
         with np.errstate(divide="ignore"):  # 0 · log 0 is 0 here, so log 0 is a finite number without limit
-            self.logs = np.maximum(np.log(x), -1e300)[:, None], np.maximum(np.log1p(-x), -1e300)[:, None]
+            self.log_scores = np.maximum(np.log(x), -1e300)[:, None]
+            self.log_complements = np.maximum(np.log1p(-x), -1e300)[:, None]
 
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
@@ -220,8 +228,8 @@ class BetaKernelSums:
         """Kernel values of each group of scores at `points` (k,), (groups, k)."""
         u = (points - self.low) / (self.high - self.low)
         alpha, beta = self._shape(u), self._shape(1 - u)
-        logs = self.logs[0] * (alpha - 1)
-        logs += self.logs[1] * (beta - 1)
+        logs = self.log_scores * (alpha - 1)
+        logs += self.log_complements * (beta - 1)
         logs -= betaln(alpha, beta)
         return np.exp(logs, out=logs) / (self.high - self.low)
 
@@ -233,10 +241,9 @@ class BetaKernelSums:
         return np.where(u >= 2 * b, u / b, boundary_shape)
 
 
-def grid_size(width: float, grid: tuple[int, int] = VALUE_GRID) -> int:
+def grid_size(width: float, grid: GridResolution = VALUE_GRID) -> int:
     """Number of cells on [0, 1] for a kernel of this standard deviation, a power of 2."""
-    min_cells, cells_per_bandwidth = grid
-    return max(min_cells, 2 ** math.ceil(math.log2(cells_per_bandwidth / width) - 1e-9))
+    return max(grid.min_cells, 2 ** math.ceil(math.log2(grid.cells_per_bandwidth / width) - 1e-9))
 
 
 CellSummary = Callable[[Array, Array, CosineTransform], Array]
@@ -270,37 +277,41 @@ def smooth_selections(
 
 def _smooth_on_one_grid(
     selections: Selections,
-    which: Array,
+    selected: Array,
     kernel: SmoothingKernel,
     widths: Array,
-    waves: CosineTransform,
+    cosine_transform: CosineTransform,
     summarize_cells: CellSummary,
 ) -> Array:
     """Result of `summarize_cells` for the `which` selections, which share a grid, with their bandwidths `widths`."""
-    block = max(1, BLOCK_CELLS // waves.size)
+    block = max(1, BLOCK_CELLS // cosine_transform.size)
 
     def transform_rows(rows: Any) -> Array:
         p, y = (x[rows] for x in selections.sorted_scores)
-        return waves.transform(bin_linearly(p, y, waves.low, waves.high, waves.place))
+        return cosine_transform.transform(
+            bin_linearly(p, y, cosine_transform.low, cosine_transform.high, cosine_transform.position_of_cell)
+        )
 
     def transform_all() -> Array:
-        transformed_selections = np.empty((len(selections), 2, waves.size // 2 + 1), dtype=np.complex128)
+        transformed_selections = np.empty((len(selections), 2, cosine_transform.size // 2 + 1), dtype=np.complex128)
         for start in range(0, len(selections), block):
             transformed_selections[start : start + block] = transform_rows(slice(start, start + block))
         return transformed_selections
 
     cache = (
-        selections.cached((CosineTransform, waves.low, waves.size), transform_all)
-        if len(selections) * waves.size <= MAX_CACHED_CELLS
+        selections.cached((CosineTransform, cosine_transform.low, cosine_transform.size), transform_all)
+        if len(selections) * cosine_transform.size <= MAX_CACHED_CELLS
         else None
     )
     has_equal_widths = bool((widths == widths[0]).all())
-    damping = waves.damping(kernel.at_multiples, widths[0]) if has_equal_widths else None
+    damping = cosine_transform.damping(kernel.at_multiples, widths[0]) if has_equal_widths else None
 
     def summarize_block(start: int, stop: int) -> Array:
-        rows = slice(start, stop) if len(which) == len(selections) else which[start:stop]
-        own_damping = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
-        smooth = waves.invert_damped(transform_rows(rows) if cache is None else cache[rows], own_damping)
-        return summarize_cells(smooth[:, 0], smooth[:, 1], waves)
+        rows = slice(start, stop) if len(selected) == len(selections) else selected[start:stop]
+        own_damping = (
+            cosine_transform.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
+        )
+        smooth = cosine_transform.invert_damped(transform_rows(rows) if cache is None else cache[rows], own_damping)
+        return summarize_cells(smooth[:, 0], smooth[:, 1], cosine_transform)
 
-    return np.concatenate(map_blocks(summarize_block, len(which), block))
+    return np.concatenate(map_blocks(summarize_block, len(selected), block))

@@ -12,6 +12,7 @@ from trueodds.kernels import compile_kernel, map_blocks
 MAX_EVALUATED_SCORES = 200  # maximum number of scores at which a curve is computed; between them it is interpolated
 MAX_CACHED_WEIGHTS = 2**22  # maximum number of elements of a cached weight matrix: 32 MB
 MAX_TRICUBE_ONE, MIN_TRICUBE_ZERO = 0.001, 0.999  # relative distances up to which, from which tricube weights are 1, 0
+ROWS_PER_BLOCK = 16  # number of rows that one thread multiplies at once
 MIN_SQUARES = 1e-20  # sum of squares relative to the weight of the window below which a polynomial term is omitted
 
 
@@ -98,7 +99,7 @@ def _multiply_in_blocks(rows: Array, weights: Array) -> Array:
         _multiply_block(rows[start:stop], weights, product)
         return product
 
-    return np.concatenate(list(map_blocks(multiply_rows, len(rows), 16)))
+    return np.concatenate(list(map_blocks(multiply_rows, len(rows), ROWS_PER_BLOCK)))
 
 
 def _select_evaluated_scores(s: Array, share: Array, relative_spacing: float | None) -> Array:

@@ -18,6 +18,7 @@ from trueodds.lenses.view import View
 MAX_LOG_ODDS = 40.0  # log odds beyond which a probability rounds to 0 or 1
 MIN_RELATIVE_EIGENVALUE = 1e-12  # smallest eigenvalue of the Hessian, relative to the largest one
 MAX_LOG_ODDS_STEP = 100.0  # maximum change of log odds in one step
+MAX_DROP_FACTOR = 4  # a step is halved if the log-likelihood drops by more than this multiple of the allowed drop
 MAX_ITER, MAX_HALVINGS = 200, 60  # maximum number of Newton steps, and of halvings of one step
 BOUNDARY_TOLERANCE = 1e-8  # tolerance of the log-likelihood on the boundary, relative to its drop from the maximum
 STEP_TOLERANCE = 1e-11  # relative change of the log odds below which the iteration has converged
@@ -101,7 +102,14 @@ def fit_belt(
         table |= {f"low_{level:g}": low, f"high_{level:g}": high}
         segments += [*_positive_segments(level, "above", p, low - p), *_positive_segments(level, "below", p, p - high)]
     return Belt(
-        table, levels, tuple(segments), curve.degree, result.statistic, result.pvalue, view.n_rows, result.notes
+        table=table,
+        levels=levels,
+        segments=tuple(segments),
+        degree=curve.degree,
+        statistic=result.statistic,
+        pvalue=result.pvalue,
+        n=view.n_rows,
+        notes=result.notes,
     )
 
 
@@ -128,7 +136,7 @@ def _maximize_on_boundary(curve: CalibrationCurve, directions: Array, drop: floa
     for _ in range(MAX_ITER):
         a, allowed = directions[active], allowed_drop[active]
         step = _newton_step_to_boundary(a, value, gradient, hessian, max_gain - allowed)
-        step, value, gradient, hessian = _halve_long_steps(curve, beta, step, max_gain, 4 * allowed)
+        step, value, gradient, hessian = _halve_long_steps(curve, beta, step, max_gain, MAX_DROP_FACTOR * allowed)
         change = (step * a).sum(1)
         beta = beta + step
         eta = (beta * a).sum(1)
@@ -152,7 +160,7 @@ def _newton_step_to_boundary(a: Array, value: Array, gradient: Array, hessian: A
     """Step (k, m) to the maximum of a·β where the second-order approximation is at least `min_value` (k,).
 
     `value` (k,), `gradient` (k, m) and the negative `hessian` (k, m, m) define the approximation. The change of a·β is
-    at most MAX_LOG_ODDS_STEP.
+    at most MAX_LOG_ODDS_STEP. Divisors of 0 are replaced by 1e-200.
     """
     eigenvalues, eigenvectors = np.linalg.eigh(hessian)
     eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_EIGENVALUE * eigenvalues[:, -1:] + 1e-200)
@@ -170,7 +178,10 @@ def _newton_step_to_boundary(a: Array, value: Array, gradient: Array, hessian: A
 def _halve_long_steps(
     curve: CalibrationCurve, beta: Array, step: Array, max_gain: float, max_drop: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Halve steps (k, m) until the log-likelihood drops by at most `max_drop` (k,); with the likelihood after them."""
+    """Halve steps (k, m) from `beta` (k, m) until the log-likelihood drops by at most `max_drop` (k,).
+
+    Returns the steps, and the log-likelihood with its gradient and negative Hessian after them.
+    """
     for _ in range(MAX_HALVINGS):
         value, gradient, hessian = curve.likelihood(beta + step)
         is_too_long = ~(max_gain - value <= max_drop)

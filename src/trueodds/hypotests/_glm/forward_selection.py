@@ -17,6 +17,7 @@ from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
 SELECTION_LEVEL = 0.95  # confidence level of the test of each additional degree
 SELECTION_THRESHOLD = float(chdtri(1, 1 - SELECTION_LEVEL))  # minimum gain in the statistic by one more degree, 3.84
+N_BISECTIONS = 50  # number of bisections of the line to an infinite maximum, nearly to double precision
 _INTEGRATION_END = 40.0  # largest √(x − n_selected · SELECTION_THRESHOLD), beyond which the tail underflows
 _LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(96)
 _CHEBYSHEV_DEGREE = 160  # degree at which the interpolation of G is exact to rounding
@@ -159,9 +160,10 @@ class CalibrationCurve:
     def bounded_maximum(self, drop: float) -> Array:
         """The maximum, or, if it is at infinity, the first β on the line towards it that is within `drop`."""
         maximum, low, high = self.fit.beta[0], 0.0, 1.0
-        for _ in range(0 if self.fit.finite[0] else 50):
+        for _ in range(0 if self.fit.finite[0] else N_BISECTIONS):
             middle = (low + high) / 2
-            is_within = self.fit.gain[0] - self.likelihood(middle * maximum[None])[0][0] <= drop
+            value, _, _ = self.likelihood(middle * maximum[None])
+            is_within = self.fit.gain[0] - value[0] <= drop
             low, high = (low, middle) if is_within else (middle, high)
         return high * maximum
 

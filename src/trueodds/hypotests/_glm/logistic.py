@@ -80,15 +80,15 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
     row, column = np.triu_indices(m)
     column_products = columns[:, row] * columns[:, column]
     null_loss, tolerance_unit = w * _softplus(offset), weight_scale(w)
-    finite, active, unbounded = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
+    finite, active, unconverged = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
-        y = wy[active]
+        active_wy = wy[active]
         q = expit(eta)
-        gradient = (y - w * q) @ columns
-        packed = (w * q * (1 - q)) @ column_products
+        gradient = (active_wy - w * q) @ columns
+        packed_hessian = (w * q * (1 - q)) @ column_products
         hessian = np.empty((len(active), m, m))
-        hessian[:, row, column] = hessian[:, column, row] = packed
+        hessian[:, row, column] = hessian[:, column, row] = packed_hessian
         newton_step = _newton_step(gradient, hessian)
         predicted_gain = np.einsum("dm,dm->d", gradient, newton_step)
         eta_step = newton_step @ columns.T
@@ -98,7 +98,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
         )
         for _halving in range(MAX_HALVINGS):
             new_eta = eta + step_size[:, None] * eta_step
-            new_gain = (y * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
+            new_gain = (active_wy * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
             too_long = ~(new_gain >= gain[active] - CONVERGENCE_TOLERANCE * (tolerance_unit + gain[active]))
             if not too_long.any():
                 break
@@ -109,10 +109,11 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
         is_nearly_converged = predicted_gain <= STALLED_TOLERANCE * tolerance_unit
         converged = (predicted_gain <= CONVERGENCE_TOLERANCE * tolerance_unit) | (has_stalled & is_nearly_converged)
         finite[active[converged]] = np.linalg.eigvalsh(hessian[converged])[:, 0] > MIN_INFORMATION_SHARE
-        eta, unbounded, active = new_eta[~converged], active[~converged & ~is_nearly_converged], active[~converged]
+        eta, unconverged, active = new_eta[~converged], active[~converged & ~is_nearly_converged], active[~converged]
         if not len(active):
             break
-    gain[unbounded[((wy[unbounded] < 0) | (wy[unbounded] > w)).any(axis=1)]] = np.inf
+    has_impossible_outcome = ((wy[unconverged] < 0) | (wy[unconverged] > w)).any(axis=1)
+    gain[unconverged[has_impossible_outcome]] = np.inf
     return LogitRegressionFit(gain, beta, finite)
 
 
@@ -127,7 +128,10 @@ def _newton_step(gradient: Array, hessian: Array) -> Array:
 
 
 def weight_scale(w: Array) -> float:
-    """Scale of tolerances in units of weight: 1 for weights of that order, else the largest weight."""
+    """Scale of tolerances in units of weight: 1 for weights of that order, else the largest weight.
+
+    Counts of rows, up to 2³⁰, and weights of at least a tenth are of that order.
+    """
     largest = float(w.max(initial=0.0))
     return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
 
@@ -139,7 +143,7 @@ def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tupl
     scale = np.abs(columns).max(axis=0, initial=1e-300)
     beta_of_zero_logits = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
     zero_logits = offset + columns @ beta_of_zero_logits
-    if len(offset) and np.abs(zero_logits).max() <= 1e-6 * np.abs(offset).max():
+    if len(offset) and np.abs(zero_logits).max() <= 1e-6 * np.abs(offset).max():  # the columns span the offset
         gain_of_zero_logits = wy @ (zero_logits - offset) - float(
             (w * (_softplus(zero_logits) - _softplus(offset))).sum()
         )

@@ -61,7 +61,16 @@ class Logits:
             information = np.where(inside, np.maximum(view.w * view.p - view.sums("wpp"), 0.0), information)
             score_variance = np.where(inside, view.sums("wwv"), score_variance)
         x = logs[:, 1] - logs[:, 0]
-        return cls(p, x, w, ww, information, score_variance, ww / np.maximum(view.n, 1.0), int(view.n[clipped].sum()))
+        return cls(
+            p=p,
+            x=x,
+            w=w,
+            ww=ww,
+            information=information,
+            score_variance=score_variance,
+            squared_weight=ww / np.maximum(view.n, 1.0),
+            n_clipped=int(view.n[clipped].sum()),
+        )
 
     def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
         """A note on the number of clipped rows."""
@@ -97,7 +106,7 @@ class LogitPolynomials:
             column = x * columns[-1]
             terms = (np.roll(coefficients[-1], 1) - center * coefficients[-1]) / scale
             full_size = np.sqrt(weight @ column**2)
-            for _twice in range(2):
+            for _repetition in range(2):  # the second pass removes the rounding errors of the first
                 for earlier, earlier_terms in zip(columns, coefficients, strict=True):
                     projection = weight @ (column * earlier)
                     column, terms = column - projection * earlier, terms - projection * earlier_terms
@@ -117,11 +126,11 @@ class LogitPolynomials:
         squared_variance = np.diag(score_variance) ** 2
         n_coin_tosses = np.divide(4 * squared_variance, fourth_moment, out=np.zeros(m), where=fourth_moment > 0)
         return cls(
-            scaled_columns,
-            np.stack(coefficients, axis=1)[:m] / root_information,
-            _inverse_cholesky(score_information),
-            _inverse_cholesky(score_variance),
-            n_coin_tosses,
+            columns=scaled_columns,
+            monomial_coefficients=np.stack(coefficients, axis=1)[:m] / root_information,
+            information_whitening=_inverse_cholesky(score_information),
+            variance_whitening=_inverse_cholesky(score_variance),
+            n_coin_tosses=n_coin_tosses,
         )
 
     @property
@@ -143,16 +152,18 @@ class LogitPolynomials:
         """
         scores = residuals @ self.columns
         information_scores, variance_scores = (
-            np.clip(scores @ root.T, -MAX_SCORE, MAX_SCORE) ** 2
-            for root in (self.information_whitening, self.variance_whitening)
+            np.clip(scores @ whitening.T, -MAX_SCORE, MAX_SCORE) ** 2
+            for whitening in (self.information_whitening, self.variance_whitening)
         )
         return information_scores, variance_scores
 
 
 def _inverse_cholesky(covariance: Array) -> Array:
     """Inverse Cholesky factor of a covariance (m, m); variances below the rounding error of their column are raised."""
-    root = np.zeros_like(covariance)
+    factor = np.zeros_like(covariance)
     for j, variance in enumerate(covariance.diagonal()):
-        root[j, :j] = np.linalg.solve(root[:j, :j], covariance[:j, j])
-        root[j, j] = np.sqrt(max(variance - root[j, :j] @ root[j, :j], MIN_RELATIVE_VARIANCE * variance, MIN_VARIANCE))
-    return np.linalg.inv(root)
+        factor[j, :j] = np.linalg.solve(factor[:j, :j], covariance[:j, j])
+        factor[j, j] = np.sqrt(
+            max(variance - factor[j, :j] @ factor[j, :j], MIN_RELATIVE_VARIANCE * variance, MIN_VARIANCE)
+        )
+    return np.linalg.inv(factor)

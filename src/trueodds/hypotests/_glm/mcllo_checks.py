@@ -99,6 +99,8 @@ def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
 def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) -> str:
     """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
+    `df` are the distinct degrees of freedom, and `kind` is the noun by which they are counted.
+
     >>> describe_degrees_of_freedom("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
@@ -152,20 +154,23 @@ def compare_min_probs(
     return parts
 
 
-def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
+def _describe_range(parts_by_baseline: dict[str, dict[str, float]], chosen_baseline: int) -> str:
     """The range of p-values and the largest change over all baselines, in words."""
-    p = [parts_of_baseline["pvalue"] for parts_of_baseline in result.values()]
-    defined = [x for x in p if not np.isnan(x)]
-    change = max(parts_of_baseline["largest_change"] for parts_of_baseline in result.values())
+    pvalues = [parts_of_baseline["pvalue"] for parts_of_baseline in parts_by_baseline.values()]
+    defined = [p for p in pvalues if not np.isnan(p)]
+    change = max(parts_of_baseline["largest_change"] for parts_of_baseline in parts_by_baseline.values())
     text = (
-        f"With each of the {len(result)} classes as the baseline, p ranges from {format_number(min(defined))} to"
-        f" {format_number(max(defined))}"
+        f"With each of the {len(parts_by_baseline)} classes as the baseline, p ranges from"
+        f" {format_number(min(defined))} to {format_number(max(defined))}"
         if defined
         else "No baseline has a p-value"
     )
-    lost = f", undefined for {len(p) - len(defined)} of them" if defined and len(defined) < len(p) else ""
+    undefined_text = (
+        f", undefined for {len(pvalues) - len(defined)} of them" if defined and len(defined) < len(pvalues) else ""
+    )
     return (
-        f"{text}{lost}; fitted probabilities differ by up to {format_number(change)} from those with baseline {chosen}."
+        f"{text}{undefined_text}; fitted probabilities differ by up to {format_number(change)} from those with baseline"
+        f" {chosen_baseline}."
     )
 
 
@@ -186,7 +191,7 @@ def refuse_in_sample(model: MclloModel, view: View, name: str) -> None:
     observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
     `in_sample_notes`.
     """
-    if not _has_zero_scores(model) or not _is_not_by_chance(model, view):
+    if not _has_zero_scores(model) or not _excludes_chance(model, view):
         return
     raise InputError(
         "TO206",
@@ -196,14 +201,14 @@ def refuse_in_sample(model: MclloModel, view: View, name: str) -> None:
     )
 
 
-def in_sample_notes(model: MclloModel, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
+def in_sample_notes(model: MclloModel, statistic: float, df: int, n_units: float | None) -> tuple[Note, ...]:
     """Note for a statistic that is improbably small, as after a rounded, penalized or binned fit to the same rows.
 
     Predictions with no more distinct values than parameters are exempt, because it can happen by chance there.
     """
     if len(np.unique(model.x[model.w > 0], axis=0)) <= len(model.identity):
         return ()
-    p = lower_tail(statistic, df, units)
+    p = lower_tail(statistic, df, n_units)
     if not p < MIN_LOWER_TAIL:  # also for NaN
         return ()
     text = (
@@ -225,25 +230,34 @@ def _has_zero_scores(model: MclloModel) -> bool:
     return bool((np.abs(model.identity_likelihood.gradient) <= ZERO_SCORE_TOLERANCE * contributions).all())
 
 
-def _is_not_by_chance(model: MclloModel, view: View) -> bool:
-    """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
+def _excludes_chance(model: MclloModel, view: View) -> bool:
+    """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions.
+
+    Chance is excluded if there are more distinct predictions than parameters, they are not simple fractions, and they
+    differ from the observed frequencies of their rows.
+    """
     mask = view.w > 0
     predicted, observed, w = (
         view.p[mask].reshape(int(mask.sum()), -1),
         view.y[mask].reshape(int(mask.sum()), -1),
         view.w[mask],
     )
-    rows, index = np.unique(predicted, axis=0, return_inverse=True)
+    distinct_predictions, index = np.unique(predicted, axis=0, return_inverse=True)
     index, rounding = index.reshape(-1), 4 * float(np.finfo(predicted.dtype).eps)
-    if len(rows) <= len(model.identity) or _are_simple_fractions(rows, rounding):
+    if len(distinct_predictions) <= len(model.identity) or _are_simple_fractions(distinct_predictions, rounding):
         return False
     mass = np.bincount(index, w)
     rates = np.stack([np.bincount(index, w * column) for column in observed.T], axis=1) / mass[:, None]
-    return not np.allclose(rates, rows, rtol=0, atol=max(1e-9, rounding))
+    return not np.allclose(rates, distinct_predictions, rtol=0, atol=max(1e-9, rounding))
 
 
-def _are_simple_fractions(rows: Array, rounding: float) -> bool:
-    """Whether all probabilities (or a sample of them) are fractions with a small denominator."""
-    sample = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
-    x, denominators = rows[sample].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
+def _are_simple_fractions(predictions: Array, rounding: float) -> bool:
+    """Whether all predictions (k, m), or a sample of them, are fractions with a small denominator.
+
+    `rounding` is the relative rounding error of the probabilities.
+    """
+    inspected = np.linspace(
+        0, len(predictions) - 1, min(len(predictions), max(1, _MAX_INSPECTED // predictions.shape[1]))
+    ).astype(np.int64)
+    x, denominators = predictions[inspected].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
     return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

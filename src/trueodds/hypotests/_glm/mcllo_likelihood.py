@@ -52,8 +52,8 @@ class MclloModel:
         base = baseline_index(baseline, k if view.joint else max(view.classes, 2))
         base = base if view.joint else 0
         logs = np.where(mask[:, None], view.log_P, -np.log(k))
-        zero = np.isneginf(logs)
-        certain = zero.any(axis=1)
+        is_zero = np.isneginf(logs)
+        certain = is_zero.any(axis=1)
         if not min_prob and certain.any():
             raise InputError(
                 "TO205",
@@ -61,14 +61,22 @@ class MclloModel:
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
                 "Pass min_prob=, for example 1e-6, or use the tests skce or consistency.",
             )
-        missed = (zero & (Y > 0)).any(axis=1)
+        impossible = (is_zero & (Y > 0)).any(axis=1)
         clipped = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
         logs = floored_logs(LogProbabilities(logs), max(min_prob, MIN_PROB_OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
-            softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
-            int(view.n[clipped].sum()), int(view.n[missed].sum()), units,
-        )  # fmt: skip
+            P=softmax(logs),
+            x=x,
+            Y=Y,
+            w=view.w,
+            ww=view.sums("ww"),
+            n=view.n,
+            baseline=base,
+            n_clipped=int(view.n[clipped].sum()),
+            n_impossible=int(view.n[impossible].sum()),
+            units=units,
+        )
 
     @property
     def free_classes(self) -> list[int]:
@@ -139,8 +147,10 @@ class MclloModel:
         """Whitening matrix (d, rank) of the scores; directions without variance are dropped."""
         if self.units is None:
             return self.model_whitening
-        S = self.units.sums(self.x[:, self.free_classes], (self.w[:, None] * (self.Y - self.P))[:, self.free_classes])
-        return whitening_matrix(self.units.bias_correction * S.T @ S)
+        unit_scores = self.units.sums(
+            self.x[:, self.free_classes], (self.w[:, None] * (self.Y - self.P))[:, self.free_classes]
+        )
+        return whitening_matrix(self.units.bias_correction * unit_scores.T @ unit_scores)
 
     @cached_property
     def model_whitening(self) -> Array:
@@ -298,7 +308,7 @@ def parameter_tests(model: MclloModel) -> dict[str, dict[str, float]]:
     m = len(model.free_classes)
     deviation, gammas, taus = model.mle.theta - model.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
-    return {name: _wald_statistic(model, contrast, deviation) for name, contrast in contrasts.items()}
+    return {name: _wald_test(model, contrast, deviation) for name, contrast in contrasts.items()}
 
 
 def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dict[str, float]]:
@@ -320,7 +330,7 @@ def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dic
             }
         for suffix in ("", "_low", "_high"):
             parameters[f"delta{suffix}"] = float(np.exp(np.minimum(parameters[f"tau{suffix}"], MAX_EXPONENT)))
-        by_class.append(parameters | _wald_statistic(model, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
+        by_class.append(parameters | _wald_test(model, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
     adjusted_pvalues = holm([parameters["pvalue"] for parameters in by_class])
     for parameters, adjusted_pvalue in zip(by_class, adjusted_pvalues, strict=True):
         parameters["holm"] = adjusted_pvalue
@@ -328,7 +338,7 @@ def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dic
     return dict(zip(class_names, by_class, strict=True))
 
 
-def _wald_statistic(model: MclloModel, contrast: Array, deviation: Array) -> dict[str, float]:
+def _wald_test(model: MclloModel, contrast: Array, deviation: Array) -> dict[str, float]:
     """Wald test that `contrast` (df, d) times the deviation (d,) from the identity is 0."""
     df = len(contrast)
     if model.covariance is None:

@@ -35,7 +35,9 @@ def rows_for_width(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Power:
-    """Number of rows for which the interval of an error has the mean total width `width`.
+    """Number of rows for which the 1 − `alpha` interval of an error has the mean total width `width`.
+
+    `aggregate` is how the views of the lens are reduced to one error, and `progress` receives the finished share.
 
     >>> from trueodds.estimators import ESTIMATORS
     >>> from trueodds.lenses.lens_by_name import as_lens
@@ -69,8 +71,10 @@ def rows_for_width(
         sample = preds[rng.integers(0, preds.n, n)]
         return _interval_width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
 
-    n, n_tried, widths, mean_width = _search_sample_size(simulate_width, preds.n, current_width, width, progress)
-    is_extrapolated = n > MAX_ROWS
+    n_by_rule, n_tried, widths, mean_width = _search_sample_size(
+        simulate_width, preds.n, current_width, width, progress
+    )
+    is_extrapolated = n_by_rule > MAX_ROWS
     half_width = _half_width_of_limits(widths[np.isfinite(widths)])
     settings = dict(estimate.settings) | {
         "width_now": current_width,
@@ -79,10 +83,17 @@ def rows_for_width(
         "simulations": DATA_SETS_PER_WIDTH,
     }
     return Power(
-        estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if is_extrapolated else n_tried,
-        limits=Interval(mean_width - half_width, mean_width + half_width, LIMITS_LEVEL, "t"), settings=settings,
+        name=estimator.name,
+        question="width",
+        lens=str(lens),
+        n=preds.n,
+        alpha=alpha,
+        target=float(width),
+        required=n_by_rule if is_extrapolated else n_tried,
+        limits=Interval(mean_width - half_width, mean_width + half_width, LIMITS_LEVEL, "t"),
+        settings=settings,
         notes=(*estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)),
-    )  # fmt: skip
+    )
 
 
 def _search_sample_size(
@@ -97,22 +108,24 @@ def _search_sample_size(
     Returns the number of rows by the square-root rule, the last simulated number of rows, its simulated widths
     (DATA_SETS_PER_WIDTH,), and their mean.
     """
-    n, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
+    n_by_rule, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
     for iteration in range(MAX_ITERATIONS):
-        n_tried = min(n, MAX_ROWS)
-        for s in range(DATA_SETS_PER_WIDTH):
-            widths[s] = simulate_width(n_tried)
+        n_tried = min(n_by_rule, MAX_ROWS)
+        for number in range(DATA_SETS_PER_WIDTH):
+            widths[number] = simulate_width(n_tried)
             if progress:
-                progress((iteration + (s + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
+                progress((iteration + (number + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
         mean_width = (
             float(np.nanmean(widths)) if np.isfinite(widths).any() else current_width * math.sqrt(n_rows / n_tried)
         )
-        n = _next_sample_size(n_tried, mean_width, target_width)
-        if abs(mean_width - target_width) <= WIDTH_TOLERANCE * target_width or (n_tried == MAX_ROWS and n > n_tried):
+        n_by_rule = _next_sample_size(n_tried, mean_width, target_width)
+        if abs(mean_width - target_width) <= WIDTH_TOLERANCE * target_width or (
+            n_tried == MAX_ROWS and n_by_rule > n_tried
+        ):
             break
     if progress:
         progress(1.0)
-    return n, n_tried, widths, mean_width
+    return n_by_rule, n_tried, widths, mean_width
 
 
 def _half_width_of_limits(widths: Array) -> float:

@@ -45,6 +45,7 @@ ASYMPTOTIC_NOTE = (
 POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than its simulation error
 ASYMPTOTIC_POWER_TOLERANCE = 1e-9  # tolerance of an asymptotic power
 MAX_ASYMPTOTIC_ROWS = 1e15  # maximum number of rows if the power is asymptotic
+MIN_POWER = 1e-4  # powers closer to 0 or 1 count as this far from them, so that their normal quantile is finite
 MAX_GROWTH_FACTOR = 20.0  # factor by which √n grows if the power does not exceed the level
 ROUGH_TOLERANCE_FACTOR, ROUGH_DATA_SET_FACTOR = 10, 4  # a rough search has a larger tolerance, and fewer data sets
 
@@ -142,33 +143,39 @@ def analyze_power(
 
 
 class _PowerCurve:
-    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated."""
+    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated.
+
+    `seed` is that of all simulated data sets. `df` are the degrees of freedom of the asymptotic distribution, or None
+    if the power is simulated. The last simulation is kept, and is the one that a result describes.
+    """
 
     def __init__(
         self,
         test: HypothesisTest,
         population: Population,
         plan: PowerPlan,
-        key: int,
+        seed: int,
         progress: Callable[[float], None] | None,
     ) -> None:
-        self.test, self.population, self.plan, self.key, self.progress = test, population, plan, key, progress
+        self.test, self.population, self.plan, self.seed, self.progress = test, population, plan, seed, progress
         (view,) = population.views if len(population.views) == 1 else (None,)
         asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
         asymptotic = asymptotic and population.preds.weight is None  # weights change the asymptotic distribution
         self.df = test.degrees_of_freedom(view) if asymptotic and view is not None else None
-        self._n_evaluated = 0.0
+        self._n_evaluated = 0.0  # number of finished evaluations of the power, for the progress
         self._simulation: SimulatedPower | None = None
 
     def power_at(self, n: int, x: float, *, roughly: bool = False) -> float:
-        """The power at n rows and distortion x."""
+        """The power at n rows and distortion x; `roughly` simulates fewer data sets."""
         if self.df is not None:
             return self._asymptotic_power(n, x)
-        count = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
-        if self._simulation is None or self._simulation.n != n or self._simulation.count < count:
+        n_required = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
+        if self._simulation is None or self._simulation.n != n or self._simulation.n_data_sets < n_required:
             progress = self._report_progress if self.progress else None
-            self._simulation = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
-        power = self._simulation.rejection_rate(x, count)
+            self._simulation = SimulatedPower(
+                self.test, self.population, n, self.plan.alpha, n_required, self.seed, progress
+            )
+        power = self._simulation.rejection_rate(x, n_required)
         self._n_evaluated += 1
         return power
 
@@ -181,7 +188,7 @@ class _PowerCurve:
         (view,), truth = self.population.views, self.population.true_probabilities(x)
         assert isinstance(self.test, ViewTest)
         assert self.df is not None
-        gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n
+        gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n_rows
         return float(1 - chndtr(chdtri(self.df, self.plan.alpha), self.df, gain))
 
     def smallest_detectable_distortion(self, n: int) -> Power:
@@ -201,22 +208,22 @@ class _PowerCurve:
         max_rows = self.max_rows if self.df is not None else max(self.max_rows, n)
         power = self.power_at(n, x)
         simulation_of_n = self._simulation
-        root = math.sqrt(n) * min(max(self._row_growth_factor(power), 0.25), 4.0)
+        sqrt_rows = math.sqrt(n) * min(max(self._row_growth_factor(power), 0.25), 4.0)
         for roughly in (True, False):
             tolerance = self.tolerance * (ROUGH_TOLERANCE_FACTOR if roughly else 1)
-            root, power_at_root = self._solve_for_power(
-                lambda root, roughly=roughly: self.power_at(_rows_at_root(root), x, roughly=roughly),  # type: ignore[misc]
-                root,
+            sqrt_rows, power_at_required = self._solve_for_power(
+                lambda root, roughly=roughly: self.power_at(rows_from_sqrt(root), x, roughly=roughly),  # type: ignore[misc]
+                sqrt_rows,
                 math.sqrt(max_rows),
                 tolerance,
             )
         self._simulation = simulation_of_n  # the reported power is that at n rows
-        required, details = _rows_at_root(root), {"power_at_needed": power_at_root}
-        if power_at_root >= self.plan.power - self.tolerance:
+        required, details = rows_from_sqrt(sqrt_rows), {"power_at_needed": power_at_required}
+        if power_at_required >= self.plan.power - self.tolerance:
             return self._build_result("rows", n, power, effect, required, x, details)
-        if power_at_root <= 2 * self.plan.alpha:
+        if power_at_required <= 2 * self.plan.alpha:  # too close to the level, which is the power without an error
             return self._build_result("rows", n, power, effect, None, x, details)
-        required = math.ceil(required * self._row_growth_factor(power_at_root) ** 2)
+        required = math.ceil(required * self._row_growth_factor(power_at_required) ** 2)
         return self._build_result("rows", n, power, effect, required, x, details | {"extrapolated": True})
 
     @property
@@ -252,17 +259,17 @@ class _PowerCurve:
         )
 
     def _starting_distortion(self, n: int) -> float:
-        """Starting value: the error that the mean of n residuals detects."""
+        """Starting value: the error that the mean of n residuals detects, (z_power + z_1−α) standard errors."""
         view = self.population.views[0]
-        v = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
-        return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(v, 1e-9) / n))
+        outcome_variance = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
+        return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(outcome_variance, 1e-9) / n))
 
     def _distortion_with_effect(self, effect: float) -> float:
         """Size of the distortion with this effect."""
-        largest, effect_of = self.population.max_effect, self.population.effect
+        max_effect, effect_of = self.population.max_effect, self.population.effect
         return find_root(
             effect_of,
-            effect / largest,
+            effect / max_effect,
             effect,
             MAX_DISTORTION,
             zero_value=0.0,
@@ -275,7 +282,8 @@ class _PowerCurve:
         """Report progress when this fraction of the current simulation is done."""
         assert self.progress is not None
         n_done = self._n_evaluated + fraction
-        self.progress(n_done / (n_done + 3))  # the number of iterations is unknown in advance
+        # The number of evaluations is unknown in advance: the fraction increases with each, and stays below 1.
+        self.progress(n_done / (n_done + 3))
 
     def _build_result(
         self,
@@ -296,14 +304,24 @@ class _PowerCurve:
         if self.df is not None:
             settings |= {"distribution": f"non-central chi-squared, {self.df} degrees of freedom"}
         elif self._simulation is not None:
-            limits = power_limits(power, self._simulation.count)
-            settings |= {"simulations": self._simulation.count} | self._simulation.settings_used
+            limits = power_limits(power, self._simulation.n_data_sets)
+            settings |= {"simulations": self._simulation.n_data_sets} | self._simulation.settings_used
         if statistic := getattr(self.test, "statistic", None):
             settings = {"statistic": getattr(statistic, "name", statistic)} | settings
         return Power(
-            self.test.name, question, str(population.lens), n, plan.alpha, plan.power, power, effect, required, limits,
-            settings, tuple(self._notes(required, question, details)),
-        )  # fmt: skip
+            name=self.test.name,
+            question=question,
+            lens=str(population.lens),
+            n=n,
+            alpha=plan.alpha,
+            target=plan.power,
+            power=power,
+            effect=effect,
+            required=required,
+            limits=limits,
+            settings=settings,
+            notes=tuple(self._notes(required, question, details)),
+        )
 
     def _notes(self, required: int | None, question: str, details: dict[str, Any]) -> list[Note]:
         """Notes on the kind of error, on rows that no distortion changes, and on extrapolation."""
@@ -322,7 +340,7 @@ class _PowerCurve:
                 )
             )
         if question == "rows" and (required is None or details.get("extrapolated")):
-            text = f"No data sets of more than {max(MAX_ROWS, self.population.n):,} rows were simulated"
+            text = f"No data sets of more than {max(MAX_ROWS, self.population.n_rows):,} rows were simulated"
             text += (
                 "; the required number of rows is extrapolated."
                 if required
@@ -332,21 +350,21 @@ class _PowerCurve:
         return notes
 
 
-def power_limits(power: float, count: int) -> Interval:
-    """Clopper-Pearson limits of a proportion simulated `count` times.
+def power_limits(power: float, n_data_sets: int) -> Interval:
+    """Clopper-Pearson limits of a proportion simulated `n_data_sets` times.
 
     >>> print(power_limits(0.8, 1000))
     [0.7738, 0.8244] 95%
     """
-    low, high = clopper_pearson_limits(round(power * count), count, (1 - LIMITS_LEVEL) / 2)
+    low, high = clopper_pearson_limits(round(power * n_data_sets), n_data_sets, (1 - LIMITS_LEVEL) / 2)
     return Interval(float(low), float(high), LIMITS_LEVEL, "clopper-pearson")
 
 
 def _normal_score(power: float) -> float:
     """Normal quantile of a power, which grows about linearly with the distortion and with √n."""
-    return float(ndtri(min(max(power, 1e-4), 1 - 1e-4)))
+    return float(ndtri(min(max(power, MIN_POWER), 1 - MIN_POWER)))
 
 
-def _rows_at_root(root: float) -> int:
+def rows_from_sqrt(sqrt_rows: float) -> int:
     """Number of rows whose square root is `root`, the variable in which the power is nearly linear."""
-    return max(MIN_ROWS, math.ceil(root * root - 1e-9))
+    return max(MIN_ROWS, math.ceil(sqrt_rows * sqrt_rows - 1e-9))

@@ -6,6 +6,11 @@ from collections.abc import Callable
 
 Curve = Callable[[float], float]
 
+MAX_ITERATIONS = 60  # maximum number of evaluations of the curve; bisection alone reaches double precision
+OVERSHOOT = 1.02  # factor beyond the extrapolated root, so that one step usually brackets it
+MIN_EXPANSION, MAX_EXPANSION = 1.05, 4.0  # limits of the factor by which x grows while the root is not bracketed
+MIN_FRACTION = 0.05  # minimum distance of an interpolated x from both ends of the bracket, relative to its width
+
 
 def find_root(
     curve: Curve,
@@ -30,9 +35,10 @@ def find_root(
     3.0
     """
     target = linearize(level)
-    lower, upper = (0.0, zero_value), None
+    lower_x, lower_value = 0.0, zero_value
+    upper: tuple[float, float] | None = None  # x and value above the level
     x = min(start, upper_bound)
-    for _ in range(60):
+    for _ in range(MAX_ITERATIONS):
         value = curve(x)
         if abs(value - level) <= value_tolerance:
             return x, value
@@ -41,18 +47,19 @@ def find_root(
         elif x >= upper_bound:
             return x, value
         else:
-            lower = (x, value)
-        lower_score, (upper_x, upper_value) = linearize(lower[1]), upper or lower
+            lower_x, lower_value = x, value
+        lower_score = linearize(lower_value)
         if upper is None:
             gain = lower_score - linearize(zero_value)
-            factor = (target - linearize(zero_value)) / gain if gain > 0 else 4.0
-            x = min(upper_bound, x * min(max(1.02 * factor, 1.05), 4.0))
+            factor = (target - linearize(zero_value)) / gain if gain > 0 else MAX_EXPANSION
+            x = min(upper_bound, x * min(max(OVERSHOOT * factor, MIN_EXPANSION), MAX_EXPANSION))
             continue
-        width = upper_x - lower[0]
+        upper_x, upper_value = upper
+        width = upper_x - lower_x
         if width <= x_tolerance * upper_x:
             break
         score_difference = linearize(upper_value) - lower_score
         fraction = (target - lower_score) / score_difference if score_difference > 0 else 0.5
-        x = lower[0] + width * min(max(fraction, 0.05), 0.95)
+        x = lower_x + width * min(max(fraction, MIN_FRACTION), 1 - MIN_FRACTION)
     assert upper is not None
     return upper

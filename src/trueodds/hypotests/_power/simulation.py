@@ -70,7 +70,11 @@ class Distortion(Settings):
 
 
 class Population:
-    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes."""
+    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes.
+
+    `is_single_score` says whether this is the case. Samples then contain this score only, and `sample_lens` presents
+    it under the name of the lens.
+    """
 
     def __init__(self, preds: Predictions, lens: Lens, distortion: Distortion) -> None:
         if preds.cluster is not None:
@@ -80,16 +84,16 @@ class Population:
                 "cluster=",
                 "Use one row per cluster.",
             )
-        self.preds, self.lens, self.distortion, self.n = preds, lens, distortion, preds.n
-        blank = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)
-        self._rows = preds.with_labels(blank) if preds.y is None else preds
-        self.views = lens.views(self._rows)
+        self.preds, self.lens, self.distortion, self.n_rows = preds, lens, distortion, preds.n
+        placeholder_labels = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)
+        self._sampled_preds = preds.with_labels(placeholder_labels) if preds.y is None else preds
+        self.views = lens.views(self._sampled_preds)
         self.is_single_score = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
         self.sample_lens: Lens = lens
         if self.is_single_score:  # dropping the other classes saves time
             (view,) = self.views
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
-            self._rows = Predictions(blank, view.p, weight=preds.weight)
+            self._sampled_preds = Predictions(placeholder_labels, view.p, weight=preds.weight)
 
     def true_probabilities(self, x: float) -> Array:
         """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""
@@ -97,9 +101,9 @@ class Population:
         return self.view_probabilities(P)[0] if self.is_single_score else P
 
     def view_probabilities(self, P: Array) -> list[Array]:
-        """True probabilities of each view."""
+        """True probabilities of each view, (n,) or (n, m), from those of all classes, (n, K)."""
         if self.preds.kind == "multilabel":
-            return [P[:, c] for c in self.lens.class_columns(self._rows)]
+            return [P[:, c] for c in self.lens.class_columns(self._sampled_preds)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
         return [outcomes.outcome_shares(P, m) for outcomes, m in zip(self._outcomes, widths, strict=True)]
 
@@ -111,9 +115,8 @@ class Population:
     def effect(self, x: float) -> float:
         """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
         effects = []
-        for view, r in zip(
-            self.views, self.view_probabilities(self.distortion.true_probabilities(self.preds, x)), strict=True
-        ):
+        probabilities = self.view_probabilities(self.distortion.true_probabilities(self.preds, x))
+        for view, r in zip(self.views, probabilities, strict=True):
             gap = np.abs(r - view.p)
             effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
@@ -129,16 +132,19 @@ class Population:
         """The effect of the strongest distortion."""
         return self.effect(MAX_DISTORTION)
 
-    def sample(self, truth: Array, n: int, seed: tuple[int, int]) -> Predictions:
-        """n rows drawn with replacement, with labels drawn from the truth; random numbers are shared by all truths."""
-        rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
-        u = np.random.default_rng([*seed, 1])
-        sampled = self._rows[rows]
+    def sample(self, truth: Array, n: int, seeds: tuple[int, int]) -> Predictions:
+        """Draw n rows with replacement, and their labels from the true probabilities `truth` of `true_probabilities`.
+
+        `seeds` identify the data set: equal seeds give the same rows and uniform numbers for every truth.
+        """
+        drawn_rows = np.random.default_rng([*seeds, 0]).integers(0, self.n_rows, n)
+        label_rng = np.random.default_rng([*seeds, 1])
+        sampled = self._sampled_preds[drawn_rows]
         if self.is_single_score:
-            return sampled.with_labels(u.random(n) < truth[rows])
+            return sampled.with_labels(label_rng.random(n) < truth[drawn_rows])
         if self.preds.kind == "multilabel":
-            return sampled.with_labels(u.random((n, truth.shape[1])) < truth[rows])
-        labels = (np.cumsum(truth[rows], axis=1) <= u.random(n)[:, None]).sum(axis=1)
+            return sampled.with_labels(label_rng.random((n, truth.shape[1])) < truth[drawn_rows])
+        labels = (np.cumsum(truth[drawn_rows], axis=1) <= label_rng.random(n)[:, None]).sum(axis=1)
         return sampled.with_labels(np.minimum(labels, truth.shape[1] - 1))
 
 
@@ -147,8 +153,8 @@ class ScoreLens(Positive):
     """Lens for the single score of another lens."""
 
     lens: Lens  # the original lens
-    view: str  # name of its view
-    classes: int  # number of classes of the original problem
+    view_name: str  # name of its view
+    n_classes: int  # number of classes of the original problem
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -158,13 +164,13 @@ class ScoreLens(Positive):
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """The score against the outcome."""
         (view,) = super().views(preds)
-        view.name, view.classes = self.view, self.classes
+        view.name, view.classes = self.view_name, self.n_classes
         return (view,)
 
 
-MAX_LABELS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
-MAX_DRAWS = 2**25  # total number of null draws in memory
-POOLED_DRAWS = 4000  # total number of null draws if the data sets share them
+MAX_LABELS_OF_DRAWS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
+MAX_STORED_NULL_DRAWS = 2**25  # total number of null draws in memory
+N_POOLED_NULL_DRAWS = 4000  # total number of null draws if the data sets share them
 LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
@@ -174,6 +180,23 @@ class SimulatedPower:
     Null draws depend on the predictions of a data set only, so they are reused for every truth. If they would be too
     many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions then
     hardly differ.
+
+    Parameters
+    ----------
+    test : HypothesisTest
+        The test whose rejections are counted.
+    population : Population
+        The rows from which the data sets are drawn.
+    n : int
+        Number of rows of each data set.
+    alpha : float
+        Level of the test.
+    n_data_sets : int
+        Number of data sets.
+    seed : int
+        Seed of the data sets and of the null draws.
+    progress : callable, optional
+        Receives the finished share of the data sets of one truth.
     """
 
     def __init__(
@@ -182,70 +205,79 @@ class SimulatedPower:
         population: Population,
         n: int,
         alpha: float,
-        count: int,
-        key: int,
+        n_data_sets: int,
+        seed: int,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self.test, self.population, self.n, self.alpha, self.count = test, population, n, alpha, count
-        self.key, self.progress = key, progress
-        self._plain, self._null = population.true_probabilities(0.0), {}  # type: tuple[Array, dict[int, Array]]
-        first_sample = self._sample_data_set(self._plain, 0)
-        test(
-            first_sample, [population.sample_lens], np.random.default_rng(key)
-        )  # raises InputError for unsuitable data
+        self.test, self.population, self.n, self.alpha, self.n_data_sets = test, population, n, alpha, n_data_sets
+        self.seed, self.progress = seed, progress
+        self._undistorted_truth = population.true_probabilities(0.0)
+        self._null_draws_by_data_set: dict[int, Array] = {}
+        first_sample = self._sample_data_set(self._undistorted_truth, 0)
+        # Raises InputError for unsuitable data.
+        test(first_sample, [population.sample_lens], np.random.default_rng(seed))
         self.redraws_labels = test.estimand(first_sample, population.sample_lens) is not None
-        self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
-        n_draws = count * self.draws * len(population.views)
-        self.pools_draws = self.redraws_labels and (count * n * self.draws > MAX_LABELS or n_draws > MAX_DRAWS)
+        self.n_null_draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
+        n_draws = n_data_sets * self.n_null_draws * len(population.views)
+        self.pools_draws = self.redraws_labels and (
+            n_data_sets * n * self.n_null_draws > MAX_LABELS_OF_DRAWS or n_draws > MAX_STORED_NULL_DRAWS
+        )
         if self.pools_draws:
-            self.draws = max(3, math.ceil(POOLED_DRAWS / count))
+            self.n_null_draws = max(3, math.ceil(N_POOLED_NULL_DRAWS / n_data_sets))
 
-    def rejection_rate(self, x: float, count: int | None = None) -> float:
-        """Share of the first `count` data sets that the test rejects at distortion x."""
-        count = self.count if count is None else min(count, self.count)
+    def rejection_rate(self, x: float, n_data_sets: int | None = None) -> float:
+        """Share of the first `n_data_sets` data sets that the test rejects at distortion x."""
+        n_data_sets = self.n_data_sets if n_data_sets is None else min(n_data_sets, self.n_data_sets)
         truth, rejected = self.population.true_probabilities(x), 0
-        for s in range(count):
+        for number in range(n_data_sets):
             # An undefined p-value (NaN) does not reject.
-            rejected += self._data_set_pvalue(s, self._sample_data_set(truth, s)) <= self.alpha + LEVEL_TOLERANCE
+            rejected += (
+                self._data_set_pvalue(number, self._sample_data_set(truth, number)) <= self.alpha + LEVEL_TOLERANCE
+            )
             if self.progress:
-                self.progress((s + 1) / count)
-        return rejected / count
+                self.progress((number + 1) / n_data_sets)
+        return rejected / n_data_sets
 
     @property
     def settings_used(self) -> dict[str, Any]:
         """Number of null draws, and whether they are pooled; empty if the test does not redraw labels."""
         if not self.redraws_labels:
             return {}
-        return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
+        return {
+            "null_draws": self.n_data_sets * self.n_null_draws if self.pools_draws else self.n_null_draws,
+            "pooled": self.pools_draws,
+        }
 
-    def _sample_data_set(self, truth: Array, s: int) -> Predictions:
-        """Data set number s under these true probabilities."""
-        return self.population.sample(truth, self.n, (self.key, s))
+    def _sample_data_set(self, truth: Array, number: int) -> Predictions:
+        """Draw the data set of this number under these true probabilities."""
+        return self.population.sample(truth, self.n, (self.seed, number))
 
-    def _data_set_pvalue(self, s: int, sample: Predictions) -> float:
-        """p-value of data set number s."""
+    def _data_set_pvalue(self, number: int, sample: Predictions) -> float:
+        """p-value of `sample`, the data set of this number."""
         lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:
-            return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
-        draws = self._pooled_null_draws if self.pools_draws else self._null_draws(s, sample, estimand)
+            return self.test(sample, [lens], np.random.default_rng([self.seed, number, 2])).pvalue
+        if self.pools_draws:
+            draws = self._pooled_null_draws
+        else:
+            if number not in self._null_draws_by_data_set:
+                self._null_draws_by_data_set[number] = self._make_null_draws(number, sample, estimand)
+            draws = self._null_draws_by_data_set[number]
         return self.test.pvalue_from_draws(estimand, draws, joint=sample.kind != "multilabel")
 
-    def _null_draws(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
-        """Null draws of one data set, (views, draws), which do not depend on its labels."""
-        if s not in self._null:
-            (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
-        return self._null[s]
+    def _make_null_draws(self, number: int, sample: Predictions, estimand: Estimand) -> Array:
+        """Null draws (views, draws) of the data set of this number, which do not depend on its labels."""
+        (draws,) = null_draws(sample, [estimand], self.n_null_draws, np.random.default_rng([self.seed, number, 2]))
+        return draws
 
-    @property
+    @cached_property
     def _pooled_null_draws(self) -> Array:
-        """Null draws pooled over all data sets."""
-        if -1 not in self._null:
-            draws = []
-            for s in range(self.count):
-                sample = self._sample_data_set(self._plain, s)
-                estimand = self.test.estimand(sample, self.population.sample_lens)
-                assert estimand is not None
-                draws.append(self._null_draws(s, sample, estimand))
-            self._null = {-1: np.concatenate(draws, axis=1)}
-        return self._null[-1]
+        """Null draws pooled over all data sets, (views, n_data_sets · draws)."""
+        draws = []
+        for number in range(self.n_data_sets):
+            sample = self._sample_data_set(self._undistorted_truth, number)
+            estimand = self.test.estimand(sample, self.population.sample_lens)
+            assert estimand is not None
+            draws.append(self._make_null_draws(number, sample, estimand))
+        return np.concatenate(draws, axis=1)

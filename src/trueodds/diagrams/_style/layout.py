@@ -51,8 +51,8 @@ def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
     width = _figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0]
     if width <= MAX_NARROW_WIDTH:
         diagram = diagram.with_short_labels()
-    count = min(len(diagram.panels["view"]), MAX_PANELS)
-    target = _draw_single(diagram, ax) if count == 1 else _draw_grid(diagram, ax, count)
+    n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
+    target = _draw_single(diagram, ax) if n_panels == 1 else _draw_grid(diagram, ax, n_panels)
     if ax is not None:
         setattr(ax, DIAGRAM_MARK, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
     return target
@@ -71,10 +71,10 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     width, height = _figure_size(diagram)
     figure = _new_figure(diagram, width, height, layout="constrained")
     ax = figure.subplots(gridspec_kw=_estimate_axes_position(diagram))
-    size = _draw_panel_with_labels(diagram, ax)
+    font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
+    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / 72 / height))
     return figure
@@ -84,19 +84,19 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
-    size = styling.font_size(ax)
+    font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
-    style: dict[str, Any] = {"fontsize": size, "color": styling.TEXT_COLOR, "parse_math": False}
+    style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
     # A label may be long; the ticks leave room for a few letters beyond the axes.
     max_x_width, max_y_width = (72 * 1.3 * side for side in styling.size_in_inches(ax))
-    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, size), **style)
-    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, size), **style)
-    return size
+    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, font_size), **style)
+    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, font_size), **style)
+    return font_size
 
 
-def _header_width(width: float, size: float) -> float:
+def _header_width(width: float, font_size: float) -> float:
     """Width in points for the header above the axes, without the room of tick and axis labels."""
-    return 72 * (width - size / DEFAULT_FONT_SIZE)
+    return 72 * (width - font_size / DEFAULT_FONT_SIZE)
 
 
 def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
@@ -105,8 +105,8 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
         return {}
     width, height = diagram.presentation.figsize
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
-    size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
+    font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
+    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
     axes_width, axes_height = width - left - 0.1, height - bottom - header.height / 72 - 0.1
     if (ratio := diagram.aspect_ratio) > 0:
         axes_width, axes_height = min(axes_width, axes_height / ratio), min(axes_height, axes_width * ratio)
@@ -118,17 +118,17 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     }
 
 
-def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None:
+def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) -> None:
     """Add title and legend to given axes, which keep their position, size and limits."""
     for text in [text for text in ax.texts if text.get_gid() == "side"]:
         text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
     width, height = (72 * side for side in styling.size_in_inches(ax))
-    _set_title(ax, diagram.presentation.heading(diagram.caption()), width, size)
+    _set_title(ax, diagram.presentation.heading(diagram.caption()), width, font_size)
     is_requested = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not is_requested):
         return  # the caller's own legend stays
-    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
+    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * font_size, font_size)
     if not diagram.has_inset_axes:
         title_and_legend.place_legend(
             ax, header.at_decreasing_font_sizes(), diagram.strip_height, is_required=is_requested
@@ -153,11 +153,11 @@ def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
             artist.set_label(f"_{label}")
 
 
-def _set_title(ax: Any, title: str, max_width: float, size: float) -> None:
+def _set_title(ax: Any, title: str, max_width: float, font_size: float) -> None:
     """Set the title of given axes, each line cut to `max_width` points."""
     # A class may be called "$x$": names must not be parsed as formulas.
-    lines = [styling.shorten_text(line, max_width, size + 1) for line in title.split("\n")]
-    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT_COLOR, parse_math=False)
+    lines = [styling.shorten_text(line, max_width, font_size + 1) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize=font_size + 1, color=styling.TEXT_COLOR, parse_math=False)
 
 
 def _extend_for_legend(ax: Any, share: float) -> None:
@@ -166,14 +166,14 @@ def _extend_for_legend(ax: Any, share: float) -> None:
     ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
-def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
+def _draw_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
     """Draw the first `count` views as a grid of panels, in `ax` or in a new figure."""
-    summary, figsize = _grid_summary(diagram, count), diagram.presentation.figsize
+    summary, figsize = _grid_summary(diagram, n_panels), diagram.presentation.figsize
     if ax is None and figsize is None:
-        layout = layout_for_usual_panels(diagram, count, summary)
+        layout = layout_for_usual_panels(diagram, n_panels, summary)
     else:
         width, height = figsize if ax is None and figsize is not None else styling.size_in_inches(ax)
-        fitting_layout = layout_for_size(diagram, count, width, height, summary if ax is None else None)
+        fitting_layout = layout_for_size(diagram, n_panels, width, height, summary if ax is None else None)
         if fitting_layout is None:
             return _draw_first_view(diagram, ax, grid_font_size(width))
         layout = fitting_layout
@@ -186,7 +186,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         caption = f"{diagram.lens}, {diagram.view_order}: {diagram.panels['title'][0]}"
         _set_title(ax, diagram.presentation.heading(caption), 72 * layout.width, layout.font_size)
     sets_aspect = ax is None and figsize is None and diagram.has_equal_units
-    first_panel = _draw_panels(diagram, layout, count, add_axes, sets_aspect=sets_aspect)
+    first_panel = _draw_panels(diagram, layout, n_panels, add_axes, sets_aspect=sets_aspect)
     title_and_legend.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
     _write_common_axis_labels(diagram, layout, target, transform)
     left = layout.grid.left / layout.width
@@ -197,20 +197,22 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     return target
 
 
-def _grid_summary(diagram: DiagramContent, count: int) -> str:
+def _grid_summary(diagram: DiagramContent, n_panels: int) -> str:
     """The summary of the diagram, followed by which views are drawn."""
-    views = len(diagram.panels["view"])
+    n_views = len(diagram.panels["view"])
     order = f"{diagram.view_order} first."
-    if views > count:
-        return f"{diagram.summary} Shown: {count} of {views} views, {order}"
+    if n_views > n_panels:
+        return f"{diagram.summary} Shown: {n_panels} of {n_views} views, {order}"
     return f"{diagram.summary} {_capitalize_first(order)}"
 
 
-def _draw_panels(diagram: DiagramContent, layout: GridLayout, count: int, add_axes: Any, *, sets_aspect: bool) -> Any:
+def _draw_panels(
+    diagram: DiagramContent, layout: GridLayout, n_panels: int, add_axes: Any, *, sets_aspect: bool
+) -> Any:
     """Draw all panels, in axes that `add_axes` makes and that share their scales, and return the first."""
     shared: dict[str, Any] = {}
-    for i in range(count):
-        left, bottom, width, height = layout.panel_rectangle(i, count)
+    for i in range(n_panels):
+        left, bottom, width, height = layout.panel_rectangle(i, n_panels)
         panel = add_axes(
             (left / layout.width, bottom / layout.height, width / layout.width, height / layout.height), **shared
         )
@@ -219,8 +221,8 @@ def _draw_panels(diagram: DiagramContent, layout: GridLayout, count: int, add_ax
         if sets_aspect:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
         _write_panel_title(panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), 72 * width)
-        columns = layout.grid.columns
-        panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= count)
+        n_columns = layout.grid.n_columns
+        panel.tick_params(labelleft=i % n_columns == 0, labelbottom=i + n_columns >= n_panels)
     return shared["sharex"]
 
 
@@ -294,11 +296,13 @@ def _new_figure(diagram: DiagramContent, width: float, height: float, **kwargs: 
 
 def _write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> None:
     """Write the name of the view at the left, and its result at the right if it fits."""
-    size = styling.font_size(panel)
-    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
+    font_size = styling.font_size(panel)
+    style: dict[str, Any] = {"fontsize": font_size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
     # A class may be called "$x$": names must not be parsed as formulas.
     panel.set_title(
-        styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style
+        styling.shorten_text(title, max_width, font_size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style
     )
-    if styling.text_width(title, size + 0.5, "bold") + styling.text_width(aside, size - 0.8) + 8 <= max_width:
-        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.MUTED_COLOR, pad=3, parse_math=False)
+    if styling.text_width(title, font_size + 0.5, "bold") + styling.text_width(aside, font_size - 0.8) + 8 <= max_width:
+        panel.set_title(
+            aside, loc="right", fontsize=font_size - 0.8, color=styling.MUTED_COLOR, pad=3, parse_math=False
+        )

@@ -24,7 +24,7 @@ AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual numb
 class PanelGrid:
     """Number of columns of panels, and the inches around and between the panels."""
 
-    columns: int
+    n_columns: int
     left: float  # margin
     right: float  # margin
     bottom: float  # margin
@@ -32,19 +32,19 @@ class PanelGrid:
     gap_y: float  # between rows
 
     @classmethod
-    def for_width(cls, width: float, columns: int, *, hides_axes: bool) -> PanelGrid:
+    def for_width(cls, width: float, n_columns: int, *, hides_axes: bool) -> PanelGrid:
         """Choose the margins for a figure width; panels that hide their axes need no room for tick labels."""
         scale = margin_scale(width)
         left, bottom = (LEFT_MARGIN * scale, BOTTOM_MARGIN * scale)
         if hides_axes:
             left, bottom = RIGHT_MARGIN, 0.6 * BOTTOM_MARGIN
-        return cls(columns, left, RIGHT_MARGIN * scale, bottom, PANEL_GAP_X * scale, PANEL_GAP_Y * max(scale, 0.8))
+        return cls(n_columns, left, RIGHT_MARGIN * scale, bottom, PANEL_GAP_X * scale, PANEL_GAP_Y * max(scale, 0.8))
 
-    def panel_size(self, width: float, height: float, count: int) -> tuple[float, float]:
+    def panel_size(self, width: float, height: float, n_panels: int) -> tuple[float, float]:
         """Width and height of each of `count` panels in a figure of this width, of which they fill this height."""
-        rows = -(-count // self.columns)
-        panel_width = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
-        return panel_width, (height - self.bottom) / rows - self.gap_y
+        n_rows = -(-n_panels // self.n_columns)
+        panel_width = (width - self.left - self.right - (self.n_columns - 1) * self.gap_x) / self.n_columns
+        return panel_width, (height - self.bottom) / n_rows - self.gap_y
 
 
 @dataclass(frozen=True)
@@ -58,56 +58,56 @@ class GridLayout:
     top: float  # height of everything above the panels
     font_size: float  # points of ordinary text
 
-    def panel_rectangle(self, panel: int, count: int) -> tuple[float, float, float, float]:
+    def panel_rectangle(self, panel: int, n_panels: int) -> tuple[float, float, float, float]:
         """Left, bottom, width and height of one of `count` panels."""
-        width, height = self.panel_size(count)
-        row, column = divmod(panel, self.grid.columns)
+        width, height = self.panel_size(n_panels)
+        row, column = divmod(panel, self.grid.n_columns)
         left = self.grid.left + column * (width + self.grid.gap_x)
         bottom = self.height - self.top - (row + 1) * (height + self.grid.gap_y)
         return left, bottom, width, height
 
-    def panel_size(self, count: int) -> tuple[float, float]:
+    def panel_size(self, n_panels: int) -> tuple[float, float]:
         """Width and height of each of `count` panels."""
-        return self.grid.panel_size(self.width, self.height - self.top, count)
+        return self.grid.panel_size(self.width, self.height - self.top, n_panels)
 
 
-def layout_for_usual_panels(diagram: DiagramContent, count: int, summary: str) -> GridLayout:
+def layout_for_usual_panels(diagram: DiagramContent, n_panels: int, summary: str) -> GridLayout:
     """Choose the height of a new figure so that its panels have the usual size."""
-    columns = _usual_column_count(count, equal=diagram.has_equal_units)
-    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if columns > 2 else diagram.figure_size[0]
+    n_columns = _usual_column_count(n_panels, has_equal_units=diagram.has_equal_units)
+    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if n_columns > 2 else diagram.figure_size[0]
     font_size = grid_font_size(width)
-    grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
+    grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
     header = fit_headers(diagram, summary, 72 * (width - grid.left - grid.right), font_size)[0]
     top = header.height / 72 + HEADER_GAP
-    rows = -(-count // columns)
+    n_rows = -(-n_panels // n_columns)
     panel_height = PANEL_HEIGHT
     if diagram.aspect_ratio:
         panel_height = min(
-            diagram.aspect_ratio * grid.panel_size(width, 0, count)[0],
-            MAX_SQUARE_PANEL_HEIGHT if rows > 2 else 1.3 * MAX_SQUARE_PANEL_HEIGHT,
+            diagram.aspect_ratio * grid.panel_size(width, 0, n_panels)[0],
+            MAX_SQUARE_PANEL_HEIGHT if n_rows > 2 else 1.3 * MAX_SQUARE_PANEL_HEIGHT,
         )
-    height = top + rows * (panel_height + grid.gap_y) + grid.bottom
+    height = top + n_rows * (panel_height + grid.gap_y) + grid.bottom
     return GridLayout(grid, header, width, height, top, font_size)
 
 
 def layout_for_size(
-    diagram: DiagramContent, count: int, width: float, height: float, summary: str | None
+    diagram: DiagramContent, n_panels: int, width: float, height: float, summary: str | None
 ) -> GridLayout | None:
     """Fit a grid into a given size; None if every panel would be illegible.
 
     If `summary` is None, as in given axes, only the legend stands above the panels.
     """
     font_size = grid_font_size(width)
-    arrangement = _fit_panel_grid(diagram, count, width, height, font_size, summary)
+    arrangement = _fit_panel_grid(diagram, n_panels, width, height, font_size, summary)
     if arrangement is None:
         return None
     grid, header = arrangement
     return GridLayout(grid, header, width, height, _height_above_panels(header, summary), font_size)
 
 
-def _usual_column_count(count: int, *, equal: bool) -> int:
+def _usual_column_count(n_panels: int, *, has_equal_units: bool) -> int:
     """Number of columns of panels in a figure of its own."""
-    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+    return {2: 2, 4: 2}.get(n_panels, 4 if has_equal_units and n_panels > 6 else 3)
 
 
 def margin_scale(width: float) -> float:
@@ -121,17 +121,17 @@ def grid_font_size(width: float) -> float:
 
 
 def _fit_panel_grid(
-    diagram: DiagramContent, count: int, width: float, height: float, font_size: float, summary: str | None
+    diagram: DiagramContent, n_panels: int, width: float, height: float, font_size: float, summary: str | None
 ) -> tuple[PanelGrid, Header] | None:
     """The grid with the largest panels for a given height; None if every panel would be illegible.
 
     If `summary` is None, as in given axes, only the legend stands above the panels.
     """
-    usual = _usual_column_count(count, equal=False)
+    usual_count = _usual_column_count(n_panels, has_equal_units=False)
     choice: tuple[float, PanelGrid, Header] | None = None
-    other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count)
-    for columns in (usual, *other_counts):
-        grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
+    other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual_count and n_columns <= n_panels)
+    for n_columns in (usual_count, *other_counts):
+        grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
         max_width = 72 * (width - grid.left - grid.right)
         if max_width <= 0:
             continue
@@ -141,7 +141,7 @@ def _fit_panel_grid(
             else fit_headers(diagram, summary, max_width, font_size)
         )
         for header in headers:
-            panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), count)
+            panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), n_panels)
             size_ratio = min(size / minimum for size, minimum in zip(panel_size, MIN_PANEL_SIZE, strict=True))
             if size_ratio >= 1 and (choice is None or min(size_ratio, AMPLE_SIZE_RATIO) > choice[0]):
                 choice = min(size_ratio, AMPLE_SIZE_RATIO), grid, header

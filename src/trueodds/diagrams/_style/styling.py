@@ -39,8 +39,8 @@ def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") 
     text = on_one_line(text)
     lines = _fill_lines(text, max_width, size, weight)
     # Avoid a single word on the last line: use the narrowest column that needs no more lines.
-    while len(lines) > 1 and len(closer := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
-        lines, max_width = closer, 0.95 * max_width
+    while len(lines) > 1 and len(narrower_lines := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
+        lines, max_width = narrower_lines, 0.95 * max_width
     return "\n".join(lines)
 
 
@@ -48,11 +48,11 @@ def _fill_lines(text: str, max_width: float, size: float, weight: str) -> list[s
     """Break a text into lines of at most `max_width` points at spaces."""
     lines = [""]
     for word in text.split(" "):
-        longer = f"{lines[-1]} {word}".strip(" ")
-        if lines[-1] and text_width(longer, size, weight) > max_width:
+        extended_line = f"{lines[-1]} {word}".strip(" ")
+        if lines[-1] and text_width(extended_line, size, weight) > max_width:
             lines.append(word)
         else:
-            lines[-1] = longer
+            lines[-1] = extended_line
     return lines
 
 
@@ -124,12 +124,14 @@ def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **
         [(a, c), (a, d), (b, d), (b, c)]
         for a, b, c, d in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
     ]
-    shape = PolyCollection(corners, **style)
-    ax.add_collection(shape, autolim=False)
-    return shape
+    boxes = PolyCollection(corners, **style)
+    ax.add_collection(boxes, autolim=False)
+    return boxes
 
 
-def draw_strip(ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, label: bool) -> Any:
+def draw_strip(
+    ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, shows_max_share: bool
+) -> Any:
     """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`."""
     strip_axes = ax.inset_axes((0, 0, 1, STRIP_HEIGHT), zorder=3)
     strip_axes.set_label("strip")
@@ -149,7 +151,7 @@ def draw_strip(ax: Any, low: Array, high: Array, share: Array, max_share: float,
     # A line marks bins as occupied even if they hold one row in a thousand.
     strip_axes.hlines(np.zeros(len(low)), low, high, colors=STRIP_COLOR, linewidth=1.6, zorder=3)
     strip_axes.set_xticks([])
-    strip_axes.set_yticks([max_share], [format_share(max_share)] if label else [""])
+    strip_axes.set_yticks([max_share], [format_share(max_share)] if shows_max_share else [""])
     strip_axes.tick_params(
         axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color="#9A9A9A", pad=2
     )
@@ -207,8 +209,8 @@ def format_share(share: float) -> str:
 
 def format_percent(x: float) -> str:
     """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
-    near_the_end = 0 < min(abs(x), abs(1 - x)) < 0.005
-    return f"{100 * x:.{2 if near_the_end else 1}f}\u00a0%"
+    is_near_end = 0 < min(abs(x), abs(1 - x)) < 0.005
+    return f"{100 * x:.{2 if is_near_end else 1}f}\u00a0%"
 
 
 def size_in_inches(ax: Any) -> tuple[float, float]:

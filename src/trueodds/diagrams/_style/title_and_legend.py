@@ -20,9 +20,9 @@ _HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space aroun
 
 def fit_legend(diagram: DiagramContent, max_width: float, font_size: float) -> Header:
     """Fit the legend of given axes: the largest type in which every entry is complete, or the smallest legible one."""
-    heads = Header(diagram, "", "", max_width, font_size).at_decreasing_font_sizes()
-    head = next((head for head in heads if head.is_complete), heads[-1])
-    return head if diagram.presentation.legend is not False else replace(head, has_legend=False)
+    headers = Header(diagram, "", "", max_width, font_size).at_decreasing_font_sizes()
+    header = next((header for header in headers if header.is_complete), headers[-1])
+    return header if diagram.presentation.legend is not False else replace(header, has_legend=False)
 
 
 def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, font_size: float) -> list[Header]:
@@ -49,9 +49,9 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
     )
     max_height = MAX_HEADER_SHARE * 72 * presentation.figsize[1]
     fitting_headers = [
-        head
-        for head in (full_header, without_finding, *reduced_headers)
-        if head.height <= max_height and head.is_complete
+        header
+        for header in (full_header, without_finding, *reduced_headers)
+        if header.height <= max_height and header.is_complete
     ]
     return fitting_headers or [
         replace(with_small_headline, headline=headline if has_own_title else "", has_legend=False)
@@ -109,22 +109,22 @@ class Header:
     @cached_property
     def n_legend_columns(self) -> int:
         """The largest number of legend columns that fits."""
-        for columns in range(len(self.legend_entries), 1, -1):
-            rows = -(-len(self.legend_entries) // columns)
+        for n_columns in range(len(self.legend_entries), 1, -1):
+            n_rows = -(-len(self.legend_entries) // n_columns)
             # Avoids three columns with one entry in the second row.
-            fills_rows = rows * columns - len(self.legend_entries) <= 1
-            if fills_rows and self.legend_size(columns)[0] <= self.max_width:
-                return columns
+            fills_rows = n_rows * n_columns - len(self.legend_entries) <= 1
+            if fills_rows and self.legend_size(n_columns)[0] <= self.max_width:
+                return n_columns
         return 1
 
-    def legend_size(self, columns: int) -> tuple[float, float]:
+    def legend_size(self, n_columns: int) -> tuple[float, float]:
         """Width and height of the legend in points with so many columns."""
         widths = [
             styling.text_width(label, self.font_size - 1) + _HANDLE_WIDTH * (self.font_size - 1)
             for _, label in self.legend_entries
         ]
-        rows = -(-len(widths) // columns)
-        return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (
+        n_rows = -(-len(widths) // n_columns)
+        return sum(max(widths[i : i + n_rows]) for i in range(0, len(widths), n_rows or 1)), n_rows * 1.42 * (
             self.font_size - 1
         )
 
@@ -179,7 +179,7 @@ class Header:
 
         inch_scale = figure.dpi_scale_trans
         legend, finding, question = (
-            transform + ScaledTranslation(0, up / 72, inch_scale) for up in self.baseline_offsets[:3]
+            transform + ScaledTranslation(0, offset / 72, inch_scale) for offset in self.baseline_offsets[:3]
         )
         self.draw_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
@@ -200,7 +200,7 @@ class Header:
             }
             figure.text(*corner, self.wrapped_headline, transform=question, **style)
 
-    def draw_legend(self, target: Any, columns: int | None = None, **placement: Any) -> Any:
+    def draw_legend(self, target: Any, n_columns: int | None = None, **placement: Any) -> Any:
         """Draw the legend at a place."""
         if not self.legend_entries:
             return None
@@ -208,7 +208,7 @@ class Header:
         legend = target.legend(
             handles,
             [f"{i}" for i in range(len(labels))],  # matplotlib omits a label that begins with "_"
-            ncols=columns or self.n_legend_columns,
+            ncols=n_columns or self.n_legend_columns,
             frameon=False,
             fontsize=self.font_size - 1,
             labelcolor=styling.TEXT_COLOR,
@@ -249,14 +249,14 @@ def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
     from matplotlib.patches import Rectangle
 
     for handle, label in entries:
-        for first in handle[:1] if isinstance(handle, tuple) else [handle]:
-            if not hasattr(first, "get_xdata"):  # a patch, which has no data
-                patch, first = first, Rectangle((-9, -9), 0, 0)
-                first.update_from(patch)
-            first.set_transform(ax.transAxes)  # so that it does not affect the data limits
-            first.set_label(label)
-            first.set_in_layout(False)
-            ax.add_artist(first)
+        for artist in handle[:1] if isinstance(handle, tuple) else [handle]:
+            if not hasattr(artist, "get_xdata"):  # a patch, which has no data
+                patch, artist = artist, Rectangle((-9, -9), 0, 0)
+                artist.update_from(patch)
+            artist.set_transform(ax.transAxes)  # so that it does not affect the data limits
+            artist.set_label(label)
+            artist.set_in_layout(False)
+            ax.add_artist(artist)
 
 
 def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_required: bool) -> Any:
@@ -264,18 +264,18 @@ def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_
 
     `headers` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
-    headers = [head for head in headers if head.legend_entries]
+    headers = [header for header in headers if header.legend_entries]
     if not headers:
         return None
     covered = CoveredPixels(ax)
     fallback: tuple[float, Header, int, str] | None = None
     for header in headers:
-        for columns in range(1, header.n_legend_columns + 1):
-            for location, share in _covered_shares(ax, covered, header, columns, strip_height):
+        for n_columns in range(1, header.n_legend_columns + 1):
+            for location, share in _covered_shares(ax, covered, header, n_columns, strip_height):
                 if fallback is None or share < fallback[0]:
-                    fallback = share, header, columns, location
+                    fallback = share, header, n_columns, location
                 if share == 0 and header.is_complete:
-                    legend = _add_legend(ax, header, columns, location, strip_height)
+                    legend = _add_legend(ax, header, n_columns, location, strip_height)
                     if covered.covered_share(legend.get_window_extent()) == 0:  # as estimated
                         return legend
                     legend.remove()
@@ -316,14 +316,14 @@ class CoveredPixels:
 
 
 def _covered_shares(
-    ax: Any, covered: CoveredPixels, header: Header, columns: int, strip_height: float
+    ax: Any, covered: CoveredPixels, header: Header, n_columns: int, strip_height: float
 ) -> Iterator[tuple[str, float]]:
     """Each place in which the legend fits, with the share of it that marks cover."""
     from matplotlib.transforms import Bbox
 
     unit = ax.figure.dpi / 72
     axes_box = ax.get_window_extent()
-    width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(columns))
+    width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(n_columns))
     pad, gap = unit * LEGEND_PADDING * (header.font_size - 1), unit * MIN_LEGEND_GAP
     # Above the line at the top of the strip.
     axes_bottom = axes_box.y0 + strip_height * axes_box.height + (strip_height > 0) * unit
@@ -346,14 +346,14 @@ def _covered_shares(
         )
 
 
-def _add_legend(ax: Any, header: Header, columns: int, location: str, strip_height: float) -> Any:
+def _add_legend(ax: Any, header: Header, n_columns: int, location: str, strip_height: float) -> Any:
     """Draw the legend at a location of the axes, with a white background."""
     placement = {
         "loc": "center" if location == "center center" else location,
         "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
         "borderaxespad": LEGEND_PADDING,
     }
-    legend = header.draw_legend(ax, columns=columns, **placement)
+    legend = header.draw_legend(ax, n_columns=n_columns, **placement)
     legend.set_frame_on(True)  # hides the grid lines behind it
     legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
     legend.set_zorder(6)

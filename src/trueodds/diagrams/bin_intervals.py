@@ -132,7 +132,7 @@ def _bin_limits(
     """Limits of the event rate of one bin at each tail probability, and the method that gave them."""
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
-    total_weight, count = float(w.sum()), round(float(n.sum()))
+    total_weight, n_rows = float(w.sum()), round(float(n.sum()))
 
     def normal_limits(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
         """Normal limits at each tail, with the variance from the sums of this name."""
@@ -144,18 +144,19 @@ def _bin_limits(
     if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * total_weight):
         return normal_limits("wwr", "residuals")
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
-    if not math.isclose(total_weight * total_weight, count * sums["ww"][rows].sum(), rel_tol=1e-9):
+    if not math.isclose(total_weight * total_weight, n_rows * sums["ww"][rows].sum(), rel_tol=1e-9):
         return normal_limits("wwv", "normal")
     tail_pairs = [(tail, 1 - tail) for tail in tails]
-    if count <= MAX_CONVOLVED_ROWS:
+    if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
-        exact_limits = [np.minimum(np.searchsorted(distribution, pair), count) / count for pair in tail_pairs]
+        exact_limits = [np.minimum(np.searchsorted(distribution, pair), n_rows) / n_rows for pair in tail_pairs]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
-    variance = float(sums["wwv"][rows].sum()) * (count / total_weight) ** 2
+    variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
     limits = [
-        [_refined_normal_quantile(mean, variance, third_moment, count, q) / count for q in pair] for pair in tail_pairs
+        [_refined_normal_quantile(mean, variance, third_moment, n_rows, q) / n_rows for q in pair]
+        for pair in tail_pairs
     ]
     return [(low, high) for low, high in limits], "refined normal"
 
@@ -166,7 +167,7 @@ def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, fl
     return max(mean - half_width, 0.0), min(mean + half_width, 1.0)
 
 
-def _refined_normal_quantile(mean: float, variance: float, third_moment: float, count: int, q: float) -> int:
+def _refined_normal_quantile(mean: float, variance: float, third_moment: float, n_rows: int, q: float) -> int:
     """The smallest k at which the refined normal distribution function reaches q."""
     if variance <= 0:
         return round(mean)
@@ -178,7 +179,7 @@ def _refined_normal_quantile(mean: float, variance: float, third_moment: float, 
         correction = third_moment / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
         return float(ndtr(x)) + correction + _QUANTILE_TOLERANCE
 
-    return min(bisect_left(range(count + 1), q, key=distribution_function), count)
+    return min(bisect_left(range(n_rows + 1), q, key=distribution_function), n_rows)
 
 
 _MAX_CELL_DRAWS = 2**22  # draws of cells in memory at a time
@@ -209,13 +210,13 @@ def resampled_consistency_bars(
     bin_weight = np.bincount(bin_index, view.w, n_bins)
     occupied = bin_weight > 0
     sums = np.zeros((resamples, n_bins))
-    for rows, draw_sums in (
+    for is_selected, draw_sums in (
         (is_single_row & ~has_vote_shares, _sum_label_draws),
         (is_single_row & has_vote_shares, _sum_flipped_residuals),
         (~is_single_row, _sum_cell_draws),
     ):
-        if rows.any():
-            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(rows), has_vote_shares, resamples, rng)
+        if is_selected.any():
+            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(is_selected), has_vote_shares, resamples, rng)
     rates = np.sort(np.clip(sums[:, occupied] / bin_weight[occupied], 0, 1), axis=0)
     flipped = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
     method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
@@ -241,9 +242,9 @@ def _sum_label_draws(
     rng: np.random.Generator,
 ) -> Array:
     """Sum label draws with the predicted probabilities by bin, (resamples, n_bins), for single rows with one label."""
-    table = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
+    row_bins = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
     return random_label_sums.sum_label_weights(
-        p[rows, None], view.w[rows], table, n_bins, stream_key(rng), 0, resamples, independent=True
+        p[rows, None], view.w[rows], row_bins, n_bins, stream_key(rng), 0, resamples, independent=True
     )
 
 

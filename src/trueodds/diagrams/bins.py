@@ -80,7 +80,7 @@ class BinnedView:
         return np.asarray(cell_weights / cell_weights.sum())
 
     @property
-    def error(self) -> float:
+    def calibration_error(self) -> float:
         """The mean of |deviation| over bins, weighted by their share of rows."""
         return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
 
@@ -98,7 +98,7 @@ def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
     return table
 
 
-def stack_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
+def rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
     """Convert table rows with the same names into read-only columns; texts become columns of objects."""
     columns = {
         name: np.array([row[name] for row in rows], dtype=object if isinstance(rows[0][name], str) else None)
@@ -107,7 +107,7 @@ def stack_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
     return stack_tables([columns])
 
 
-def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
+def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
     """Notes on how the bars were computed, where that is not the exact distribution for rows."""
     notes = []
     n_approximate = sum(method == "refined normal" for method in methods)
@@ -153,13 +153,13 @@ NESTED_BIN_COUNTS = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)
 def score_histogram(view: View, n_bins: int) -> dict[str, Array]:
     """The share of rows in each of `count` equal bins of their score."""
     columns = BinnedView(view, Uniform(n_bins)).columns
-    names = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
-    return {name: columns[column] for name, column in names.items()}
+    source_columns = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
+    return {name: columns[column] for name, column in source_columns.items()}
 
 
-def freedman_diaconis_bins(scores: DistinctScoreSums) -> int:
+def freedman_diaconis_bin_count(score_sums: DistinctScoreSums) -> int:
     """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
-    cumulative_share = np.cumsum(scores.w) / scores.w.sum()
-    lower, upper = scores.score[np.searchsorted(cumulative_share, (0.25 - 1e-12, 0.75 - 1e-12))]
-    min_count = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
-    return next((count for count in NESTED_BIN_COUNTS if count >= min_count), NESTED_BIN_COUNTS[-1])
+    cumulative_share = np.cumsum(score_sums.w) / score_sums.w.sum()
+    lower, upper = score_sums.score[np.searchsorted(cumulative_share, (0.25 - 1e-12, 0.75 - 1e-12))]
+    min_bins = np.cbrt(score_sums.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
+    return next((n_bins for n_bins in NESTED_BIN_COUNTS if n_bins >= min_bins), NESTED_BIN_COUNTS[-1])

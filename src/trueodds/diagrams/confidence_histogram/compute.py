@@ -74,7 +74,7 @@ class ConfidenceHistogram(BinnedRecipe):
         column_types = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
         partition = binned[0].partition
-        notes = bins.bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
+        notes = bins.collect_bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
         notes = [
             note for note in notes if note.code != "TN247"
         ]  # the band pools all rows and does not depend on the bins

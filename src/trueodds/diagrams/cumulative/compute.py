@@ -127,7 +127,7 @@ class Cumulative(Recipe):
         )
 
 
-def _panel_row(residuals: CumulativeResiduals, views: int, *, is_drawn: bool) -> dict[str, Any]:
+def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:
     """The row of `panels` for one view."""
     title = residuals.view.name.removeprefix("class:")
     p_mad, p_r = residuals.pvalues
@@ -137,7 +137,7 @@ def _panel_row(residuals: CumulativeResiduals, views: int, *, is_drawn: bool) ->
         "view": residuals.view.name,
         "title": title,
         "aside": f"{_format_points(residuals.residual_range)}, {format_pvalue(p_r)}",
-        "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
+        "finding": f"{title}: {text[0].lower()}{text[1:]}" if n_views > 1 and text else text,
         "n": residuals.view.n_rows,
         "weight": residuals.view.total,
         "ecce_mad": residuals.max_residual,

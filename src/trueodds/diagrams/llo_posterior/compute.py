@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
+from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
 from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.lenses.view import View
@@ -94,23 +94,27 @@ class LloPosterior(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
-        planes = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
-        drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in planes]
-        order = decreasing_order([likelihood.has_finite_maximum for likelihood in planes], drops)
-        views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        drawn_planes = [likelihood for likelihood in planes if likelihood.has_finite_maximum][: layout.MAX_PANELS]
-        frames = [_map_limits(likelihood) for likelihood in drawn_planes]
+        likelihoods = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
+        drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in likelihoods]
+        order = decreasing_order([likelihood.has_finite_maximum for likelihood in likelihoods], drops)
+        views, likelihoods = tuple(views[i] for i in order), [likelihoods[i] for i in order]
+        drawn_likelihoods = [likelihood for likelihood in likelihoods if likelihood.has_finite_maximum][
+            : layout.MAX_PANELS
+        ]
+        frames = [_map_limits(likelihood) for likelihood in drawn_likelihoods]
         low, high = (
             (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
             if frames
             else (np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
         )
         tables, notes = [], list[Note]()
-        for i, (view, likelihood) in enumerate(zip(views, planes, strict=True)):
-            P, Y, _ = rows_with_weight(view)
+        for i, (view, likelihood) in enumerate(zip(views, likelihoods, strict=True)):
+            P, Y, _ = select_weighted_rows(view)
             notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
             tables.append(self._view_columns(view.name, likelihood, low, high, notes, has_map=i < layout.MAX_PANELS))
-        rows = [self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, planes, strict=True)]
+        rows = [
+            self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, likelihoods, strict=True)
+        ]
         column_types = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
         if len(views) > layout.MAX_PANELS:
@@ -154,8 +158,8 @@ class LloPosterior(Recipe):
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
         parts = [("grid", np.nan, grid, likelihood.log_likelihood_drops(tau, gamma).ravel())]
         for level in self.posteriors:
-            line = likelihood.posterior_contour(level)
-            if line is None:
+            contour = likelihood.posterior_contour(level)
+            if contour is None:
                 text = (
                     f"With {likelihood.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}:"
                     " its contour and its mark are omitted."
@@ -163,7 +167,7 @@ class LloPosterior(Recipe):
                 notes.append(Note("TN250", text))
                 continue
             max_drop = np.log(likelihood.n / level * (1 - level) * self.prior / (1 - self.prior))
-            parts.append(("contour", level, line, np.full(len(line), max_drop)))
+            parts.append(("contour", level, contour, np.full(len(contour), max_drop)))
             boldest = likelihood.boldest_map(level, self.min_prob)
             parts.append(_marked_point("boldest", level, np.array([boldest.tau, boldest.gamma]), likelihood))
         return _table_columns(name, parts + marks, likelihood)
@@ -174,7 +178,7 @@ class LloPosterior(Recipe):
         posterior_predicted = float(likelihood.posterior(identity_drop))
         posterior_of_fit = float(likelihood.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
-        inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
+        is_identity_inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
         if likelihood.has_finite_maximum:
             aside = f"posterior {format_posterior(posterior_predicted).replace('under', '<').replace('over', '>')}"
             finding = (
@@ -195,7 +199,7 @@ class LloPosterior(Recipe):
             "posterior_predicted": posterior_predicted,
             "posterior_best_fit": posterior_of_fit,
             "finite": likelihood.has_finite_maximum,
-            "identity_inside": inside,
+            "identity_inside": is_identity_inside,
             "delta_low": float(np.exp(low[0])),
             "delta_high": float(np.exp(high[0])),
             "gamma_low": float(low[1]),
@@ -208,11 +212,11 @@ _IDENTITY_THETA = np.array([0.0, 1.0])
 
 def _map_limits(likelihood: LloLikelihood) -> tuple[Array, Array]:
     """Limits of the map in τ and γ: they include the outermost contour, and the identity if it is near."""
-    line = likelihood.posterior_contour(OUTER_POSTERIOR)
-    if line is None:  # very few rows: some standard errors instead
-        line = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
-    assert line is not None
-    low, high = line.min(axis=0), line.max(axis=0)
+    contour = likelihood.posterior_contour(OUTER_POSTERIOR)
+    if contour is None:  # very few rows: some standard errors instead
+        contour = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
+    assert contour is not None
+    low, high = contour.min(axis=0), contour.max(axis=0)
     width = high - low
     limits_with_identity = np.minimum(low, _IDENTITY_THETA), np.maximum(high, _IDENTITY_THETA)
     if (limits_with_identity[1] - limits_with_identity[0] <= _MAX_ENLARGEMENT * width).all():

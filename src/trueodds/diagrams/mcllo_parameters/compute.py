@@ -18,7 +18,7 @@ from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.llo_likelihood import rows_with_weight
+from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
@@ -105,7 +105,7 @@ class MclloParameters(BaselineRecipe):
             self._panel_row(view, table, baseline, len(views)) | limits
             for view, (table, baseline, _) in zip(views, fitted_views, strict=True)
         ]
-        base = self.baseline_index(views[0])
+        given_baseline = self.baseline_index(views[0])
         column_types = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
         if len(views) > layout.MAX_PANELS:
             text = (
@@ -121,7 +121,7 @@ class MclloParameters(BaselineRecipe):
                 [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
             ),
             settings={
-                "baseline": baseline_index(base, views[0].p.shape[1]) if views[0].joint else None,
+                "baseline": baseline_index(given_baseline, views[0].p.shape[1]) if views[0].joint else None,
                 "min_prob": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,
@@ -131,18 +131,18 @@ class MclloParameters(BaselineRecipe):
 
     def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and its distance from the identity."""
-        P, Y, _ = rows_with_weight(view)
+        P, Y, _ = select_weighted_rows(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
-        odds = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
+        model = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
         names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
-        baseline = str(names[odds.baseline])
-        theta = np.asarray(odds.mle.theta).reshape(-1, 2)
+        baseline = str(names[model.baseline])
+        theta = np.asarray(model.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
         # If every outcome has probability 1 apart from the lower bound, the bound determines the fit, not the data.
-        if odds.covariance is not None and odds.mle.likelihood.value > SUPREMUM_TOLERANCE * float(odds.w.sum()):
+        if model.covariance is not None and model.mle.likelihood.value > SUPREMUM_TOLERANCE * float(model.w.sum()):
             m = len(theta)
-            covariance = np.asarray(odds.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
+            covariance = np.asarray(model.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not is_drawable(theta, covariance, self.level):
             text = (
                 f"{view.name}: no finite shifts and slopes maximize the likelihood, because some classes were never "
@@ -150,25 +150,25 @@ class MclloParameters(BaselineRecipe):
             )
             notes.append(Note("TN251", text))
             theta, covariance = theta[:0], covariance[:0]
-        labels = [str(names[j]) for j in odds.free_classes][: len(theta)]
+        labels = [str(names[j]) for j in model.free_classes][: len(theta)]
         table = wald_table(view.name, labels, theta, covariance, self.level)
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
         return table, baseline, distance
 
-    def _panel_row(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
+    def _panel_row(self, view: View, table: dict[str, Array], baseline: str, n_panels: int) -> dict[str, Any]:
         """The row of `panels` for one view."""
         is_estimate = table["kind"] == "estimate"
-        count, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
+        n_classes, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
         title = view.name.removeprefix("class:")
         return {
             "view": view.name,
             "title": title,
             "baseline": baseline,
             "aside": _summarize_fits(table, is_estimate),
-            "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, panels),
+            "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, n_panels),
             "n": view.n_rows,
             "weight": view.total,
-            "classes": count,
+            "classes": n_classes,
             "classes_outside": n_outside,
         }
 
@@ -183,14 +183,14 @@ def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
 
 
 def _describe_finding(
-    table: dict[str, Array], is_estimate: Array, title: str, joint: bool, level: float, panels: int
+    table: dict[str, Array], is_estimate: Array, title: str, is_joint: bool, level: float, n_panels: int
 ) -> str:
     """Describe which classes deviate, and whether slope or shift does."""
     if not is_estimate.any():
         return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
     delta, gamma, is_outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
     shift, slope = interval_sides(table, is_estimate, "delta"), interval_sides(table, is_estimate, "gamma")
-    if not joint:
+    if not is_joint:
         parts = [
             "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
             "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
@@ -202,7 +202,7 @@ def _describe_finding(
         if deviation_text and not is_outside[0]:
             text += " by its own interval, but shift and slope are not jointly significant"
         return (
-            f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
+            f"{title + ': ' if n_panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
         )
     shift, slope = shift[is_outside], slope[is_outside]  # by the ellipse, which tests both jointly
     counts = [
@@ -212,7 +212,7 @@ def _describe_finding(
         (int((shift < 0).sum()), "overpredicted"),
         (int(((shift == 0) & (slope == 0)).sum()), "only jointly"),
     ]
-    text = ", ".join(f"{count} {what}" for count, what in counts if count)
+    text = ", ".join(f"{count} {description}" for count, description in counts if count)
     n_outside_text = f"{int(is_outside.sum()) or 'None'} of {len(is_outside)} classes"
     verb = "is" if is_outside.sum() <= 1 else "are"
     return (
@@ -257,18 +257,18 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
     outline = (
         theta[:, None, :] + np.swapaxes(np.linalg.cholesky(covariance) @ circle, 1, 2) if m else np.empty((0, 0, 2))
     )
-    outline, corners = outline.reshape(-1, 2), len(angles) if m else 0
-    gaps = np.full(len(outline), np.nan)
+    outline, n_vertices = outline.reshape(-1, 2), len(angles) if m else 0
+    missing = np.full(len(outline), np.nan)
     names = np.array(labels, dtype=object)
 
-    def column(values: Array, outline_values: Array = gaps) -> Array:
+    def column(values: Array, outline_values: Array = missing) -> Array:
         """Concatenate values of the classes with those of the points on their outlines."""
         return np.concatenate([values, outline_values])
 
     is_outside, tau = statistic > radius**2, column(theta[:, 1], outline[:, 1])
     return {
         "view": np.full(m + len(outline), name, dtype=object),
-        "class": column(names, np.repeat(names, corners)),
+        "class": column(names, np.repeat(names, n_vertices)),
         "kind": np.array(["estimate"] * m + ["ellipse"] * len(outline), dtype=object),
         "tau": tau,
         "delta": np.exp(tau),
@@ -279,7 +279,7 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
         "gamma_high": column(high[:, 0]),
         "statistic": column(statistic),
         "pvalue": column(chdtrc(2, statistic)),
-        "outside": column(is_outside, np.repeat(is_outside, corners)).astype(bool),
+        "outside": column(is_outside, np.repeat(is_outside, n_vertices)).astype(bool),
     }
 
 

@@ -19,11 +19,11 @@ def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
     segments: list[tuple[float, float, int]] = []
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
     for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
         if b <= a:
             continue
-        first, last = _sign(d, level), _sign(e, level)
+        first, last = _sign(d, tolerance), _sign(e, tolerance)
         if first * last < 0:
             root = float(a + (b - a) * d / (d - e))
             _append_segment(segments, float(a), root, first)
@@ -33,9 +33,9 @@ def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]
     return segments
 
 
-def _sign(value: float, level: float) -> int:
+def _sign(value: float, tolerance: float) -> int:
     """The sign of a difference that counts as 0 up to `level`."""
-    return int(value > level) - int(value < -level)
+    return int(value > tolerance) - int(value < -tolerance)
 
 
 def _append_segment(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
@@ -56,10 +56,10 @@ def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
     return [b[0] for a, b in pairwise(signed_segments) if a[2] != b[2]]
 
 
-def signs(difference: Array) -> Array:
+def pointwise_signs(difference: Array) -> Array:
     """The sign of the difference at each point, 0 within rounding error."""
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    sign: Array = (difference > level).astype(int) - (difference < -level)
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    sign: Array = (difference > tolerance).astype(int) - (difference < -tolerance)
     return sign
 
 
@@ -72,7 +72,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     y = np.stack(curves)
     has_width = np.diff(x) > 0
     a, b, width = y[:, :-1][:, has_width], y[:, 1:][:, has_width], np.diff(x)[has_width]
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
     # Between crossings the order of the lines does not change, so the midpoint determines it.
     cut_fractions = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
@@ -82,7 +82,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     bounds = np.sort(np.stack(cut_fractions), axis=0)
     centers = (bounds[1:] + bounds[:-1]) / 2
     values = a[:, None] + centers * (b - a)[:, None]
-    return _sum_by_set(values <= values.min(axis=0) + level, np.diff(bounds, axis=0) * width)
+    return _sum_by_set(values <= values.min(axis=0) + tolerance, np.diff(bounds, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -92,8 +92,8 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     {(0,): 1.0, (0, 1): 1.0}
     """
     y = np.stack(curves)
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    return _sum_by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    return _sum_by_set(y <= y.min(axis=0) + tolerance, np.ones(y.shape[1]))
 
 
 def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:

@@ -41,10 +41,10 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: floa
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     thresholds_only = slice(1, None, 2)
-    false = nonevents[..., -1:] - nonevents[..., thresholds_only] + acting_share * (w - wy)[..., thresholds_only]
+    false_alarms = nonevents[..., -1:] - nonevents[..., thresholds_only] + acting_share * (w - wy)[..., thresholds_only]
     missed = events[..., 0:-1:2] + (1 - acting_share) * wy[..., thresholds_only]
-    total = nonevents[..., -1:] + events[..., -1:]
-    cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
+    total_weight = nonevents[..., -1:] + events[..., -1:]
+    cost: Array = 2 * (thresholds * false_alarms + (1 - thresholds) * missed) / total_weight
     return cost
 
 
@@ -63,7 +63,7 @@ class MurphyCurve:
         """Thresholds at which the curves change: the scores, the recalibrated rates and the overall rate."""
         return np.concatenate([self.distinct_scores, self.isotonic_rates, [self.rate]])
 
-    def score(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
+    def cost(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
         """Return the mean cost of acting on these probabilities."""
         return _mean_scores(self.distinct_scores, self.w, self.wy, thresholds, acting_share)
 
@@ -79,7 +79,7 @@ class MurphyCurve:
     def parts(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
         """S = MCB − DSC + UNC at each threshold."""
         score, recalibrated, unc = (
-            self.score(thresholds, acting_share),
+            self.cost(thresholds, acting_share),
             self.recalibrated_cost(thresholds),
             self.constant_prediction_cost(thresholds),
         )
@@ -137,10 +137,10 @@ STRIP_BINS = 20  # of the strip
 class MurphyModel:
     """One model in one view."""
 
-    def __init__(self, name: str, view: View, score: str) -> None:
-        self.name, self.view, self.score = name, view, score
+    def __init__(self, name: str, view: View, score_name: str) -> None:
+        self.name, self.view, self.score_name = name, view, score_name
         self.cost_curve = MurphyCurve(view)
-        self.numbers = Corp(score).parts(view)
+        self.decomposition = Corp(score_name).parts(view)
 
     def table_rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
         """Rows of the table; columns that do not apply are NaN or empty."""
@@ -188,11 +188,11 @@ class MurphyModel:
             extra_columns["beyond"] = result.significant_sign
         if mcb is not None:
             extra_columns |= {"low": mcb.error_low, "high": mcb.error_high}
-        return self.table_rows("model", 1, self.numbers | extra_columns)
+        return self.table_rows("model", 1, self.decomposition | extra_columns)
 
     def band_rows(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
         """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
-        score = self.cost_curve.score(thresholds)
+        score = self.cost_curve.cost(thresholds)
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, tails, axis=0)
         extra_columns: dict[str, Array] = {}
@@ -207,7 +207,7 @@ class MurphyModel:
 
 def bootstrap_bands(
     models: Sequence[MurphyModel],
-    sources: Mapping[str, Any],
+    data_by_model: Mapping[str, Any],
     thresholds: Array,
     level: float,
     resamples: int,
@@ -216,9 +216,9 @@ def bootstrap_bands(
 ) -> list[Columns]:
     """The bands of all models of a view; models with the rows of the first model share its resamples."""
     models_with_same_rows: list[MurphyModel] = [models[0]]
-    first = sources[models[0].name]
+    first = data_by_model[models[0].name]
     for model in models[1:]:
-        model_rows = sources[model.name]
+        model_rows = data_by_model[model.name]
         if (
             isinstance(first, Predictions)
             and isinstance(model_rows, Predictions)
@@ -234,7 +234,7 @@ def bootstrap_bands(
         draws_by_model = {model.name: draws for model, draws in zip(models_with_same_rows, joint_draws, strict=True)}
     for model in models:
         if model.name not in draws_by_model:
-            own_cluster = getattr(sources[model.name], "cluster", None)
+            own_cluster = getattr(data_by_model[model.name], "cluster", None)
             draws_by_model[model.name] = (
                 bootstrap_row_costs([model.view], own_cluster, thresholds, resamples, rng)[0]
                 if model.view.is_rows
@@ -246,7 +246,7 @@ def bootstrap_bands(
         comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
         count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
         first_model_costs = (
-            (models[0].cost_curve.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+            (models[0].cost_curve.cost(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
         )
         tables.append(model.band_rows(thresholds, draws_by_model[model.name][:count], first_model_costs, level))
     return tables
@@ -262,9 +262,9 @@ def bootstrap_row_costs(
     events = np.stack([view.w * view.y for view in views], axis=1)
     resampler = Resampler(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
 
-    def resampled_costs(times: Array) -> list[Array]:
+    def resampled_costs(multiplicities: Array) -> list[Array]:
         """The costs of each resample, whose rows have these multiplicities."""
-        w, _, wy = resampler.sum_cells(times)
+        w, _, wy = resampler.sum_cells(multiplicities)
         cost_draws = []
         for i in range(len(views)):
             columns = slice(i * size, (i + 1) * size)

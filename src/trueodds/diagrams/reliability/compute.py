@@ -109,16 +109,18 @@ class Reliability(BinnedRecipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         binned = map_items(lambda view: bins.BinnedView(view, self.partition), views)
-        binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
-        count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
-        joint_level = 1 - (1 - self.level) / count  # Bonferroni
+        binned = [binned[i] for i in decreasing_order(view_bins.calibration_error for view_bins in binned)]
+        n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
+        joint_level = 1 - (1 - self.level) / n_bars  # Bonferroni
         level = joint_level if self.simultaneous else self.level
         tables: list[bins.Columns] = []
         jointly_outside: list[bool] = []
         methods: list[str] = []
         # Random draws are made for one view after the other, so that they do not depend on the threads.
         add_bars = partial(self._add_bars, level=level, joint_level=joint_level, rng=rng)
-        with_bars = [add_bars(one) for one in binned] if self._resamples_labels else map_items(add_bars, binned)
+        with_bars = (
+            [add_bars(view_bins) for view_bins in binned] if self._resamples_labels else map_items(add_bars, binned)
+        )
         for table, is_outside, method in with_bars:
             tables.append(table)
             jointly_outside.append(is_outside)
@@ -141,7 +143,7 @@ class Reliability(BinnedRecipe):
                 "level_of_each_bar": level,
             },
             notes=(
-                *bins.bar_notes(methods, views, partition, "bins"),
+                *bins.collect_bar_notes(methods, views, partition, "bins"),
                 *self._collect_notes(binned, level, "flipped" in methods),
             ),
         )
@@ -174,13 +176,15 @@ class Reliability(BinnedRecipe):
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
-    def _collect_notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
+    def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
         """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
-        views = len(binned)
-        notes = layout.panel_limit_notes(views, ReliabilityDiagram.view_order)
-        crowded = sum(_is_crowded(view_bins) for view_bins in binned)
-        if crowded:
-            subject = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
+        n_views = len(binned)
+        notes = layout.panel_limit_notes(n_views, ReliabilityDiagram.view_order)
+        n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)
+        if n_crowded:
+            subject = (
+                "All predictions lie" if n_views == 1 else f"In {n_crowded} of {n_views} views all predictions lie"
+            )
             text = f"{subject} in one or two bins, which hide the differences between them"
             notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
         if self.bars == "consistency" and not self.simultaneous:
@@ -202,7 +206,7 @@ class Reliability(BinnedRecipe):
                 if draws_beyond_limit >= _MIN_DRAWS_BEYOND_LIMIT
                 else ", too few for stable ends: increase resamples."
             )
-            if flipped:
+            if has_flipped_residuals:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."
             notes.append(Note("TN266", text))
         return notes
@@ -234,7 +238,7 @@ def _panel_columns(
     max_share = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
     for view_bins, table, is_outside, strip in zip(binned, tables, jointly_outside, strips, strict=True):
         total = bins.pool_rows(view_bins.view)
-        count = len(table["bin"])
+        n_bins = len(table["bin"])
         n_outside = int(table["outside"].sum()) if "outside" in table else None
         segment_text = ""
         if n_outside is not None:
@@ -246,14 +250,14 @@ def _panel_columns(
             {
                 "view": view_bins.view.name,
                 "title": view_bins.view.name.removeprefix("class:"),
-                "aside": f"{count} bins" if n_outside is None else f"{n_outside} of {count} outside",
-                "finding": describe_finding(view_bins, total, segment_text, views=len(binned), largest=not rows),
+                "aside": f"{n_bins} bins" if n_outside is None else f"{n_outside} of {n_bins} outside",
+                "finding": describe_finding(view_bins, total, segment_text, n_views=len(binned), is_largest=not rows),
                 "n": int(total.n[0]),
                 "weight": float(total.w[0]),
                 "mean_prediction": float(total.p[0]),
                 "outcome_rate": float(total.y[0]),
-                "error": view_bins.error,
-                "bins": count,
+                "error": view_bins.calibration_error,
+                "bins": n_bins,
                 "y_low": low,
                 "y_high": high,
                 "tallest": max_share,
@@ -263,6 +267,6 @@ def _panel_columns(
             rows[-1]["strip"] = strip
         if n_outside is not None:
             rows[-1]["bins_outside"] = n_outside
-            rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else count)
+            rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else n_bins)
     column_types = {"view": object, "title": object, "aside": object, "finding": object}
     return {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}

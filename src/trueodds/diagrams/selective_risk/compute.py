@@ -100,15 +100,15 @@ class RiskCoverage(Recipe):
         """The diagram of one model, with the clusters of its rows."""
         if len(models) != 1:
             return super().compare_models(models, lens, rng)  # raises an error
-        (rows,) = models.values()
-        cluster = rows.cluster if isinstance(rows, Predictions) else None
-        return self._evaluate_diagram(lens_views(rows, lens), cluster, as_generator(rng))
+        (data,) = models.values()
+        cluster = data.cluster if isinstance(data, Predictions) else None
+        return self._compute_diagram(lens_views(data, lens), cluster, as_generator(rng))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
-        return self._evaluate_diagram(views, None, rng)
+        return self._compute_diagram(views, None, rng)
 
-    def _evaluate_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
+    def _compute_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
         """Compute the curve of the only view, with resampled clusters if there are any."""
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"

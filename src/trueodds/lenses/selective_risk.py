@@ -217,13 +217,13 @@ def _percentile_interval(draws: Array, level: float) -> Interval:
     return Interval(float(low), float(high), level, "percentile")
 
 
-def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
+def _exact_aurc_interval(all_wrong: bool, rate: float, level: float) -> Interval:
     """Bound of AURC if no answer was wrong but a share `rate` may be, and comes first: r + ∫ r/c dc from r to 1.
 
     If all answers were wrong, the same share may be correct and come first, which gives the lower bound.
     """
     upper_bound = rate * (1 - float(np.log(rate)))
-    return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
+    return Interval(1 - upper_bound, 1.0, level, "exact") if all_wrong else Interval(0.0, upper_bound, level, "exact")
 
 
 def _coverage_grid(coverage: Array) -> Array:

@@ -94,10 +94,10 @@ class View:
         View
             The view, without weights.
         """
-        new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._locations = new._sums = new.votes = new.bin_index = None
-        new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
-        return new
+        view = cls.__new__(cls)
+        view._p = view._y = view._w = view._n = view._locations = view._sums = view.votes = view.bin_index = None
+        view.rows, view.name, view.classes, view.exact, view._cache = rows, name, classes, exact, {}
+        return view
 
     @property
     def p(self) -> Array:
@@ -307,10 +307,10 @@ class View:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
-        n, mass, wp, wy, *columns = table[bin_index].T
+        n, weight, wp, wy, *columns = table[bin_index].T
         sums = dict(zip(SUMS, columns, strict=True))
         return View(
-            wp / mass, wy / mass, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
+            wp / weight, wy / weight, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
         )
 
     @property
@@ -332,18 +332,18 @@ class View:
             The cells of positive weight. Pooling in several steps gives the same result.
         """
         w = np.bincount(index, self.w, size)
-        keep = np.flatnonzero(w > 0)
-        n, mass = np.bincount(index, self.n, size)[keep], w[keep]
+        occupied = np.flatnonzero(w > 0)
+        n, weight = np.bincount(index, self.n, size)[occupied], w[occupied]
         if self.joint:
-            ww = np.bincount(index, self.sums("ww"), size)[keep]
-            p, y = (self._sum_by_outcome(x, index, size)[keep] / mass[:, None] for x in (self.p, self.y))
-            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
-        p, y = (np.bincount(index, self.w * x, size)[keep] / mass for x in (self.p, self.y))
-        sums = partial(self._pool_sums, index, size, keep)  # often not needed
-        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
+            ww = np.bincount(index, self.sums("ww"), size)[occupied]
+            p, y = (self._sum_by_outcome(x, index, size)[occupied] / weight[:, None] for x in (self.p, self.y))
+            return View(p, y, weight, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=occupied)
+        p, y = (np.bincount(index, self.w * x, size)[occupied] / weight for x in (self.p, self.y))
+        sums = partial(self._pool_sums, index, size, occupied)  # often not needed
+        return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=occupied)
 
-    def _pool_sums(self, index: Array, size: int, keep: Array) -> dict[str, Array]:
-        return {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
+    def _pool_sums(self, index: Array, size: int, occupied: Array) -> dict[str, Array]:
+        return {name: np.bincount(index, self.sums(name), size)[occupied] for name in SUMS}
 
     def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
@@ -361,9 +361,9 @@ class View:
         View
             The same rows with the new outcomes.
         """
-        new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        new._w, new._n, new._locations = self._w, self._n, self._locations
-        return new
+        view = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
+        view._w, view._n, view._locations = self._w, self._n, self._locations
+        return view
 
     def take(self, rows: Array) -> View:
         """Select rows.
@@ -381,9 +381,11 @@ class View:
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else SelectedRows(self, rows)
-        new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        new._w, new._n, new._locations = (None if x is None else x[rows] for x in (self._w, self._n, self._locations))
-        return new
+        view = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
+        view._w, view._n, view._locations = (
+            None if x is None else x[rows] for x in (self._w, self._n, self._locations)
+        )
+        return view
 
 
 def view_from_bin_sums(

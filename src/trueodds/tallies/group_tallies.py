@@ -68,27 +68,29 @@ class GroupColumns(Generic[T]):
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
-        position = {name: i for i, name in enumerate(names)}
-        n_groups, size = len(names), len(parts[0].template.view_names) * N_CELLS
+        index_by_name = {name: i for i, name in enumerate(names)}
+        n_groups, cells_per_group = len(names), len(parts[0].template.view_names) * N_CELLS
         n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
         scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
         counts = np.zeros((n_groups, len(COUNT_FIELDS)))
         keys = []
         for part in parts:
-            positions = np.array([position[name] for name in part.names])
-            n[positions] += part.n
-            weight[positions] += part.weight
-            scores[positions] += part.scores
-            maxima = np.maximum(counts[positions], part.counts)[:, _MAXIMUM_COLUMNS]
-            counts[positions] += part.counts
-            counts[positions[:, None], _MAXIMUM_COLUMNS] = maxima
-            keys.append(np.repeat(positions, np.diff(part.cell_starts)) * size + part.cell_index)
+            group_index = np.array([index_by_name[name] for name in part.names])
+            n[group_index] += part.n
+            weight[group_index] += part.weight
+            scores[group_index] += part.scores
+            maxima = np.maximum(counts[group_index], part.counts)[:, _MAXIMUM_COLUMNS]
+            counts[group_index] += part.counts
+            counts[group_index[:, None], _MAXIMUM_COLUMNS] = maxima
+            keys.append(np.repeat(group_index, np.diff(part.cell_starts)) * cells_per_group + part.cell_index)
         key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-        starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
+        starts = np.searchsorted(key, np.arange(n_groups + 1) * cells_per_group)
         rows_per_cell = _sum_by_index(inverse, np.concatenate([part.rows_per_cell for part in parts])).astype(np.int64)
         columns = np.concatenate([part.sums_per_cell for part in parts]).T
         sums = np.stack([_sum_by_index(inverse, column) for column in columns], axis=1)
-        return cls(parts[0].template, names, n, weight, starts, key % size, rows_per_cell, sums, scores, counts)
+        return cls(
+            parts[0].template, names, n, weight, starts, key % cells_per_group, rows_per_cell, sums, scores, counts
+        )
 
     def tally_of_group(self, i: int) -> T:
         """The tally of one group."""
@@ -228,18 +230,22 @@ def _number_values(values: Array) -> tuple[Array, Array]:
 
 def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
-    ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
+    ranks, classes = stored_views.default_views(template.kind, template.k, is_group=True)
     n, size = len(rows.P), np.diff(starts)
     ranked_columns = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
-    squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
+    squares, special_counts, extremes = (
+        np.empty(n),
+        np.zeros((len(names), 5), dtype=np.int64),
+        np.zeros((len(names), 2)),
+    )
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.survey_groups(
-        rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special, extremes
+        rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
     )
     if rows.logits is not None:
-        special[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
+        special_counts[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
-    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
+    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special_counts.T, strict=True))
     counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.votes is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
     P, Y = values_by_rank(rows, ranked_columns) if ranks else values_by_class(rows, classes.start, classes.stop)

@@ -18,8 +18,8 @@ from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
-from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
+from trueodds.diagrams.table_columns import Columns, rows_to_columns
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
@@ -195,10 +195,7 @@ def panel_columns(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Column
                 "share_log": is_logarithmic,
             }
         )
-    text_columns = ("view", "title", "aside", "finding", "corner_0", "corner_1", "corner_2", "corner_3")
-    return stack_tables(
-        [{k: np.array([r[k] for r in rows], dtype=object if k in text_columns else None) for k in rows[0]}]
-    )
+    return rows_to_columns(rows)
 
 
 LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above which the scale is logarithmic

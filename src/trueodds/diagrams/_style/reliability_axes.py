@@ -62,12 +62,6 @@ class UnitSquarePlot(Diagram):
         return entries
 
 
-def select_part(rows: Mapping[str, Array], part: str) -> dict[str, Array]:
-    """The rows of a table that belong to one part of the picture."""
-    mask = rows["part"] == part
-    return {name: column[mask] for name, column in rows.items()}
-
-
 BINNED_STYLES = ("diagonal", "deviation")
 
 

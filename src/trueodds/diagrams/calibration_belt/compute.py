@@ -17,10 +17,11 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import BinnedView, rows_to_columns, stack_tables
+from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.calibration_belt.condensed_view import condense_view
 from trueodds.diagrams.calibration_belt.plot import BeltPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
 from trueodds.hypotests._glm.logits import Logits, MinProb
 from trueodds.hypotests.giviti import GiViTI

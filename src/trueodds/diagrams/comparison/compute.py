@@ -14,12 +14,12 @@ from trueodds.core.settings import OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -161,7 +161,7 @@ class Comparison(BinnedRecipe):
             name=self.name,
             lens=lens,
             table=stack_tables(table),
-            panels=stack_tables([panel_columns(diagrams_by_model, results_by_view, results)]),
+            panels=panel_columns(diagrams_by_model, results_by_view, results),
             settings={
                 "partition": first_diagrams[0].settings["partition"],
                 "style": self.style,
@@ -200,7 +200,6 @@ class Comparison(BinnedRecipe):
         return merged_notes
 
 
-TEXT_COLUMNS = ("view", "model", "part", "title", "aside", "finding")
 RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 
 
@@ -239,9 +238,7 @@ def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mappin
     row |= (
         dict.fromkeys(numbers, MISSING) | dict(totals) | {column: getattr(result, column) for column in RESULT_COLUMNS}
     )
-    return {
-        column: np.array([value], dtype=object if column in TEXT_COLUMNS else None) for column, value in row.items()
-    }
+    return rows_to_columns([row])
 
 
 def panel_columns(
@@ -279,9 +276,7 @@ def panel_columns(
         )
         largest_error = max(result.error for result in results_by_view[0])
         rows[0]["finding"] = f"{prefix}Largest: {rows[0]['title']}, ECE\u00a0{largest_error:.4f}."
-    return {
-        name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None) for name in rows[0]
-    }
+    return rows_to_columns(rows)
 
 
 def _format_error_range(errors: Sequence[float]) -> str:

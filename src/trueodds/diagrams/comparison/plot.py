@@ -13,6 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import BinnedPlot
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
+from trueodds.diagrams.table_columns import select_part_of_model
 
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 
@@ -93,13 +94,13 @@ class ComparisonDiagram(BinnedPlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
         self.draw_axes(ax, low, high)
         if self.has("diagonal"):
             self.draw_calibration_line(ax)
-        tables_by_model = [_select_rows(rows, name, "bin") for name in self.names]
+        tables_by_model = [select_part_of_model(rows, name, "bin") for name in self.names]
         for i, table in enumerate(tables_by_model):
             self._draw_model(ax, i, table, low, high)
         if self.has("strip"):
@@ -166,7 +167,7 @@ class ComparisonDiagram(BinnedPlot):
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         """Draw a table with the ECE, noise floor and difference of each model below the axes."""
         numbers_by_model = [
-            {key: float(_select_rows(rows, name, "model")[key][0]) for key in NUMBER_TABLE_COLUMNS}
+            {key: float(select_part_of_model(rows, name, "model")[key][0]) for key in NUMBER_TABLE_COLUMNS}
             for name in self.names
         ]
         difference_cells = [
@@ -185,9 +186,3 @@ class ComparisonDiagram(BinnedPlot):
 
 
 NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")
-
-
-def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    """The rows of one model and one part of the table."""
-    mask = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mask] for column, values in rows.items()}

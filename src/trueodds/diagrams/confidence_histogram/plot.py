@@ -59,7 +59,7 @@ class ConfidenceHistogramPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         styling.style_axes(ax, styling.font_size(ax))
         styling.set_probability_axis(ax)
         ax.grid(False, axis="x")

@@ -14,12 +14,13 @@ from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.formatting import format_range, format_score, join_words
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import freedman_diaconis_bin_count, stack_tables
+from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import BandSegment, find_segments_outside
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.estimators.corp import SCORES
 from trueodds.lenses.view import View
 
@@ -148,7 +149,7 @@ class Corp(Recipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([panel.table_columns() for panel in panels]),
-            panels=stack_tables([self._panel_columns(panels)]),
+            panels=self._panel_columns(panels),
             settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels, len(views))),
         )
@@ -195,11 +196,7 @@ class Corp(Recipe):
             }
             for panel in panels
         ]
-        text_columns = {"view", "title", "aside", "finding", "band_method", "corner"}
-        return {
-            name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
-            for name in rows[0]
-        }
+        return rows_to_columns(rows)
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
         """Notes on the curves, the band and the panels that are not drawn."""

@@ -10,7 +10,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams.table_columns import select_part
 
 MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink
 HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
@@ -88,7 +89,7 @@ class CorpDiagram(UnitSquarePlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         is_wide = self.draw_axes(ax, size)
         if self._shows_rate_strip:

@@ -8,9 +8,9 @@ from typing import Any
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_pvalue
-from trueodds.diagrams._style.reliability_axes import select_part
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.table_columns import select_part
 
 AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of scores takes
 
@@ -65,7 +65,7 @@ class CumulativeResidualsPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         is_wide = styling.size_in_inches(ax)[0] > 3.2
         styling.style_axes(ax, size)

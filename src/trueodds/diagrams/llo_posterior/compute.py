@@ -15,10 +15,10 @@ from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
 from trueodds.diagrams.recipe import Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
@@ -115,8 +115,6 @@ class LloPosterior(Recipe):
         rows = [
             self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, likelihoods, strict=True)
         ]
-        column_types = {"view": object, "title": object, "aside": object, "finding": object}
-        panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
@@ -127,7 +125,7 @@ class LloPosterior(Recipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_tables([panels]),
+            panels=rows_to_columns(rows),
             settings={
                 "posteriors": self.posteriors,
                 "prior": self.prior,

@@ -73,7 +73,7 @@ class PosteriorPlot(Diagram):
         """One view."""
         from matplotlib.colors import LinearSegmentedColormap
 
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)

@@ -17,10 +17,10 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View
 
@@ -106,7 +106,6 @@ class MclloParameters(BaselineRecipe):
             for view, (table, baseline, _) in zip(views, fitted_views, strict=True)
         ]
         given_baseline = self.baseline_index(views[0])
-        column_types = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
@@ -117,9 +116,7 @@ class MclloParameters(BaselineRecipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([table for table, _, _ in fitted_views]),
-            panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
-            ),
+            panels=rows_to_columns(rows),
             settings={
                 "baseline": baseline_index(given_baseline, views[0].p.shape[1]) if views[0].joint else None,
                 "min_prob": self.min_prob,

@@ -101,7 +101,7 @@ class ParameterPlot(Diagram):
         """One view."""
         from matplotlib.collections import PolyCollection
 
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, is_wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
         styling.style_axes(ax, size)
         set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])

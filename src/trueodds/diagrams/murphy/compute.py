@@ -15,14 +15,14 @@ from trueodds.core.settings import Level, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
-from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
+from trueodds.diagrams.murphy.curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
 from trueodds.diagrams.murphy.plot import MurphyDiagram
 from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane, format_score_range
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
@@ -182,7 +182,6 @@ def _sorted_thresholds(thresholds: Any) -> Array | None:
 
 
 BAND_THRESHOLDS = 100  # equally spaced thresholds of a band, in addition to quantiles of the predictions
-TEXT_COLUMNS = ("view", "title", "aside", "finding")
 POINTWISE_NOTE = (
     "Bands and differences are pointwise: the true cost is expected to lie outside the band at {share} of the "
     "thresholds."
@@ -258,7 +257,7 @@ class MurphyBuilder:
             name=recipe.name,
             lens=lens,
             table=stack_tables(table),
-            panels=stack_tables([self._panel_columns(score_results, mcb_results)]),
+            panels=self._panel_columns(score_results, mcb_results),
             settings={
                 **{name: getattr(recipe, name) for name in recipe.setting_names()},
                 "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
@@ -331,10 +330,7 @@ class MurphyBuilder:
             mean_text = f"Mean over {len(rows)} views: {comparison_text} "
             largest = f"Largest miscalibration: {rows[0]['title']}"
             rows[0]["finding"] = f"{mean_text}{largest}." if score_results else f"{largest}. {rows[0]['finding']}"
-        return {
-            name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None)
-            for name in rows[0]
-        }
+        return rows_to_columns(rows)
 
     def _ordered_results(self, score_results: Mapping[str, ModelResult]) -> list[ModelResult]:
         return [score_results.get(name, UNKNOWN_RESULT) for name in self.names]

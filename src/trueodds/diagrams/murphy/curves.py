@@ -11,6 +11,7 @@ from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
+from trueodds.diagrams.table_columns import Columns
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap_sums import Resampler
 from trueodds.kernels.isotonic import isotonic_means
@@ -115,7 +116,6 @@ def threshold_grid(models: Sequence[MurphyCurve], n_even_thresholds: int = N_EVE
     return points[(points >= 0) & (points <= 1)]
 
 
-Columns = dict[str, Array]
 NUMERIC_COLUMNS = (
     "threshold",
     "score",
@@ -131,7 +131,7 @@ NUMERIC_COLUMNS = (
     "share",
 )
 ACTING_SHARE_BY_SIDE = {"below": LIMIT_FROM_BELOW, "above": LIMIT_FROM_ABOVE}  # the limits at a jump
-STRIP_BINS = 20  # of the strip
+STRIP_BINS = 20  # equal bins of the strip of predictions
 
 
 class MurphyModel:

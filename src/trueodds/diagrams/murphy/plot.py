@@ -13,6 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
+from trueodds.diagrams.table_columns import select_part_of_model
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
@@ -115,7 +116,7 @@ class MurphyDiagram(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
@@ -125,10 +126,10 @@ class MurphyDiagram(Diagram):
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._draw_model(
-                ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
+                ax, i, {part: select_part_of_model(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
             )
         if self._shows_decomposition:
-            curve = _select_rows(rows, self.names[0], "curve")
+            curve = select_part_of_model(rows, self.names[0], "curve")
             style: dict[str, Any] = {
                 "color": styling.MUTED_COLOR,
                 "linestyle": PART_DASHES["unc"],
@@ -137,7 +138,7 @@ class MurphyDiagram(Diagram):
             }
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
-            tables = [_select_rows(rows, name, "strip") for name in self.names]
+            tables = [select_part_of_model(rows, name, "strip") for name in self.names]
             model_strips.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
         if self._shows_numbers and model_strips.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
@@ -187,7 +188,7 @@ class MurphyDiagram(Diagram):
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         """Draw the table of scores of all models below the axes."""
-        tables = [_select_rows(rows, name, "model") for name in self.names]
+        tables = [select_part_of_model(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
         model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
 
@@ -209,12 +210,6 @@ def score_columns(
         ("DSC", [format_error(row["dsc"]) for row in rows]),
         (f"minus {styling.shorten_text(sentence_name(first_model), 60, size)}", difference_cells),
     ]
-
-
-def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    """The rows of one model and one part of the table."""
-    mask = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mask] for column, values in rows.items()}
 
 
 def _set_ticks(ax: Any, high: float) -> None:

@@ -20,7 +20,8 @@ from trueodds.diagrams.murphy.crossings import (
     pointwise_signs,
     sign_segments,
 )
-from trueodds.diagrams.murphy.curves import Columns, MurphyModel
+from trueodds.diagrams.murphy.curves import MurphyModel
+from trueodds.diagrams.table_columns import Columns
 
 SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 MAX_LISTED = 3  # segments, crossings or thresholds that are listed individually

@@ -28,10 +28,10 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recalibration_lines.plot import LinePlot
 from trueodds.diagrams.recipe import lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View
 
@@ -135,7 +135,6 @@ class RecalibrationLines(BaselineRecipe):
             )
             notes.append(Note("TN245", text))
         rows = [_panel_row(path, len(paths)) for path in paths]
-        column_types = {"view": object, "title": object, "aside": object, "finding": object}
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
@@ -145,9 +144,7 @@ class RecalibrationLines(BaselineRecipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
-            ),
+            panels=rows_to_columns(rows),
             settings=settings,
             notes=tuple(dict.fromkeys(notes)),
         )

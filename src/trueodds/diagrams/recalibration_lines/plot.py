@@ -51,7 +51,7 @@ class LinePlot(Diagram):
         """One view."""
         from matplotlib.collections import LineCollection
 
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, width = styling.font_size(ax), styling.size_in_inches(ax)[0]
         styling.style_axes(ax, size)
         n_points = int(panel_row["path_points"])

@@ -13,13 +13,13 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams import bin_intervals as chance
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
 from trueodds.diagrams.reliability.text import describe_finding, describe_outside_bins
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.kernels import map_items
 from trueodds.lenses.view import View
 
@@ -113,7 +113,7 @@ class Reliability(BinnedRecipe):
         n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
         joint_level = 1 - (1 - self.level) / n_bars  # Bonferroni
         level = joint_level if self.simultaneous else self.level
-        tables: list[bins.Columns] = []
+        tables: list[Columns] = []
         jointly_outside: list[bool] = []
         methods: list[str] = []
         # Random draws are made for one view after the other, so that they do not depend on the threads.
@@ -129,8 +129,8 @@ class Reliability(BinnedRecipe):
         return ReliabilityDiagram(
             name=self.name,
             lens=lens_name(views),
-            table=bins.stack_tables(tables),
-            panels=bins.stack_tables([_panel_columns(binned, tables, jointly_outside, self)]),
+            table=stack_tables(tables),
+            panels=_panel_columns(binned, tables, jointly_outside, self),
             settings={
                 "partition": str(partition),
                 "style": self.style,
@@ -143,7 +143,7 @@ class Reliability(BinnedRecipe):
                 "level_of_each_bar": level,
             },
             notes=(
-                *bins.collect_bar_notes(methods, views, partition, "bins"),
+                *bin_intervals.collect_bar_notes(methods, views, partition, "bins"),
                 *self._collect_notes(binned, level, "flipped" in methods),
             ),
         )
@@ -153,18 +153,18 @@ class Reliability(BinnedRecipe):
         """Whether the bars are computed by resampling labels."""
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _select_bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
+    def _select_bar_function(self, rng: np.random.Generator) -> bin_intervals.BarFunction:
         """The function that computes the bars for these settings."""
         if self._resamples_labels:
             return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
-            return chance.consistency_bars_at_levels
+            return bin_intervals.consistency_bars_at_levels
         interval_function = _INTERVAL_FUNCTIONS[self.interval]
         return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
     def _add_bars(
         self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
-    ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
+    ) -> tuple[Columns, bool, tuple[str, ...]]:
         """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
         columns = binned.columns
         if self.bars is None:
@@ -212,7 +212,10 @@ class Reliability(BinnedRecipe):
         return notes
 
 
-_INTERVAL_FUNCTIONS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
+_INTERVAL_FUNCTIONS = {
+    "wilson": bin_intervals.wilson_intervals,
+    "clopper-pearson": bin_intervals.clopper_pearson_intervals,
+}
 _MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
 _MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth
 
@@ -225,8 +228,8 @@ def _is_crowded(binned: bins.BinnedView) -> bool:
 
 
 def _panel_columns(
-    binned: list[bins.BinnedView], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
-) -> bins.Columns:
+    binned: list[bins.BinnedView], tables: list[Columns], jointly_outside: list[bool], recipe: Reliability
+) -> Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
     rows: list[dict[str, Any]] = []
@@ -268,5 +271,4 @@ def _panel_columns(
         if n_outside is not None:
             rows[-1]["bins_outside"] = n_outside
             rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else n_bins)
-    column_types = {"view": object, "title": object, "aside": object, "finding": object}
-    return {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
+    return rows_to_columns(rows)

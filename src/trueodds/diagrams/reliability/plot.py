@@ -89,7 +89,7 @@ class ReliabilityDiagram(BinnedPlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
         self.draw_axes(ax, low, high)
         self.draw_calibration_line(ax)

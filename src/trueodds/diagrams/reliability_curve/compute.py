@@ -16,7 +16,7 @@ from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram, stack_tables
+from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
@@ -28,6 +28,7 @@ from trueodds.diagrams.reliability_curve.smoother import (
     smooth_view,
 )
 from trueodds.diagrams.reliability_curve.text import CurveSegment, describe_finding, find_segments_outside
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
@@ -155,19 +156,11 @@ class ReliabilityCurve(Recipe):
         strips = [score_histogram(panel.view, n_bins) for panel in panels]
         max_share = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
         rows = [panel.panel_row(len(panels), self.band, max_share, is_first=panel is panels[0]) for panel in panels]
-        text_columns = {"view", "title", "aside", "finding", "scale"}
         return ReliabilityCurveDiagram(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]),
-            panels=stack_tables(
-                [
-                    {
-                        name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
-                        for name in rows[0]
-                    }
-                ]
-            ),
+            panels=rows_to_columns(rows),
             settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels)),
         )

@@ -55,7 +55,7 @@ class RiskPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)

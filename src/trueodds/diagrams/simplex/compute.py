@@ -10,11 +10,11 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex.plot import SimplexDiagram
 from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_columns
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
+from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
 # Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.

@@ -44,7 +44,7 @@ class SimplexDiagram(Diagram):
         """The arrows, shades and ellipses."""
         from matplotlib.lines import Line2D
 
-        entries = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
+        entries = simplex_marks.legend_entries(self, self.panel_values(0))
         if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
             level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
             handle = Line2D(
@@ -55,7 +55,7 @@ class SimplexDiagram(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one triangle."""
-        rows, panel_row = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, is_single_view = styling.font_size(ax), len(self.panels["view"]) == 1
         has_key = is_single_view and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)

@@ -53,7 +53,7 @@ class TetrahedronDiagram(Diagram):
 
     def view(self) -> dict[str, Any]:
         """The one row of `panels`."""
-        return {name: column[0] for name, column in self.panels.items()}
+        return self.panel_values(0)
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the tetrahedron from its viewing angles."""

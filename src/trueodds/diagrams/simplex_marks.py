@@ -73,9 +73,11 @@ def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, flo
     bar.set_yticks(
         [0, 1], [styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])]
     )
-    bar.tick_params(labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color="#9A9A9A")
+    bar.tick_params(
+        labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color=styling.AXIS_LINE_COLOR
+    )
     for side in bar.spines.values():
-        side.set_color("#9A9A9A")
+        side.set_color(styling.AXIS_LINE_COLOR)
         side.set_linewidth(0.6)
     return bar
 
@@ -107,7 +109,7 @@ def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any
     if diagram.has("cells"):
         low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
         text = f"share: {low} to {high}" + (", log" if panel_row["share_log"] else "")
-        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
+        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor=styling.AXIS_LINE_COLOR), text))
     return entries
 
 
@@ -136,7 +138,7 @@ def hide_axes(ax: Any) -> None:
 
 def points_per_unit(ax: Any, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
     """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
-    width, height = (72 * length for length in styling.size_in_inches(ax))
+    width, height = (styling.POINTS_PER_INCH * length for length in styling.size_in_inches(ax))
     header_share = min(45 / height, 0.45) if is_single_panel else 0.0
     return min(width / width_in_units, (1 - header_share) * height / height_in_units)
 

@@ -43,9 +43,8 @@ class SelectiveRisk:
     random: float  # mean of AURC for a random order: the error rate
     ideal: float  # AURC with all errors last
     interval: Interval | None  # of aurc; None without resamples
-    gain: (
-        Interval | None
-    )  # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    gain: Interval | None
     answered: int  # number of answers
     n_queries: int  # number of questions
     # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer
@@ -146,16 +145,24 @@ def selective_risk_of_view(
             interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
     last_step = np.minimum(np.searchsorted(n_up_to, np.nan_to_num(shares) * n_total * (1 - COVERAGE_TOLERANCE)), m - 1)
     return SelectiveRisk(
-        threshold, coverage, np.cumsum(errors) / n_up_to,
-        aurc, n_wrong / n_total, ideal, interval, gain, answered, int(n_queries),
-        {
+        threshold=threshold,
+        coverage=coverage,
+        risk=np.cumsum(errors) / n_up_to,
+        aurc=aurc,
+        random=n_wrong / n_total,
+        ideal=ideal,
+        interval=interval,
+        gain=gain,
+        answered=answered,
+        n_queries=int(n_queries),
+        at={
             "coverage": requested,
             "threshold": np.where(np.isnan(shares), np.nan, threshold[last_step]),
             "risk": risk,
             "low": low,
             "high": high,
         },
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

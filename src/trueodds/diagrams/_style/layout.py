@@ -19,6 +19,7 @@ from trueodds.diagrams._style.panel_grid import (
     layout_for_usual_panels,
     margin_scale,
 )
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers
 from trueodds.diagrams.diagram_content import DiagramContent
 
@@ -26,6 +27,9 @@ DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, w
 MAX_PANELS = 12  # more are illegible on a page
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get short legend labels
+MAX_LABEL_OVERHANG = 1.3  # largest length of an axis label relative to its axis; tick labels leave room at both ends
+OUTER_MARGIN = 0.1  # inches right of and above the axes of a single panel
+LEGEND_CLEARANCE = 6  # points between a legend above the parts of given axes and these parts
 LABEL_DISTANCE = 0.13  # inches from the edge to the middle of the labels that the panels of a grid share
 
 
@@ -76,7 +80,7 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
     header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
-    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / 72 / height))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / POINTS_PER_INCH / height))
     return figure
 
 
@@ -87,8 +91,7 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
     style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
-    # A label may be long; the ticks leave room for a few letters beyond the axes.
-    max_x_width, max_y_width = (72 * 1.3 * side for side in styling.size_in_inches(ax))
+    max_x_width, max_y_width = (POINTS_PER_INCH * MAX_LABEL_OVERHANG * side for side in styling.size_in_inches(ax))
     ax.set_xlabel(styling.shorten_text(x_label, max_x_width, font_size), **style)
     ax.set_ylabel(styling.shorten_text(y_label, max_y_width, font_size), **style)
     return font_size
@@ -96,7 +99,7 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
 
 def _header_width(width: float, font_size: float) -> float:
     """Width in points for the header above the axes, without the room of tick and axis labels."""
-    return 72 * (width - font_size / DEFAULT_FONT_SIZE)
+    return POINTS_PER_INCH * (width - font_size / DEFAULT_FONT_SIZE)
 
 
 def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
@@ -107,7 +110,10 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
     font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
     header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
-    axes_width, axes_height = width - left - 0.1, height - bottom - header.height / 72 - 0.1
+    axes_width, axes_height = (
+        width - left - OUTER_MARGIN,
+        height - bottom - header.height / POINTS_PER_INCH - OUTER_MARGIN,
+    )
     if (ratio := diagram.aspect_ratio) > 0:
         axes_width, axes_height = min(axes_width, axes_height / ratio), min(axes_height, axes_width * ratio)
     return {
@@ -120,10 +126,10 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
 
 def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) -> None:
     """Add title and legend to given axes, which keep their position, size and limits."""
-    for text in [text for text in ax.texts if text.get_gid() == "side"]:
+    for text in [text for text in ax.texts if text.get_gid() == styling.SIDE_TEXT_GID]:
         text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
-    width, height = (72 * side for side in styling.size_in_inches(ax))
+    width, height = (POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
     _set_title(ax, diagram.presentation.heading(diagram.caption()), width, font_size)
     is_requested = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not is_requested):
@@ -136,9 +142,9 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) ->
     elif (
         header.legend_entries
         and header.has_room_for_words
-        and (is_requested or header.legend_height + 6 <= MAX_LEGEND_HEIGHT * height)
+        and (is_requested or header.legend_height + LEGEND_CLEARANCE <= MAX_LEGEND_HEIGHT * height)
     ):
-        _extend_for_legend(ax, (header.legend_height + 6) / height)
+        _extend_for_legend(ax, (header.legend_height + LEGEND_CLEARANCE) / height)
         header.draw_legend(
             ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.LEGEND_PADDING
         )
@@ -184,7 +190,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
         target, transform, add_axes = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
         caption = f"{diagram.lens}, {diagram.view_order}: {diagram.panels['title'][0]}"
-        _set_title(ax, diagram.presentation.heading(caption), 72 * layout.width, layout.font_size)
+        _set_title(ax, diagram.presentation.heading(caption), POINTS_PER_INCH * layout.width, layout.font_size)
     sets_aspect = ax is None and figsize is None and diagram.has_equal_units
     first_panel = _draw_panels(diagram, layout, n_panels, add_axes, sets_aspect=sets_aspect)
     title_and_legend.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
@@ -220,7 +226,9 @@ def _draw_panels(
         _paint_panel(diagram, panel, i)
         if sets_aspect:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
-        _write_panel_title(panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), 72 * width)
+        _write_panel_title(
+            panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), POINTS_PER_INCH * width
+        )
         n_columns = layout.grid.n_columns
         panel.tick_params(labelleft=i % n_columns == 0, labelbottom=i + n_columns >= n_panels)
     return shared["sharex"]
@@ -238,7 +246,10 @@ def _write_common_axis_labels(diagram: DiagramContent, layout: GridLayout, targe
         "parse_math": False,
     }
     x_label, y_label = diagram.axis_labels()
-    max_x_width, max_y_width = 72 * (width - grid.right), 72 * (height - layout.top)
+    max_x_width, max_y_width = (
+        POINTS_PER_INCH * (width - grid.right),
+        POINTS_PER_INCH * (height - layout.top),
+    )
     target.text(
         (grid.left + width - grid.right) / 2 / width,
         LABEL_DISTANCE / height,
@@ -259,7 +270,9 @@ def _draw_first_view(diagram: DiagramContent, ax: Any, font_size: float) -> Any:
     panels = {name: column[:1] for name, column in diagram.panels.items()}
     first_view = replace(diagram, panels=panels, table=diagram.rows(0))
     if first_view.presentation.title in (None, True):
-        max_width = 72 * (_figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0])
+        max_width = POINTS_PER_INCH * (
+            _figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0]
+        )
         title = f"{view_title}: {diagram.view_order} of {n_views}"
         if styling.text_width(title, font_size + 1) > max_width:
             title = f"1 of {n_views}: {view_title}"

@@ -117,7 +117,9 @@ class ComparisonDiagram(BinnedPlot):
         y, bottom, top = self.marker_positions(rows)
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if is_narrow else 1.0)
-        shifted_transform = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
+        shifted_transform = ax.transData + ScaledTranslation(
+            step / styling.POINTS_PER_INCH, 0, ax.figure.dpi_scale_trans
+        )
         if self.settings["bars"] is not None and self.has("bars"):
             uses_thick_bars = self.settings["bars"] == "consistency"
             style = {"linewidth": 2.4, "alpha": 0.35} if uses_thick_bars else {"linewidth": 0.7 if is_narrow else 1.1}

@@ -49,6 +49,7 @@ class Band:
 def choose_band_method(score_sums: DistinctScoreSums, band: str) -> str:
     """Dimitriadis, Gneiting & Jordan's choice between `resampling`, `discrete` and `continuous` asymptotics.
 
+    `band` is `consistency` or `confidence`. Their thresholds compare the number of rows with that of distinct scores.
     Votes are always resampled, because the asymptotic distributions are those of labels.
     """
     n, n_distinct = float(score_sums.n.sum()), len(score_sums.score)
@@ -193,9 +194,9 @@ BAND_TOLERANCE = 1e-12  # equal counts must compare as equal
 class BandSegment(NamedTuple):
     """Consecutive scores at all of which the model overpredicts, or at all of which it underpredicts."""
 
-    low: float
-    high: float
-    overpredicts: bool  # whether the model overpredicts there
+    low: float  # first score
+    high: float  # last score
+    overpredicts: bool  # whether the model overpredicts there, else it underpredicts
     share: float  # of all weight
 
 
@@ -207,13 +208,14 @@ def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None 
     """
     low, high = band.limits_at(score)
     if fit is None:
-        masks = (score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE)
-        masks = (masks[0] & (low < high), masks[1] & (low < high))
+        has_width = low < high
+        overpredicted, underpredicted = score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE
+        overpredicted, underpredicted = overpredicted & has_width, underpredicted & has_width
     else:
-        masks = (low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE)
+        overpredicted, underpredicted = low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE
     total = w.sum()
     segments = []
-    for is_outside, overpredicts in zip(masks, (True, False), strict=True):
+    for is_outside, overpredicts in ((overpredicted, True), (underpredicted, False)):
         edges = np.flatnonzero(np.diff(is_outside, prepend=False, append=False))
         for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[start:stop].sum() / total)

@@ -97,8 +97,9 @@ class Corp(Recipe):
     (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (scores where the curve is
     outside the consistency band, or the diagonal outside the other bands; low is 0 where the model overpredicts, 1
     where it underpredicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
-    low to high). Columns that a part does not use are NaN. `panels` holds the scores, and how the band was computed in
-    `band_method`.
+    low to high). Columns that a part does not use are NaN. `panels` holds the mean score with its MCB, DSC and UNC, and
+    how the band was computed in `band_method`. For the picture it also holds the largest share of rows in a bin of the
+    strip (`tallest`) and of the recalibrated rates (`tallest_rate`), and the `corner` that the curve leaves free.
 
     References
     ----------
@@ -245,7 +246,10 @@ MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
 
 
 def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, is_largest: bool) -> str:
-    """Describe where the model over- or underpredicts, and the gain of recalibration."""
+    """Describe where the model over- or underpredicts, and the gain of recalibration.
+
+    Of `n_views` views, that with the largest miscalibration (`is_largest`) is introduced as such.
+    """
     text = (
         f"{_describe_segments(panel, recipe)} {_describe_miscalibration(panel, recipe)}"
         if panel.band

@@ -21,12 +21,31 @@ from trueodds.lenses.view import View
 
 
 class CorpCurve:
-    """The CORP curve of one view: blocks of scores with equal rate, and the score decomposition."""
+    """The CORP curve of one view: blocks of scores with equal rate, and the score decomposition.
+
+    Parameters
+    ----------
+    view : View
+        Rows, or cells of a tally.
+    score_name : {"brier", "log_loss"}
+        The proper score that is decomposed.
+
+    Attributes
+    ----------
+    score_sums : DistinctScoreSums
+        Sums at each of the m distinct predicted probabilities (scores).
+    fit : ndarray (m,)
+        The isotonic event rate at each of them.
+    decomposition : dict of str to float
+        The mean of the proper score, `score`, and its parts `mcb`, `dsc` and `unc`.
+    mean_prediction, outcome_rate : float
+        The weighted means over all rows.
+    """
 
     def __init__(self, view: View, score_name: str) -> None:
         self.view, self.estimator = view, Corp(score_name)
         self.score_sums = sum_by_score(view)
-        self.fit = np.clip(isotonic_means(self.score_sums.w, self.score_sums.wy), 0.0, 1.0)  # (m,)
+        self.fit = np.clip(isotonic_means(self.score_sums.w, self.score_sums.wy), 0.0, 1.0)
         self.decomposition = self.estimator.parts(view)
         # Sums by score do not depend on the order of rows, not even by rounding.
         w = self.score_sums.w.sum()
@@ -41,7 +60,7 @@ class CorpCurve:
     @cached_property
     def blocks(self) -> dict[str, Array]:
         """Blocks of scores with equal rate: x_low, x_high, rate, and the n and weight of their rows."""
-        first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)
+        first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)  # index of the first score of each block
         last = np.append(first[1:], len(self.fit)) - 1
         return {
             "x_low": self.score_sums.score[first],
@@ -69,11 +88,11 @@ class CorpPanel:
     """The curve, band, segments and texts of one view."""
 
     curve: CorpCurve
-    n_bins: int
-    style: str
-    band: Band | None = None
-    segments_outside: tuple[BandSegment, ...] = ()
-    limits_cross: bool = False
+    n_bins: int  # of the histograms of scores and of recalibrated rates
+    style: str  # setting of the diagram
+    band: Band | None = None  # None if no band is drawn
+    segments_outside: tuple[BandSegment, ...] = ()  # where the band rejects calibration
+    limits_cross: bool = False  # whether no increasing curve lies within the limits of an honest band
 
     @cached_property
     def score_histogram(self) -> dict[str, Array]:
@@ -148,6 +167,7 @@ class CorpPanel:
             "blocks": len(curve.blocks["rate"]),
             "band_method": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.segments_outside),
-            # An increasing curve cannot pass through both corners.
+            # The corner for the numbers. An increasing curve cannot pass through both, and one that is at most 0.6 in
+            # the middle leaves enough of the upper left.
             "corner": "upper left" if np.interp(0.5, curve.score_sums.score, curve.fit) <= 0.6 else "lower right",
         }

@@ -101,7 +101,7 @@ def simultaneous_limits(score_sums: DistinctScoreSums, level: float, max_groups:
     min_events, max_events = (
         (np.rint(events), np.rint(events)) if is_exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
     )
-    scale = 1.0 if is_exact else n / scaled_weight
+    scale = 1.0 if is_exact else n / scaled_weight  # from events per row to events per unit of weight
     lower, upper = np.zeros((m, m)), np.ones((m, m))
     lower[first, last] = np.minimum(scale * _beta_quantile(min_events, n - min_events + 1, tail), 1.0)
     upper[first, last] = np.minimum(scale * (1 - _beta_quantile(n - max_events, max_events + 1, tail)), 1.0)

@@ -177,9 +177,9 @@ def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> N
     strip.set_yticks([])
     for name, spine in strip.spines.items():
         spine.set_visible(name == "left")
-        spine.set_color("#9A9A9A")
+        spine.set_color(styling.AXIS_LINE_COLOR)
         spine.set_linewidth(0.8)
-    strip.set_facecolor("#F7F9FB")
+    strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
 
 
 def _draw_decomposition(ax: Any, panel_row: Mapping[str, Any], score_name: str, size: float) -> None:

@@ -137,7 +137,7 @@ def _draw_errors(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
         f"ECCE-MAD {100 * panel_row['ecce_mad']:.2f} points, {format_pvalue(panel_row['pvalue_mad'])}  ·  "
         f"ECCE-R {100 * panel_row['ecce_r']:.2f} points, {format_pvalue(panel_row['pvalue_r'])}"
     )
-    if styling.text_width(text, size - 1) > 72 * styling.size_in_inches(ax)[0] * 0.95:
+    if styling.text_width(text, size - 1) > styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] * 0.95:
         return
     style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT_COLOR, "ha": "right", "va": "top"}
     ax.text(1.0, float(panel_row["y_high"]), text, gid="numbers", zorder=3.5, **style)

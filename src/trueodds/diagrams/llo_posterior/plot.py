@@ -83,11 +83,11 @@ class PosteriorPlot(Diagram):
             _draw_empty(ax, size)
             return
         if self.has("map"):
-            side, grid = self.settings["resolution"], rows["kind"] == "grid"
-            x, y, z = (rows[name][grid].reshape(side, side) for name in ("delta", "gamma", "posterior"))
+            resolution, is_grid = self.settings["resolution"], rows["kind"] == "grid"
+            x, y, z = (rows[name][is_grid].reshape(resolution, resolution) for name in ("delta", "gamma", "posterior"))
             colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
-            steps = np.arange(21) / 20
-            ax.contourf(x, y, z, levels=steps, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
+            shade_limits = np.arange(21) / 20
+            ax.contourf(x, y, z, levels=shade_limits, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
             axis(1, color=styling.MUTED_COLOR, linewidth=0.8, zorder=1.5)
         scale = 1.0 if styling.size_in_inches(ax)[0] > 2.4 else 0.7
@@ -118,11 +118,11 @@ def _draw_pointer(ax: Any, panel_row: dict[str, Any], size: float) -> None:
     y = min(max(1.0, panel_row["gamma_low"]), panel_row["gamma_high"])
     style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
     ax.plot([x], [y], clip_on=False, label="identity", **style)
-    left, low = x > 1, y > 1
+    is_left, is_below = x > 1, y > 1  # the edge at which the mark lies
     horizontal = (
-        "right" if x == panel_row["delta_high"] else "left" if left or x == panel_row["delta_low"] else "center"
+        "right" if x == panel_row["delta_high"] else "left" if is_left or x == panel_row["delta_low"] else "center"
     )
-    vertical = "bottom" if low or y == panel_row["gamma_low"] else "top"
+    vertical = "bottom" if is_below or y == panel_row["gamma_low"] else "top"
     offset = (-7 if horizontal == "right" else 7 if horizontal == "left" else 0, 7 if vertical == "bottom" else -7)
     ax.annotate(
         "(1, 1) is outside",

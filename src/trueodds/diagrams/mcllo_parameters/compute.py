@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -98,12 +98,12 @@ class MclloParameters(BaselineRecipe):
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fitted_views = [self._fit_view(view, notes) for view in views]
-        order = decreasing_order(distance for _, _, distance in fitted_views)
+        order = decreasing_order(fitted_view.distance for fitted_view in fitted_views)
         views, fitted_views = tuple(views[i] for i in order), [fitted_views[i] for i in order]
-        limits = axis_limits([table for table, _, _ in fitted_views[: layout.MAX_PANELS]])
+        limits = axis_limits([fitted_view.table for fitted_view in fitted_views[: layout.MAX_PANELS]])
         rows = [
-            self._panel_row(view, table, baseline, len(views)) | limits
-            for view, (table, baseline, _) in zip(views, fitted_views, strict=True)
+            self._panel_row(view, fitted_view, len(views)) | limits
+            for view, fitted_view in zip(views, fitted_views, strict=True)
         ]
         given_baseline = self.baseline_index(views[0])
         if len(views) > layout.MAX_PANELS:
@@ -115,7 +115,7 @@ class MclloParameters(BaselineRecipe):
         return ParameterPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([table for table, _, _ in fitted_views]),
+            table=stack_tables([fitted_view.table for fitted_view in fitted_views]),
             panels=rows_to_columns(rows),
             settings={
                 "baseline": baseline_index(given_baseline, views[0].p.shape[1]) if views[0].joint else None,
@@ -126,8 +126,8 @@ class MclloParameters(BaselineRecipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
-        """The table of a view, its baseline, and its distance from the identity."""
+    def _fit_view(self, view: View, notes: list[Note]) -> FittedView:
+        """Fit the model to a view. Adds to `notes`."""
         P, Y, _ = select_weighted_rows(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
@@ -150,17 +150,18 @@ class MclloParameters(BaselineRecipe):
         labels = [str(names[j]) for j in model.free_classes][: len(theta)]
         table = wald_table(view.name, labels, theta, covariance, self.level)
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
-        return table, baseline, distance
+        return FittedView(table, baseline, distance)
 
-    def _panel_row(self, view: View, table: dict[str, Array], baseline: str, n_panels: int) -> dict[str, Any]:
-        """The row of `panels` for one view."""
+    def _panel_row(self, view: View, fitted_view: FittedView, n_panels: int) -> dict[str, Any]:
+        """The row of `panels` for one view, without the limits of the axes."""
+        table = fitted_view.table
         is_estimate = table["kind"] == "estimate"
         n_classes, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
         title = view.name.removeprefix("class:")
         return {
             "view": view.name,
             "title": title,
-            "baseline": baseline,
+            "baseline": fitted_view.baseline,
             "aside": _summarize_fits(table, is_estimate),
             "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, n_panels),
             "n": view.n_rows,
@@ -168,6 +169,14 @@ class MclloParameters(BaselineRecipe):
             "classes": n_classes,
             "classes_outside": n_outside,
         }
+
+
+class FittedView(NamedTuple):
+    """The fit of one view."""
+
+    table: dict[str, Array]  # its rows of the table of the diagram
+    baseline: str  # name of the baseline class
+    distance: float  # largest |γ − 1| + |log δ| of a class; 0 without a finite fit
 
 
 def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
@@ -219,6 +228,7 @@ def _describe_finding(
 
 
 _N_ELLIPSE_VERTICES = 72  # vertices of an ellipse
+_HALF_SPAN_WITH_MARGIN = 0.57  # half of the length of an axis, relative to the range of what it shows
 _MIN_SPAN = 0.02  # minimum range of log δ and γ in the figure
 _MAX_LOG_DELTA = 300.0  # limit of |log δ|: δ must stay a floating-point number, with margins
 _MAX_GAMMA = 1e6  # limit of |γ| plus the radius of its ellipse
@@ -299,7 +309,7 @@ def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
         high = np.maximum(high, np.minimum(outline_bounds_of_all[:, 1].max(axis=0), high + margin))
     span = np.maximum(high - low, _MIN_SPAN)
     center = (low + high) / 2
-    low, high = center - 0.57 * span, center + 0.57 * span
+    low, high = center - _HALF_SPAN_WITH_MARGIN * span, center + _HALF_SPAN_WITH_MARGIN * span
     return {
         "delta_low": float(np.exp(low[0])),
         "delta_high": float(np.exp(high[0])),
@@ -314,6 +324,6 @@ def _ellipse_radius(level: float) -> float:
 
 
 def interval_sides(table: dict[str, Array], is_estimate: Array, name: str) -> Array:
-    """+1 and −1 where the interval lies above and below 1, else 0."""
+    """+1 and −1 where the interval of `name`, `delta` or `gamma`, lies above and below 1, else 0."""
     low, high = table[f"{name}_low"][is_estimate], table[f"{name}_high"][is_estimate]
     return np.asarray((low > 1).astype(int) - (high < 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
 
     A name that has no place beside its estimate is written farther away, with a line to it, unless there are many.
     """
-    width, height = (72 * side for side in styling.size_in_inches(ax))
+    width, height = (styling.POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
     left, right = np.log(panel_row["delta_low"]), np.log(panel_row["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
     # Title, legend and labels will reduce the height, and names must not overlap then.
@@ -189,7 +189,8 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
     gamma_range = panel_row["gamma_high"] - panel_row["gamma_low"]
     identity_position = -left / (right - left) * width, (1 - panel_row["gamma_low"]) / gamma_range * 0.7 * height
     mark_x, mark_y = identity_position
-    occupied = [(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]  # by the mark of (1, 1)
+    # By the mark of (1, 1), which reaches 6 points from its center.
+    occupied = [_Box(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]
     distances = _NAME_DISTANCES if panel_row["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
@@ -201,8 +202,8 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
             if (
                 _is_free(box, occupied)
                 and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
-                and box[0] > 2
-                and box[2] < width - 2
+                and box.left > 2
+                and box.right < width - 2
             ):
                 ax.annotate(
                     name,
@@ -222,14 +223,28 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
                 break
 
 
-def _is_free(box: tuple[float, ...], occupied: Sequence[tuple[float, ...]]) -> bool:
-    """Whether a box (left, low, right, high) overlaps none of the others."""
-    left, low, right, high = box
-    return all(right < other[0] or other[2] < left or high < other[1] or other[3] < low for other in occupied)
+class _Box(NamedTuple):
+    """A rectangle; lengths are in points from the lower left corner of the axes."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+
+    def overlaps(self, other: _Box) -> bool:
+        """Whether both have a point in common."""
+        return not (
+            self.right < other.left or other.right < self.left or self.high < other.low or other.high < self.low
+        )
 
 
-def _distances_from_box(box: tuple[float, ...], x: Array, y: Array) -> Array:
-    """Distance of each point (n,) from a box (left, low, right, high); 0 inside."""
+def _is_free(box: _Box, occupied: Sequence[_Box]) -> bool:
+    """Whether a box overlaps none of the others."""
+    return not any(box.overlaps(other) for other in occupied)
+
+
+def _distances_from_box(box: _Box, x: Array, y: Array) -> Array:
+    """Distance of each point (n,) from a box; 0 inside."""
     left, low, right, high = box
     return np.hypot(np.maximum(np.maximum(left - x, x - right), 0), np.maximum(np.maximum(low - y, y - high), 0))
 
@@ -260,10 +275,8 @@ _LEADER_LINE_STYLE: dict[str, Any] = {
 }
 
 
-def _label_box(
-    x: float, y: float, width: float, height: float, dx: float, dy: float
-) -> tuple[float, float, float, float]:
-    """Return left, bottom, right and top of a name that is so far across and up from an estimate at (x, y)."""
+def _label_box(x: float, y: float, width: float, height: float, dx: float, dy: float) -> _Box:
+    """Return the box of a name that lies (dx, dy) from an estimate at (x, y), centered along an axis without offset."""
     left = x + dx + (np.sign(dx) - 1) * width / 2
     low = y + dy + (np.sign(dy) - 1) * height / 2
-    return left, low, left + width, low + height
+    return _Box(left, low, left + width, low + height)

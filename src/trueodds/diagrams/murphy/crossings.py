@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,24 +13,35 @@ from trueodds.core.typing import Array
 RELATIVE_TOLERANCE = 1e-12  # relative differences up to this are rounding errors
 
 
-def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]:
+class SignSegment(NamedTuple):
+    """A range of x in which a difference of curves has one sign."""
+
+    low: float
+    high: float
+    sign: int  # −1, 0 or 1
+
+
+def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
     """Segments of x with a constant sign of a piecewise linear difference; equal x are a jump.
 
-    >>> sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
+    >>> segments = sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
+    >>> [tuple(segment) for segment in segments]
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
-    segments: list[tuple[float, float, int]] = []
+    segments: list[SignSegment] = []
     tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
-        if b <= a:
+    for start, stop, difference_at_start, difference_at_stop in zip(
+        x[:-1], x[1:], difference[:-1], difference[1:], strict=True
+    ):
+        if stop <= start:
             continue
-        first, last = _sign(d, tolerance), _sign(e, tolerance)
+        first, last = _sign(difference_at_start, tolerance), _sign(difference_at_stop, tolerance)
         if first * last < 0:
-            root = float(a + (b - a) * d / (d - e))
-            _append_segment(segments, float(a), root, first)
-            _append_segment(segments, root, float(b), last)
+            root = float(start + (stop - start) * difference_at_start / (difference_at_start - difference_at_stop))
+            _append_segment(segments, float(start), root, first)
+            _append_segment(segments, root, float(stop), last)
         else:
-            _append_segment(segments, float(a), float(b), first or last)
+            _append_segment(segments, float(start), float(stop), first or last)
     return segments
 
 
@@ -38,22 +50,22 @@ def _sign(value: float, tolerance: float) -> int:
     return int(value > tolerance) - int(value < -tolerance)
 
 
-def _append_segment(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
+def _append_segment(segments: list[SignSegment], low: float, high: float, sign: int) -> None:
     """Append a segment, or extend the last one if it has the same sign."""
-    if segments and segments[-1][2] == sign:
-        low = segments.pop()[0]
-    segments.append((low, high, sign))
+    if segments and segments[-1].sign == sign:
+        low = segments.pop().low
+    segments.append(SignSegment(low, high, sign))
 
 
-def length_with_sign(segments: list[tuple[float, float, int]], sign: int) -> float:
+def length_with_sign(segments: list[SignSegment], sign: int) -> float:
     """The total length of the segments with that sign."""
-    return sum(high - low for low, high, segment_sign in segments if segment_sign == sign)
+    return sum(segment.high - segment.low for segment in segments if segment.sign == sign)
 
 
-def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
+def find_crossings(segments: list[SignSegment]) -> list[float]:
     """Where the sign changes; segments of equality in between are skipped."""
-    signed_segments = [segment for segment in segments if segment[2]]
-    return [b[0] for a, b in pairwise(signed_segments) if a[2] != b[2]]
+    signed_segments = [segment for segment in segments if segment.sign]
+    return [following.low for segment, following in pairwise(signed_segments) if segment.sign != following.sign]
 
 
 def pointwise_signs(difference: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,8 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: floa
 
     .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
 
-    as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting` = 1 that row acts, which is the limit
-    from below θ, and with 0 it does not, the limit from above. Units: cost.
+    as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting_share` = 1 that row acts, which is the
+    limit from below θ, and with 0 it does not, the limit from above. Units: cost.
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     thresholds_only = slice(1, None, 2)
@@ -134,8 +134,25 @@ ACTING_SHARE_BY_SIDE = {"below": LIMIT_FROM_BELOW, "above": LIMIT_FROM_ABOVE}  #
 STRIP_BINS = 20  # equal bins of the strip of predictions
 
 
+class CostDraws(NamedTuple):
+    """The mean cost of a model by threshold, and that of each of its resamples."""
+
+    cost: Array  # (thresholds,)
+    draws: Array  # (resamples, thresholds)
+
+
 class MurphyModel:
-    """One model in one view."""
+    """One model in one view.
+
+    Attributes
+    ----------
+    cost_curve : MurphyCurve
+        Its mean cost by threshold.
+    score_name : {"brier", "log_loss"}
+        The proper score that is decomposed.
+    decomposition : dict of str to float
+        The mean of that score, `score`, and its parts `mcb`, `dsc` and `unc`.
+    """
 
     def __init__(self, name: str, view: View, score_name: str) -> None:
         self.name, self.view, self.score_name = name, view, score_name
@@ -190,15 +207,19 @@ class MurphyModel:
             extra_columns |= {"low": mcb.error_low, "high": mcb.error_high}
         return self.table_rows("model", 1, self.decomposition | extra_columns)
 
-    def band_rows(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
-        """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
+    def band_rows(self, thresholds: Array, draws: Array, first_model: CostDraws | None, level: float) -> Columns:
+        """Intervals of the cost, from its draws (resamples, thresholds), and of its difference to the first model."""
         score = self.cost_curve.cost(thresholds)
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, tails, axis=0)
         extra_columns: dict[str, Array] = {}
-        if first is not None:
-            limits = np.quantile(draws - first[1], tails, axis=0)
-            extra_columns = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
+        if first_model is not None:
+            limits = np.quantile(draws - first_model.draws, tails, axis=0)
+            extra_columns = {
+                "difference": score - first_model.cost,
+                "difference_low": limits[0],
+                "difference_high": limits[1],
+            }
             extra_columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
         return self.table_rows(
             "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | extra_columns
@@ -214,7 +235,10 @@ def bootstrap_bands(
     rng: np.random.Generator,
     paired: bool | None,
 ) -> list[Columns]:
-    """The bands of all models of a view; models with the rows of the first model share its resamples."""
+    """The bands of all models of a view; models with the rows of the first model share its resamples.
+
+    `data_by_model` holds the Predictions or Tally of each model, or None if only its view is known.
+    """
     models_with_same_rows: list[MurphyModel] = [models[0]]
     first = data_by_model[models[0].name]
     for model in models[1:]:
@@ -246,7 +270,9 @@ def bootstrap_bands(
         comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
         count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
         first_model_costs = (
-            (models[0].cost_curve.cost(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+            CostDraws(models[0].cost_curve.cost(thresholds), draws_by_model[models[0].name][:count])
+            if comparable
+            else None
         )
         tables.append(model.band_rows(thresholds, draws_by_model[model.name][:count], first_model_costs, level))
     return tables

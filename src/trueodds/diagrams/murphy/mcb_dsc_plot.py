@@ -26,7 +26,7 @@ class PlaneDiagram(Diagram):
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
         has_table = self.has("numbers") and len(self.panels["view"]) == 1
-        return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if has_table else 0.0)
+        return 6.4, 4.9 + (model_strips.number_table_height(len(self.names)) if has_table else 0.0)
 
     @property
     def names(self) -> list[str]:

@@ -133,7 +133,7 @@ def _two_line_labels(names: list[str], posteriors: list[str]) -> list[str]:
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels do not overlap and stay inside the axes."""
-    spacing = 72 * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
+    spacing = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _SIDE_MARGIN * spacing + 4
     return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing

@@ -144,7 +144,7 @@ def _strip_edges_and_shares(rows: Mapping[str, Array], panel_row: Mapping[str, A
 
 
 def _draw_gaps(ax: Any, rows: Mapping[str, Array]) -> None:
-    """Draw a line from each mark to the diagonal."""
+    """Fill the width of each bin between its mean prediction and its event rate."""
     style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
     styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
@@ -190,7 +190,9 @@ def _label_sides(ax: Any, size: float, low: float, high: float, *, is_confidence
     """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if is_confidence else ("underpredicts →", "← overpredicts")
     # Title and labels take about a fifth of the height.
-    points_per_unit = 72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
+    points_per_unit = (
+        styling.POINTS_PER_INCH * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
+    )
     for text, height_of_side, sign, vertical_alignment in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
         if styling.text_width(text, size - 1.5) < points_per_unit * height_of_side:
             style = {
@@ -206,6 +208,6 @@ def _label_sides(ax: Any, size: float, low: float, high: float, *, is_confidence
                 xycoords=ax.get_yaxis_transform(),
                 xytext=(0, 5 * sign),
                 textcoords="offset points",
-                gid="side",
+                gid=styling.SIDE_TEXT_GID,
                 **style,
             )

@@ -309,10 +309,8 @@ class View:
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
         n, weight, wp, wy, *columns = table[bin_index].T
-        sums = dict(zip(SUMS, columns, strict=True))
-        return View(
-            wp / weight, wy / weight, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
-        )
+        p, y, sums = wp / weight, wy / weight, dict(zip(SUMS, columns, strict=True))
+        return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index)
 
     @property
     def sums_by_name(self) -> Mapping[str, Array]:

@@ -142,8 +142,8 @@ def _fit_panel_grid(
     If `summary` is None, as in given axes, only the legend stands above the panels.
     """
     usual_count = _usual_column_count(n_panels, has_equal_units=False)
-    best: tuple[PanelGrid, Header] | None = None
-    best_size_ratio = 0.0
+    arrangement: tuple[PanelGrid, Header] | None = None
+    max_size_ratio = 0.0
     other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual_count and n_columns <= n_panels)
     for n_columns in (usual_count, *other_counts):
         grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
@@ -158,9 +158,9 @@ def _fit_panel_grid(
         for header in headers:
             panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), n_panels)
             size_ratio = min(size / minimum for size, minimum in zip(panel_size, MIN_PANEL_SIZE, strict=True))
-            if size_ratio >= 1 and min(size_ratio, AMPLE_SIZE_RATIO) > best_size_ratio:
-                best, best_size_ratio = (grid, header), min(size_ratio, AMPLE_SIZE_RATIO)
-    return best
+            if size_ratio >= 1 and min(size_ratio, AMPLE_SIZE_RATIO) > max_size_ratio:
+                arrangement, max_size_ratio = (grid, header), min(size_ratio, AMPLE_SIZE_RATIO)
+    return arrangement
 
 
 def _height_above_panels(header: Header, summary: str | None) -> float:

@@ -75,7 +75,7 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
         "text.color": "black",
     }
     metadata_by_format = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
-    buffer = io.BytesIO()
+    out = io.BytesIO()
     with import_matplotlib().rc_context(rc_settings):
-        draw().savefig(buffer, format=file_format, dpi=dpi, metadata=metadata_by_format[file_format], facecolor="white")
-    return buffer.getvalue()
+        draw().savefig(out, format=file_format, dpi=dpi, metadata=metadata_by_format[file_format], facecolor="white")
+    return out.getvalue()

@@ -105,7 +105,7 @@ class MclloParameters(BaselineRecipe):
             self._panel_row(view, fitted_view, len(views)) | limits
             for view, fitted_view in zip(views, fitted_views, strict=True)
         ]
-        given_baseline = self.baseline_index(views[0])
+        baseline = self.baseline_index(views[0])
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
@@ -118,7 +118,7 @@ class MclloParameters(BaselineRecipe):
             table=stack_tables([fitted_view.table for fitted_view in fitted_views]),
             panels=rows_to_columns(rows),
             settings={
-                "baseline": baseline_index(given_baseline, views[0].p.shape[1]) if views[0].joint else None,
+                "baseline": baseline_index(baseline, views[0].p.shape[1]) if views[0].joint else None,
                 "min_prob": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,

@@ -102,13 +102,13 @@ class RiskCoverage(Recipe):
             return super().compare_models(models, lens, rng)  # raises an error
         (data,) = models.values()
         cluster = data.cluster if isinstance(data, Predictions) else None
-        return self._compute_diagram(lens_views(data, lens), cluster, as_generator(rng))
+        return self._diagram_of_view(lens_views(data, lens), cluster, as_generator(rng))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
-        return self._compute_diagram(views, None, rng)
+        return self._diagram_of_view(views, None, rng)
 
-    def _compute_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
+    def _diagram_of_view(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
         """Compute the curve of the only view, with resampled clusters if there are any."""
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"

@@ -54,7 +54,7 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
     >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
     >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
     >>> table = {name: np.array(column) for name, column in columns.items()}
-    >>> describe_segments(table, confident=True).replace("\u00a0", " ")
+    >>> describe_segments(table, is_confidence=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])

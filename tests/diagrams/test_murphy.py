@@ -19,6 +19,7 @@ from trueodds.diagrams.model_comparison_text import format_error
 from trueodds.diagrams.model_styles import MARKERS
 from trueodds.diagrams.murphy.compute import Murphy
 from trueodds.diagrams.murphy.crossings import (
+    SignSegment,
     find_crossings,
     length_with_sign,
     lowest_curves,
@@ -223,7 +224,7 @@ def test_crossings_are_where_the_sign_turns():
     assert find_crossings(sign_segments(x, d)) == [pytest.approx(0.3)]
     # Equality between is passed over; a jump is a crossing without a root.
     assert find_crossings(sign_segments(np.array([0, 1, 2, 3.0]), np.array([-1, 0, 0, 1.0]))) == [2.0]
-    assert find_crossings([(0, 1, -1), (1, 2, 0), (2, 3, -1)]) == []
+    assert find_crossings([SignSegment(0, 1, -1), SignSegment(1, 2, 0), SignSegment(2, 3, -1)]) == []
 
 
 def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least():

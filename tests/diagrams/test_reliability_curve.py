@@ -109,7 +109,7 @@ def test_the_limits_see_rows_through_the_same_gaussian_as_the_curve(mirrored, h)
     rng = np.random.default_rng(0)
     s, x = np.sort(rng.random(40)), np.linspace(0, 1, 21)
     w, wy = rng.random(40) + 0.1, rng.random(40) * 0.1
-    near = pairwise_kernel_weights(s, x, h, mirrored=mirrored)
+    near = pairwise_kernel_weights(s, x, h, has_images=mirrored)
     assert (wy @ near) / (w @ near) == pytest.approx(kernel_regression(x, s, w, wy, h, mirrored)[0], abs=1e-12)
 
 

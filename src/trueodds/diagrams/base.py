@@ -169,16 +169,16 @@ class Diagram(DiagramContent):
 
     def _repr_svg_(self) -> str | None:
         """The picture as Jupyter shows it."""
-        return self._shown(self.svg)
+        return self._render_for_notebook(self.svg)
 
     def _repr_png_(self) -> bytes | None:
         """The picture for notebooks that cannot show SVG."""
-        return self._shown(lambda: self._render("png"))
+        return self._render_for_notebook(lambda: self._render("png"))
 
     @staticmethod
-    def _shown(render: Any) -> Any:
+    def _render_for_notebook(draw_picture: Any) -> Any:
         """Return the picture for a notebook, or None without matplotlib, so that the notebook shows the text."""
         try:
-            return render()
+            return draw_picture()
         except InputError:
             return None

@@ -38,8 +38,8 @@ class BaselineRecipe(Recipe):
     ) -> Diagram:
         """The diagram of named models; class names default to those of the data if the lens keeps the classes."""
         if self.classes is None and isinstance(lens, Canonical) and len(models) == 1:
-            (rows,) = models.values()
-            return replace(self, classes=tuple(map(str, rows.classes))).compare_models(models, lens, rng)
+            (data,) = models.values()
+            return replace(self, classes=tuple(map(str, data.classes))).compare_models(models, lens, rng)
         return super().compare_models(models, lens, rng)
 
     def baseline_index(self, view: View) -> int | None:

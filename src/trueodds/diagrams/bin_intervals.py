@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from trueodds.binning.partition import Partition
+from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.kernels import random_label_sums, sign_flips
@@ -18,6 +20,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, clopper_pearson_limits, poisson_binomial_pmf
 
 _QUANTILE_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
+_SUM_TOLERANCE = 1e-9  # relative: sums of weights that differ by less count as equal, which rounding may make different
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,9 @@ class BinIntervals:
 
     low: Array  # (bins,) event rates
     high: Array  # (bins,)
-    method: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
+    # (bins,) "exact", "refined normal", "normal" or "residuals" (`consistency_bars`), "redrawn" or "flipped"
+    # (`resampled_consistency_bars`), "wilson" or "clopper-pearson"
+    method: tuple[str, ...]
 
     def excludes(self, rate: Array) -> Array:
         """Whether each rate lies outside its interval. Ends belong to the interval, up to rounding.
@@ -35,6 +40,10 @@ class BinIntervals:
         [False]
         """
         return (rate < self.low - _QUANTILE_TOLERANCE) | (rate > self.high + _QUANTILE_TOLERANCE)
+
+
+# (view, bin_index, n_bins, levels) -> the intervals of the occupied bins at each level
+BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[BinIntervals, ...]]
 
 
 def is_significant(p: Array, level: float) -> Array:
@@ -126,13 +135,58 @@ def clopper_pearson_intervals(view: View, bin_index: Array, n_bins: int, level: 
     return BinIntervals(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
 
 
+def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
+    """Notes on how the bars were computed, where that is not the exact distribution for rows.
+
+    `methods` are those of all bars of the views, and `unit` is what a bar stands for in the text, `bins` or `views`.
+    """
+    notes = []
+    n_approximate = sum(method == "refined normal" for method in methods)
+    if n_approximate:
+        notes.append(
+            Note(
+                "TN241",
+                f"For {n_approximate} of {len(methods)} {unit} (more than {MAX_CONVOLVED_ROWS:,} rows each) the"
+                " consistency range is a refined normal approximation instead of exact.",
+            )
+        )
+    if "normal" in methods:
+        notes.append(
+            Note(
+                "TN242",
+                "Rows of a bin have unequal weights; its range uses a normal approximation with variance"
+                " Σw²p(1−p)/(Σw)².",
+            )
+        )
+    if "residuals" in methods:
+        notes.append(
+            Note(
+                "TN243",
+                "Outcomes are shares of votes; ranges use a normal approximation with variance Σw²(y−p)²/(Σw)².",
+            )
+        )
+    if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+    if methods and partition.uses_outcomes:
+        notes.append(
+            Note(
+                "TN247",
+                f"The bins depend on the outcomes ({partition}); bars that treat the bins as fixed are too narrow.",
+            )
+        )
+    return notes
+
+
 def _bin_limits(
     view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
-    """Limits of the event rate of one bin at each tail probability, and the method that gave them."""
+    """Limits of the event rate of one bin at each tail probability, and the method that gave them.
+
+    `rows` are the numbers of its rows, `sums` the further sums of all rows of the view by name (see `View.sums`).
+    """
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
-    total_weight, count = float(w.sum()), round(float(n.sum()))
+    total_weight, n_rows = float(w.sum()), round(float(n.sum()))
 
     def normal_limits(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
         """Normal limits at each tail, with the variance from the sums of this name."""
@@ -141,21 +195,25 @@ def _bin_limits(
             for tail in tails
         ], method
 
-    if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * total_weight):
+    # Only outcomes of 0 and 1 have Σwy² = Σwy; others are shares of votes.
+    if not math.isclose(
+        sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=_SUM_TOLERANCE, abs_tol=_SUM_TOLERANCE * total_weight
+    ):
         return normal_limits("wwr", "residuals")
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
-    if not math.isclose(total_weight * total_weight, count * sums["ww"][rows].sum(), rel_tol=1e-9):
+    if not math.isclose(total_weight * total_weight, n_rows * sums["ww"][rows].sum(), rel_tol=_SUM_TOLERANCE):
         return normal_limits("wwv", "normal")
     tail_pairs = [(tail, 1 - tail) for tail in tails]
-    if count <= MAX_CONVOLVED_ROWS:
+    if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
-        exact_limits = [np.minimum(np.searchsorted(distribution, pair), count) / count for pair in tail_pairs]
+        exact_limits = [np.minimum(np.searchsorted(distribution, pair), n_rows) / n_rows for pair in tail_pairs]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
-    variance = float(sums["wwv"][rows].sum()) * (count / total_weight) ** 2
+    variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
     limits = [
-        [_refined_normal_quantile(mean, variance, third_moment, count, q) / count for q in pair] for pair in tail_pairs
+        [_refined_normal_quantile(mean, variance, third_moment, n_rows, q) / n_rows for q in pair]
+        for pair in tail_pairs
     ]
     return [(low, high) for low, high in limits], "refined normal"
 
@@ -166,7 +224,7 @@ def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, fl
     return max(mean - half_width, 0.0), min(mean + half_width, 1.0)
 
 
-def _refined_normal_quantile(mean: float, variance: float, third_moment: float, count: int, q: float) -> int:
+def _refined_normal_quantile(mean: float, variance: float, third_moment: float, n_rows: int, q: float) -> int:
     """The smallest k at which the refined normal distribution function reaches q."""
     if variance <= 0:
         return round(mean)
@@ -174,11 +232,12 @@ def _refined_normal_quantile(mean: float, variance: float, third_moment: float, 
 
     def distribution_function(k: int) -> float:
         """The refined normal distribution function at k."""
+        # Edgeworth expansion with continuity correction: Φ(x) + γ(1 − x²)φ(x)/6 with skewness γ.
         x = (k + 0.5 - mean) / sigma
         correction = third_moment / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
         return float(ndtr(x)) + correction + _QUANTILE_TOLERANCE
 
-    return min(bisect_left(range(count + 1), q, key=distribution_function), count)
+    return min(bisect_left(range(n_rows + 1), q, key=distribution_function), n_rows)
 
 
 _MAX_CELL_DRAWS = 2**22  # draws of cells in memory at a time
@@ -187,7 +246,7 @@ _MAX_CELL_DRAWS = 2**22  # draws of cells in memory at a time
 def resampled_consistency_bars(
     view: View, bin_index: Array, n_bins: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
 ) -> tuple[BinIntervals, ...]:
-    r"""Consistency range of the event rate of each occupied bin by resampling labels, one Bars per level.
+    r"""Consistency range of the event rate of each occupied bin by resampling labels, at each level.
 
     Each label is drawn with its predicted probability, with predictions and bins fixed. The ends are the smallest
     :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike `consistency_bars` this needs no
@@ -204,18 +263,18 @@ def resampled_consistency_bars(
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
     p = np.clip(view.p.astype(np.float64), 0, 1)
-    has_vote_shares = np.abs(view.sums("wyy") - view.w * view.y) > 1e-9 * view.w
+    has_vote_shares = np.abs(view.sums("wyy") - view.w * view.y) > _SUM_TOLERANCE * view.w
     is_single_row = view.n == 1
     bin_weight = np.bincount(bin_index, view.w, n_bins)
     occupied = bin_weight > 0
     sums = np.zeros((resamples, n_bins))
-    for rows, draw_sums in (
+    for is_selected, draw_sums in (
         (is_single_row & ~has_vote_shares, _sum_label_draws),
         (is_single_row & has_vote_shares, _sum_flipped_residuals),
         (~is_single_row, _sum_cell_draws),
     ):
-        if rows.any():
-            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(rows), has_vote_shares, resamples, rng)
+        if is_selected.any():
+            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(is_selected), has_vote_shares, resamples, rng)
     rates = np.sort(np.clip(sums[:, occupied] / bin_weight[occupied], 0, 1), axis=0)
     flipped = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
     method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
@@ -226,7 +285,10 @@ def resampled_consistency_bars(
 
 
 def _empirical_quantile(rates: Array, q: float) -> Array:
-    """The smallest sorted rate that at least the share q of the resamples does not exceed."""
+    """The smallest rate of each bin that at least the share q of the resamples does not exceed.
+
+    `rates` (resamples, bins) are sorted by resample.
+    """
     return np.asarray(rates[max(math.ceil(q * len(rates) - 1e-9) - 1, 0)])
 
 
@@ -241,9 +303,9 @@ def _sum_label_draws(
     rng: np.random.Generator,
 ) -> Array:
     """Sum label draws with the predicted probabilities by bin, (resamples, n_bins), for single rows with one label."""
-    table = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
+    row_bins = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
     return random_label_sums.sum_label_weights(
-        p[rows, None], view.w[rows], table, n_bins, stream_key(rng), 0, resamples, independent=True
+        p[rows, None], view.w[rows], row_bins, n_bins, stream_key(rng), 0, resamples, independent=True
     )
 
 
@@ -280,7 +342,9 @@ def _sum_cell_draws(
     """Sum outcomes drawn for the cells of a tally by bin, (resamples, n_bins): binomial if possible, else normal."""
     n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
     # Cauchy–Schwarz: only cells of equal weights have a binomial count of outcomes.
-    has_equal_weights = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~has_vote_shares[rows]
+    has_equal_weights = (
+        np.isclose(w * w, n * view.sums("ww")[rows], rtol=_SUM_TOLERANCE, atol=0) & ~has_vote_shares[rows]
+    )
     std = np.sqrt(np.maximum(np.where(has_vote_shares[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
     order = np.argsort(bin_index[rows], kind="stable")
     occupied_bins, first_rows = np.unique(bin_index[rows][order], return_index=True)

@@ -1,30 +1,48 @@
-"""Mean prediction, observed event rate and share of rows in each bin of a view, and histograms of its scores."""
+"""Bins of the scores of a view: mean prediction and event rate of each bin, histograms, and the number of bins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import default_partition
 from trueodds.binning.uniform import Uniform
-from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.diagrams.bin_intervals import BinIntervals
+from trueodds.diagrams.bin_intervals import BarFunction, BinIntervals
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
+from trueodds.diagrams.table_columns import Columns
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS
 
-Columns = dict[str, Array]
-BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[BinIntervals, ...]]
 N_STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
 
 
 class BinnedView:
-    """The bins of one view, lowest first. Bins without weight are omitted."""
+    """The bins of one view, lowest first. Bins without weight are omitted.
+
+    Parameters
+    ----------
+    view : View
+        The rows or the cells of a tally.
+    partition : Partition or None
+        The bins; None is the default partition.
+
+    Attributes
+    ----------
+    fitted_partition : FittedPartition
+        The partition fitted to the view.
+    bin_index : ndarray (n,)
+        The bin of each row, from 0 to n_bins − 1.
+    n_bins : int
+        Number of bins, empty ones included.
+    order : ndarray (occupied bins,)
+        The occupied bins by increasing lower edge, as positions among those in the order of the partition.
+    columns : dict of str to ndarray
+        The bins as columns of a table, in the order `order`: name of the view, number and edges of the bin, number of
+        rows, weight, share of the weight, mean prediction, event rate, and their difference (`deviation`).
+    """
 
     def __init__(self, view: View, partition: Partition | None) -> None:
         self.view = view
@@ -60,7 +78,7 @@ class BinnedView:
         return low[occupied], high[occupied]
 
     def intervals_by_level(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[BinIntervals, ...]:
-        """Return the intervals of the bins, lowest bin first, at each level."""
+        """Return the intervals of the bins at each level, lowest bin first, computed by `bar_function`."""
         return tuple(
             BinIntervals(bars.low[self.order], bars.high[self.order], tuple(bars.method[i] for i in self.order))
             for bars in bar_function(self.view, self.bin_index, self.n_bins, levels)
@@ -80,8 +98,8 @@ class BinnedView:
         return np.asarray(cell_weights / cell_weights.sum())
 
     @property
-    def error(self) -> float:
-        """The mean of |deviation| over bins, weighted by their share of rows."""
+    def calibration_error(self) -> float:
+        """The expected calibration error: the mean of |deviation| over bins, weighted by their share of rows."""
         return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
 
 
@@ -90,76 +108,25 @@ def pool_rows(view: View) -> View:
     return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
 
 
-def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
-    """Concatenate tables row-wise into read-only columns."""
-    table = {name: np.concatenate([part[name] for part in tables]) for name in tables[0]}
-    for column in table.values():
-        column.flags.writeable = False
-    return table
-
-
-def stack_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Convert table rows with the same names into read-only columns; texts become columns of objects."""
-    columns = {
-        name: np.array([row[name] for row in rows], dtype=object if isinstance(rows[0][name], str) else None)
-        for name in rows[0]
-    }
-    return stack_tables([columns])
-
-
-def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
-    """Notes on how the bars were computed, where that is not the exact distribution for rows."""
-    notes = []
-    n_approximate = sum(method == "refined normal" for method in methods)
-    if n_approximate:
-        notes.append(
-            Note(
-                "TN241",
-                f"For {n_approximate} of {len(methods)} {unit} (more than {MAX_CONVOLVED_ROWS:,} rows each) the"
-                " consistency range is a refined normal approximation instead of exact.",
-            )
-        )
-    if "normal" in methods:
-        notes.append(
-            Note(
-                "TN242",
-                "Rows of a bin have unequal weights; its range uses a normal approximation with variance"
-                " Σw²p(1−p)/(Σw)².",
-            )
-        )
-    if "residuals" in methods:
-        notes.append(
-            Note(
-                "TN243",
-                "Outcomes are shares of votes; ranges use a normal approximation with variance Σw²(y−p)²/(Σw)².",
-            )
-        )
-    if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
-        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
-    if methods and partition.uses_outcomes:
-        notes.append(
-            Note(
-                "TN247",
-                f"The bins depend on the outcomes ({partition}); bars that treat the bins as fixed are too narrow.",
-            )
-        )
-    return notes
-
-
-# Numbers of bins whose edges are edges of a tally's cells too.
+# Numbers of bins from 5 to 40 whose edges are edges of a tally's cells too: the divisors of 3,840.
 NESTED_BIN_COUNTS = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)
 
 
 def score_histogram(view: View, n_bins: int) -> dict[str, Array]:
-    """The share of rows in each of `count` equal bins of their score."""
+    """The histogram of the scores in `n_bins` equal bins: edges (`x_low`, `x_high`), n, weight and share of each."""
     columns = BinnedView(view, Uniform(n_bins)).columns
-    names = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
-    return {name: columns[column] for name, column in names.items()}
+    source_columns = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
+    return {name: columns[column] for name, column in source_columns.items()}
 
 
-def freedman_diaconis_bins(scores: DistinctScoreSums) -> int:
-    """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
-    cumulative_share = np.cumsum(scores.w) / scores.w.sum()
-    lower, upper = scores.score[np.searchsorted(cumulative_share, (0.25 - 1e-12, 0.75 - 1e-12))]
-    min_count = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
-    return next((count for count in NESTED_BIN_COUNTS if count >= min_count), NESTED_BIN_COUNTS[-1])
+def freedman_diaconis_bin_count(score_sums: DistinctScoreSums) -> int:
+    """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score.
+
+    Their bins have the width 2 IQR n^(−1/3), where IQR is the interquartile range of the scores. The number is rounded
+    up to one whose edges are edges of a tally's cells.
+    """
+    cumulative_share = np.cumsum(score_sums.w) / score_sums.w.sum()
+    # The tolerance 1e-12 lets a cumulative share that rounding puts below a quartile reach it.
+    lower, upper = score_sums.score[np.searchsorted(cumulative_share, (0.25 - 1e-12, 0.75 - 1e-12))]
+    min_bins = np.cbrt(score_sums.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
+    return next((n_bins for n_bins in NESTED_BIN_COUNTS if n_bins >= min_bins), NESTED_BIN_COUNTS[-1])

@@ -74,12 +74,12 @@ class DistinctScoreSums:
         m = len(self.score)
         if m <= max_groups:
             return self
-        by_weight, ends = group_starts(self.w, max_groups // 4), np.arange(max_groups // 8)
-        edges = np.linspace(self.score[0], self.score[-1], max_groups // 4)
+        by_weight, end_offsets = group_starts(self.w, max_groups // 4), np.arange(max_groups // 8)
+        even_scores = np.linspace(self.score[0], self.score[-1], max_groups // 4)
         low, high = logit(np.clip(self.score[[0, -1]], 1e-9, 1 - 1e-9)).tolist()
-        odds = expit(np.linspace(low, high, max_groups // 4))
-        cuts = np.searchsorted(self.score, np.concatenate([edges, odds]))
-        first = np.unique(np.concatenate([by_weight, cuts, ends, m - 1 - ends]))
+        even_log_odds = expit(np.linspace(low, high, max_groups // 4))
+        cuts = np.searchsorted(self.score, np.concatenate([even_scores, even_log_odds]))
+        first = np.unique(np.concatenate([by_weight, cuts, end_offsets, m - 1 - end_offsets]))
         return self.merge_groups(first[first < m])
 
 
@@ -88,26 +88,26 @@ def sum_by_score(view: View) -> DistinctScoreSums:
     s, w, wy = sort_by_score(view).sums_by_score()
     if view.is_unweighted and _has_binary_outcomes(view):
         return DistinctScoreSums(s, s, s, w, w, wy, w)
-    index = find_scores(view.p, s)
+    score_index = find_scores(view.p, s)
 
-    def summed(values: Array) -> Array:
+    def sum_by_index(values: Array) -> Array:
         """Sum values (n,) of the rows by score, (m,)."""
-        return np.bincount(index, values, len(s))
+        return np.bincount(score_index, values, len(s))
 
-    n, ww = summed(view.n), summed(view.sums("ww"))
+    n, ww = sum_by_index(view.n), sum_by_index(view.sums("ww"))
     low = high = s
     if not view.is_rows:
         cell = np.clip(np.searchsorted(CELL_EDGES, s, "left"), 1, len(CELL_EDGES) - 1)
         low, high = np.minimum(CELL_EDGES[cell - 1], s), np.maximum(CELL_EDGES[cell], s)
     max_weight = float(view.w.max()) if view.is_rows else float((w / n).max())
-    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=max_weight)
+    score_sums = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=max_weight)
     if _has_binary_outcomes(view):
-        return rows
+        return score_sums
     if view.is_rows:
-        wwd = summed(view.w**2 * (view.y - view.p))
+        wwd = sum_by_index(view.w**2 * (view.y - view.p))
     else:  # a cell stores no Σw²y; its rows have about equal weights
         wwd = ww / w * (wy - w * s)
-    return replace(rows, wwr=summed(view.sums("wwr")), wwd=wwd)
+    return replace(score_sums, wwr=sum_by_index(view.sums("wwr")), wwd=wwd)
 
 
 def _has_binary_outcomes(view: View) -> bool:

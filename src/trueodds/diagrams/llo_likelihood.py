@@ -30,7 +30,7 @@ MAX_GROUPS = 1 << 10  # maximum number of groups of neighboring scores
 _N_CONTOUR_VERTICES = 180  # vertices of a contour
 
 
-def rows_with_weight(view: View) -> tuple[LogProbabilities, Array, Array]:
+def select_weighted_rows(view: View) -> tuple[LogProbabilities, Array, Array]:
     """Log-probabilities (n, m), outcomes (n, m) and positive weights of rows; two columns for a binary view.
 
     Weights are numbers of rows: counts are unchanged, other weights are scaled to a mean of 1.
@@ -67,7 +67,7 @@ class LloLikelihood:
     ([0.0, 0.0], 0.8)
     """
 
-    rows: ScoreCells
+    score_cells: ScoreCells
     theta: Array  # (2,) the most likely τ and γ
     min_loss: float  # F at theta
     rank: int  # number of identifiable parameters
@@ -77,15 +77,17 @@ class LloLikelihood:
     @classmethod
     def from_view(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
         """The likelihood of a view with its best fit."""
-        P, Y, w = rows_with_weight(view)
-        rows = group_by_score(log_ratio(P, resolve_min_prob(view, min_prob)), Y[:, 1], w)
-        fit = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
-        return cls(rows, fit.theta, fit.value, fit.rank, fit.converged, prior)
+        P, Y, w = select_weighted_rows(view)
+        score_cells = group_by_score(log_ratio(P, resolve_min_prob(view, min_prob)), Y[:, 1], w)
+        fit = fit_logistic(
+            intercept_and_score(score_cells.x), score_cells.wy / score_cells.w, score_cells.w, IDENTITY_PARAMETERS
+        )
+        return cls(score_cells, fit.theta, fit.value, fit.rank, fit.converged, prior)
 
     @property
     def n(self) -> float:
         """The number of rows."""
-        return float(self.rows.w.sum())
+        return float(self.score_cells.w.sum())
 
     @property
     def has_finite_maximum(self) -> bool:
@@ -95,8 +97,8 @@ class LloLikelihood:
     @cached_property
     def groups(self) -> ScoreCells:
         """At most 1,024 groups of neighboring scores with the same best fit as all rows."""
-        groups = _group_scores(self.rows)
-        if groups is self.rows or not self.converged:
+        groups = _group_scores(self.score_cells)
+        if groups is self.score_cells or not self.converged:
             return groups
         # Fitted values replace outcomes, so the score equations and the best fit are unchanged. On the 95 % contour of
         # 1e5 scores, the log-likelihood is accurate to 6e-5 nats; with the outcomes of groups the error was 0.02.
@@ -105,7 +107,7 @@ class LloLikelihood:
     def log_likelihood_drop(self, theta: Array) -> Array:
         """Return the decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
         likelihood = logistic_likelihood(
-            intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta
+            intercept_and_score(self.score_cells.x), self.score_cells.wy / self.score_cells.w, self.score_cells.w, theta
         )
         return np.asarray(max(likelihood.value - self.min_loss, 0.0))
 
@@ -132,17 +134,20 @@ class LloLikelihood:
     def boldest_map(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessSpec`), of at most 1,024 groups of neighboring scores."""
         groups = self.groups
-        share = groups.wy / groups.w
+        event_rate = groups.wy / groups.w
         spec = BoldnessSpec(posterior, self.prior, min_prob)
-        boldest = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
-        if groups is self.rows or not self.has_finite_maximum:
+        boldest = spec.fit(probability_pair(groups.x), np.stack([1 - event_rate, event_rate], axis=1), groups.w)
+        if groups is self.score_cells or not self.has_finite_maximum:
             return boldest
         # Newton steps along the line from the best fit, until the decrease on all rows is as required.
         direction = np.array([boldest.tau, boldest.gamma]) - self.theta
         max_drop, step = spec.max_log_likelihood_loss(self.n), 1.0
         for _ in range(_MAX_NEWTON_STEPS):
             likelihood = logistic_likelihood(
-                intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * direction
+                intercept_and_score(self.score_cells.x),
+                self.score_cells.wy / self.score_cells.w,
+                self.score_cells.w,
+                self.theta + step * direction,
             )
             if (
                 abs(likelihood.value - self.min_loss - max_drop) <= _LOG_LIKELIHOOD_TOLERANCE
@@ -165,16 +170,18 @@ class LloLikelihood:
         )
 
 
-def _group_scores(rows: ScoreCells) -> ScoreCells:
+def _group_scores(score_cells: ScoreCells) -> ScoreCells:
     """At most 1,024 groups of neighboring scores, by equal weight and by equal range of scores.
 
     For rare events the few most influential scores are far apart: by weight alone they would form a single group.
     """
-    if len(rows.x) <= MAX_GROUPS:
-        return rows
-    steps = np.diff(rows.x, prepend=rows.x[0])
-    first = group_starts(rows.w / rows.w.sum() + steps / steps.sum(), MAX_GROUPS)
-    w, wx, wy = (np.add.reduceat(values, first) for values in (rows.w, rows.w * rows.x, rows.wy))
+    if len(score_cells.x) <= MAX_GROUPS:
+        return score_cells
+    steps = np.diff(score_cells.x, prepend=score_cells.x[0])
+    first = group_starts(score_cells.w / score_cells.w.sum() + steps / steps.sum(), MAX_GROUPS)
+    w, wx, wy = (
+        np.add.reduceat(values, first) for values in (score_cells.w, score_cells.w * score_cells.x, score_cells.wy)
+    )
     return ScoreCells(wx / w, w, wy)
 
 

@@ -29,7 +29,7 @@ Models = Mapping[str, Predictions | Tally]  # the predictions of each model by i
 MISSING = float("nan")  # value of a number that is not available
 
 
-def views_by_model(models: Models, lens: Lens, diagram_name: str) -> dict[str, tuple[View, ...]]:
+def match_views(models: Models, lens: Lens, diagram_name: str) -> dict[str, tuple[View, ...]]:
     """Return the views of each model under the lens: the same binary views in the same order for all models.
 
     Raises InputError TO705 for too many models, and TO205 for models with different views and for joint views.

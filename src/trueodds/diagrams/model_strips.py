@@ -16,42 +16,63 @@ from trueodds.diagrams.model_styles import COLORS
 LINE_SPACING = 1.45  # in multiples of the font size
 MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
 HEIGHT_PER_MODEL = 0.1  # inches by which it grows for each model
+TABLE_LINE_HEIGHT = 0.18  # inches of a line of the table of numbers: the headings, and one line per model
+MIN_TABLE_WIDTH = 3.4  # inches of axes below which the table has no room
+MIN_HEIGHT_ABOVE_TABLE = 1.0  # inches of the plot below which the table would dominate it
+STRIP_HEIGHT_PER_MODEL, STRIP_HEIGHT_LIMITS = 0.045, (0.1, 0.26)  # shares of the height of the axes
 LABELS_HEIGHT = 0.62  # inches below the axes
 LABELS_WIDTH = 0.8  # inches beside the axes
 
 
-def total_strip_height(models: int) -> float:
+def total_strip_height(n_models: int) -> float:
     """Fraction of the height of the axes that the strips of all models take."""
-    return float(np.clip(0.045 * models, 0.1, 0.26))
+    return float(np.clip(STRIP_HEIGHT_PER_MODEL * n_models, *STRIP_HEIGHT_LIMITS))
 
 
-def table_height(models: int) -> float:
+def number_table_height(n_models: int) -> float:
     """Height in inches of the table below the axes."""
-    return 0.18 * (models + 1)
+    return TABLE_LINE_HEIGHT * (n_models + 1)
 
 
-def table_fits(ax: Any, models: int) -> bool:
+def number_table_fits(ax: Any, n_models: int) -> bool:
     """Whether there is room for the table below the axes."""
     width, height = styling.size_in_inches(ax)
-    return width > 3.4 and height > table_height(models) + 1.0
+    return width > MIN_TABLE_WIDTH and height > number_table_height(n_models) + MIN_HEIGHT_ABOVE_TABLE
 
 
 def figure_height(
-    diagram: Diagram, width: float, usual: float, strip_height: float, table: float, plot: float | None = None
+    diagram: Diagram,
+    width: float,
+    usual_height: float,
+    strip_height: float,
+    table_height: float,
+    plot_height: float | None = None,
 ) -> float:
-    """Height in inches of a figure in which title, strips and table leave `plot` inches for the plot itself."""
+    """Height in inches of a figure in which header, strips and table leave `plot_height` inches for the plot itself.
+
+    It is at least `usual_height`, which does not include the `table_height`. Without `plot_height`, the plot grows with
+    the number of models. `strip_height` is the strips' share of the height of the axes.
+    """
     if len(diagram.panels["view"]) > 1:
-        return usual + table  # the layout determines the height of a grid
-    if plot is None:
-        plot = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
-    head = fit_headers(diagram, diagram.summary, 72 * width - 72, panel_grid.DEFAULT_FONT_SIZE)[0].height / 72
-    return max(usual, head + plot / (1 - strip_height) + LABELS_HEIGHT) + table
+        return usual_height + table_height  # the layout determines the height of a grid
+    if plot_height is None:
+        plot_height = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
+    header_height = (
+        fit_headers(
+            diagram,
+            diagram.summary,
+            styling.POINTS_PER_INCH * width - styling.POINTS_PER_INCH,
+            panel_grid.DEFAULT_FONT_SIZE,
+        )[0].height
+        / styling.POINTS_PER_INCH
+    )
+    return max(usual_height, header_height + plot_height / (1 - strip_height) + LABELS_HEIGHT) + table_height
 
 
-def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, max_share: float) -> None:
+def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_height: float, max_share: float) -> None:
     """Draw the histogram of the predictions of each model in a strip, the first at the top."""
-    row_height = strip_height / len(rows)
-    for i, table in enumerate(rows):
+    row_height = strip_height / len(tables_by_model)
+    for i, table in enumerate(tables_by_model):
         strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
         strip.set_label("strip")
         strip.set_xlim(ax.get_xlim())
@@ -68,34 +89,41 @@ def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: floa
         for side in ("right", "bottom"):
             strip.spines[side].set_visible(False)
         for side in ("left", "top"):
-            strip.spines[side].set_color("#9A9A9A" if side == "left" or i == 0 else "#D5DBE1")
+            strip.spines[side].set_color(styling.AXIS_LINE_COLOR if side == "left" or i == 0 else "#D5DBE1")
             strip.spines[side].set_linewidth(0.8)
-        strip.set_facecolor("#F7F9FB")
+        strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
 
 
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
-    """Draw a small table below the axes; the layout removes it from axes passed by the user."""
-    down = 2.9 * size + 12  # below tick labels and axis label
-    max_width = 72 * ax.figure.get_size_inches()[0] - 72  # width without tick and axis labels
-    widths = [max(styling.text_width(text, size, "normal") for text in (head, *cells)) + 14 for head, cells in columns]
-    first = max_width - sum(widths)
+    """Draw a small table below the axes; the layout removes it from axes passed by the user.
+
+    Each of `columns` has a heading and one cell per model; `names` are those of the models.
+    """
+    heading_offset = 2.9 * size + 12  # below tick labels and axis label
+    figure_width = ax.figure.get_size_inches()[0]
+    # An inch for tick labels and the label of the y axis.
+    max_width = styling.POINTS_PER_INCH * figure_width - styling.POINTS_PER_INCH
+    widths = [
+        max(styling.text_width(text, size, "normal") for text in (heading, *cells)) + 14 for heading, cells in columns
+    ]
+    name_width = max_width - sum(widths)
     style: dict[str, Any] = {
         "xycoords": "axes fraction",
         "textcoords": "offset points",
         "fontsize": size,
         "va": "top",
-        "gid": "side",
+        "gid": styling.SIDE_TEXT_GID,
         "parse_math": False,
         "annotation_clip": False,
     }
     for i, name in enumerate(names):
-        label = styling.shorten_text(name, first - 6, size, "bold")
-        y = -down - LINE_SPACING * size * (i + 1)
+        label = styling.shorten_text(name, name_width - 6, size, "bold")
+        y = -heading_offset - LINE_SPACING * size * (i + 1)
         ax.annotate(label, (0, 0), xytext=(0, y), color=COLORS[i], fontweight="bold", ha="left", **style)
-    right = first
-    for (head, cells), width in zip(columns, widths, strict=True):
+    right = name_width
+    for (heading, cells), width in zip(columns, widths, strict=True):
         right += width
-        ax.annotate(head, (0, 0), xytext=(right, -down), color=styling.MUTED_COLOR, ha="right", **style)
+        ax.annotate(heading, (0, 0), xytext=(right, -heading_offset), color=styling.MUTED_COLOR, ha="right", **style)
         for i, cell in enumerate(cells):
-            y = -down - LINE_SPACING * size * (i + 1)
+            y = -heading_offset - LINE_SPACING * size * (i + 1)
             ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT_COLOR, ha="right", **style)

@@ -75,8 +75,8 @@ class Recipe(Settings):
                 f"{len(models)} models",
                 "Draw them one by one, or use the diagram 'comparison'.",
             )
-        (rows,) = models.values()
-        return self(lens_views(rows, lens), rng)
+        (data,) = models.values()
+        return self(lens_views(data, lens), rng)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram. A diagram without random draws ignores `rng`."""
@@ -102,9 +102,9 @@ class BinnedRecipe(Recipe):
         return cls(partition=as_partition(**partition_settings), **settings)
 
 
-def lens_views(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
+def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
     """The views of a lens on rows or on the cells of a tally."""
-    return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+    return data.views(lens) if isinstance(data, Tally) else lens.views(data)
 
 
 def lens_name(views: Sequence[View]) -> str:

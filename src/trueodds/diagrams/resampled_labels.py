@@ -38,7 +38,9 @@ class ResampledLabels:
         wy[:, is_binomial] = (scores.w / scores.n)[is_binomial] * rng.binomial(
             scores.n[is_binomial].astype(np.int64), self.rates[is_binomial], (size, int(is_binomial.sum()))
         )
-        wy[:, ~is_binomial] = (scores.w * self.rates)[~is_binomial] + self.std[~is_binomial] * self._noise(size, rng)
+        wy[:, ~is_binomial] = (scores.w * self.rates)[~is_binomial] + self.std[
+            ~is_binomial
+        ] * self._draw_unit_residuals(size, rng)
         return wy
 
     def draw_rows_and_events(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -50,14 +52,14 @@ class ResampledLabels:
         wy[:, is_binomial] = (scores.w / scores.n)[is_binomial] * rng.binomial(
             n_drawn[:, is_binomial], self.rates[is_binomial]
         )
-        noise = self._noise(size, rng) * np.sqrt((n_drawn / scores.n)[:, ~is_binomial])
-        wy[:, ~is_binomial] = (w * self.rates)[:, ~is_binomial] + self.std[~is_binomial] * noise
+        residuals = self._draw_unit_residuals(size, rng) * np.sqrt((n_drawn / scores.n)[:, ~is_binomial])
+        wy[:, ~is_binomial] = (w * self.rates)[:, ~is_binomial] + self.std[~is_binomial] * residuals
         return w, wy
 
-    def _noise(self, size: int, rng: np.random.Generator) -> Array:
+    def _draw_unit_residuals(self, size: int, rng: np.random.Generator) -> Array:
         """Noise of unit variance for the scores without binomial counts, (size, number of them)."""
         n = self.scores.n[~self.is_binomial]
-        noise = rng.standard_normal((size, len(n)))
+        residuals = rng.standard_normal((size, len(n)))
         is_single_row = n == 1  # a single residual keeps its size and gets a random sign
-        noise[:, is_single_row] = np.where(noise[:, is_single_row] < 0, -1.0, 1.0)
-        return noise
+        residuals[:, is_single_row] = np.where(residuals[:, is_single_row] < 0, -1.0, 1.0)
+        return residuals

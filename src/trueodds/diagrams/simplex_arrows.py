@@ -18,8 +18,8 @@ from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
-from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
+from trueodds.diagrams.table_columns import Columns, rows_to_columns
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
@@ -69,16 +69,16 @@ class Arrows:
 
     def with_ellipses(self, level: float) -> Columns:
         """The ellipse around each mean prediction with probability `level` under calibration."""
-        rows, m = self.view, self.view.p.shape[1]
-        ww = rows.sums("ww")[:, None]
-        residual = rows.y - rows.p
-        p = rows.p.astype(np.float64)
-        votes = (self.tests.method == VOTES).all()
+        view, m = self.view, self.view.p.shape[1]
+        ww = view.sums("ww")[:, None]
+        residual = view.y - view.p
+        p = view.p.astype(np.float64)
+        uses_votes = (self.tests.method == VOTES).all()
         bin_index = np.asarray(self.tests.binned.bin_index)
         covariance = np.empty((len(bin_index), m, m))
         for a in range(m):
             for b in range(m):
-                terms = residual[:, a] * residual[:, b] if votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
+                terms = residual[:, a] * residual[:, b] if uses_votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
                 covariance[:, a, b] = np.bincount(self.bin_index_of_rows, ww[:, 0] * terms, self.fitted_partition.size)[
                     bin_index
                 ]
@@ -99,12 +99,12 @@ def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bo
     return tables
 
 
-def default_partition(view: View, bins: int) -> Partition:
+def default_partition(view: View, max_bins: int) -> Partition:
     """A grid of `bins` on each axis; for a tally, the largest that nests in its own grid."""
-    tally_bins = _tally_grid(view)
+    tally_bins = _tally_bin_count(view)
     if tally_bins is None:
-        return SimplexGrid(bins)
-    return SimplexGrid(max((k for k in range(3, bins + 1) if tally_bins % k == 0), default=tally_bins))
+        return SimplexGrid(max_bins)
+    return SimplexGrid(max((k for k in range(3, max_bins + 1) if tally_bins % k == 0), default=tally_bins))
 
 
 def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
@@ -147,7 +147,7 @@ def _number_columns(name: str, columns: Array) -> Columns:
 
 def _check_nested(partition: Partition, view: View) -> Partition:
     """The partition, or an error if it splits the cells of a tally."""
-    tally_bins = _tally_grid(view)
+    tally_bins = _tally_bin_count(view)
     if tally_bins is not None and isinstance(partition, (Uniform, SimplexGrid)):
         k = resolve_n_bins(partition.bins, view)
         if tally_bins % k:
@@ -160,7 +160,7 @@ def _check_nested(partition: Partition, view: View) -> Partition:
     return partition
 
 
-def _tally_grid(view: View) -> int | None:
+def _tally_bin_count(view: View) -> int | None:
     """The number of bins per axis of a tally; None for rows."""
     if view.is_rows or view.partition_values is view.p:
         return None
@@ -169,36 +169,33 @@ def _tally_grid(view: View) -> int | None:
     return next(nested_sizes, None)
 
 
-def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
+def panel_columns(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     """One row per triangle or tetrahedron, with a shared scale of shades."""
-    low, high, logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
+    low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for cell_arrows, table in zip(arrows, tables, strict=True):
-        n_significant, count = int(table["beyond"].sum()), len(table["beyond"])
+        n_significant, n_cells = int(table["beyond"].sum()), len(table["beyond"])
         text = describe_arrows(table, cell_arrows.corners)
         rows.append(
             {
                 "view": cell_arrows.view.name,
                 "title": cell_arrows.title,
-                "aside": f"{n_significant} of {count} significant",
+                "aside": f"{n_significant} of {n_cells} significant",
                 "finding": f"Strongest evidence: {cell_arrows.title}. {text}" if len(arrows) > 1 and not rows else text,
                 **{f"corner_{k}": name for k, name in enumerate(cell_arrows.corners)},
                 "n": int(table["n"].sum()),
                 "weight": float(table["weight"].sum()),
                 "error": cell_arrows.error,
-                "cells": count,
+                "cells": n_cells,
                 "cells_beyond": n_significant,
                 "smallest_pvalue": float(table["pvalue"].min()),
                 "votes": bool((table["distribution"] == VOTES).any()),
                 "share_low": low,
                 "share_high": high,
-                "share_log": logarithmic,
+                "share_log": is_logarithmic,
             }
         )
-    text_columns = ("view", "title", "aside", "finding", "corner_0", "corner_1", "corner_2", "corner_3")
-    return stack_tables(
-        [{k: np.array([r[k] for r in rows], dtype=object if k in text_columns else None) for k in rows[0]}]
-    )
+    return rows_to_columns(rows)
 
 
 LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above which the scale is logarithmic
@@ -207,43 +204,45 @@ LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above whic
 def share_scale(shares: Array) -> tuple[float, float, bool]:
     """The ends of the scale for these shares, and whether it is logarithmic."""
     low, high = float(shares.min()), float(shares.max())
-    logarithmic = high > LOG_SCALE_RATIO * low
-    return (low if logarithmic else 0.0), high, logarithmic
+    is_logarithmic = high > LOG_SCALE_RATIO * low
+    return (low if is_logarithmic else 0.0), high, is_logarithmic
 
 
 def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     """Which outcomes are over- or underpredicted, or overconfidence, from significant cells only."""
-    is_significant, count = table["beyond"], len(table["beyond"])
+    is_significant, n_cells = table["beyond"], len(table["beyond"])
     if not is_significant.any():
-        subject = "The only cell does not deviate" if count == 1 else f"None of {count} cells deviates"
+        subject = "The only cell does not deviate" if n_cells == 1 else f"None of {n_cells} cells deviates"
         return f"{subject} significantly."
     predicted, observed = (
         stack_outcomes(table, name)[is_significant] for name in ("mean_prediction", "outcome_frequency")
     )
     share = table["share"][is_significant]
-    net = share @ (predicted - observed) / share.sum()
+    net_error = share @ (predicted - observed) / share.sum()
     predicted_corner = np.argmax(predicted, axis=1)
-    rows = np.arange(len(predicted_corner))
+    cell_index = np.arange(len(predicted_corner))
     top_predicted, top_observed = (
-        float(share @ x[rows, predicted_corner] / share.sum()) for x in (predicted, observed)
+        float(share @ x[cell_index, predicted_corner] / share.sum()) for x in (predicted, observed)
     )
     corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), predicted_corner, corners)
-    if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
+    if abs(top_predicted - top_observed) > np.abs(net_error).sum() / 2:
         direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
         text = (
             f"{direction} in the most probable outcome{corner_text}: predicted {format_percent(top_predicted)}, "
             f"observed {format_percent(top_observed)}."
         )
     else:
-        overpredicted, underpredicted = (_name_corner(corners[int(extreme(net))]) for extreme in (np.argmax, np.argmin))
+        overpredicted, underpredicted = (
+            _name_corner(corners[int(extreme(net_error))]) for extreme in (np.argmax, np.argmin)
+        )
         text = (
-            f"Overpredicts {overpredicted} ({_format_points(net.max())}) and underpredicts {underpredicted} "
-            f"({_format_points(net.min())}){corner_text}."
+            f"Overpredicts {overpredicted} ({_format_points(net_error.max())}) and underpredicts {underpredicted} "
+            f"({_format_points(net_error.min())}){corner_text}."
         )
     significant_text = (
         "The only cell deviates"
-        if count == 1
-        else f"{int(is_significant.sum())} of {count} cells {_deviate_verb(int(is_significant.sum()))}"
+        if n_cells == 1
+        else f"{int(is_significant.sum())} of {n_cells} cells {_deviate_verb(int(is_significant.sum()))}"
     )
     return f"{text} {significant_text} significantly, with {format_percent(float(share.sum()))} of the predictions."
 

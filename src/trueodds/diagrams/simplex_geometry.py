@@ -33,15 +33,17 @@ def to_triangle(p: Array) -> Array:
     return np.asarray(p) @ TRIANGLE
 
 
-def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index: Array) -> tuple[Array, Array] | None:
+def cell_bounds(
+    partition: Partition, fitted_partition: FittedPartition, view: View, bin_index: Array
+) -> tuple[Array, Array] | None:
     """Lower and upper bounds of each probability in each cell, (cells, m) each; None if cells are not boxes."""
-    if isinstance(frozen, Tree):
-        return _leaf_bounds(frozen, view.partition_values.shape[1])
+    if isinstance(fitted_partition, Tree):
+        return _leaf_bounds(fitted_partition, view.partition_values.shape[1])
     if not isinstance(partition, (Uniform, SimplexGrid)):
         return None
     k = resolve_n_bins(partition.bins, view)
-    row_of_cell = np.zeros(frozen.size, dtype=np.intp)
-    row_of_cell[index] = np.arange(len(index))  # any row of a cell determines its bounds
+    row_of_cell = np.zeros(fitted_partition.size, dtype=np.intp)
+    row_of_cell[bin_index] = np.arange(len(bin_index))  # any row of a cell determines its bounds
     axis_bins = Bins(np.arange(k + 1) / k, partition.closed)
     cell_coordinates = np.stack([axis_bins.index(column) for column in view.partition_values[row_of_cell].T], axis=1)
     return cell_coordinates / k, (cell_coordinates + 1) / k

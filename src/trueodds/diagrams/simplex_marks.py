@@ -38,16 +38,18 @@ def draw_arrows(ax: Any, tail: Array, head: Array, arrow_kind: str, **style: Any
     )
 
 
-def cell_colors(table: Mapping[str, Array], view: Mapping[str, Any]) -> list[str]:
+def cell_colors(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> list[str]:
     """The color of each cell by its share of the predictions."""
-    color_position = scale_position(table["share"], view["share_low"], view["share_high"], view["share_log"])
+    color_position = scale_position(
+        table["share"], panel_row["share_low"], panel_row["share_high"], panel_row["share_log"]
+    )
     return scale_colors(color_position)
 
 
-def arrow_opacity(table: Mapping[str, Array], view: Mapping[str, Any]) -> Array:
+def arrow_opacity(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array:
     """Opacity of arrows that are not significant: in cells with few rows, long arrows are uninformative."""
     return MIN_OPACITY + OPACITY_RANGE * scale_position(
-        table["share"], view["share_low"], view["share_high"], view["share_log"]
+        table["share"], panel_row["share_low"], panel_row["share_high"], panel_row["share_log"]
     )
 
 
@@ -56,7 +58,7 @@ def key_fits(ax: Any) -> bool:
     return styling.size_in_inches(ax)[0] > 1.5
 
 
-def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
+def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
     """Draw the color key as a bar in data coordinates with labeled ends."""
     from matplotlib.colors import ListedColormap
 
@@ -68,15 +70,19 @@ def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, f
     )
     bar.set_xticks([])
     bar.yaxis.tick_right()
-    bar.set_yticks([0, 1], [styling.format_share(view["share_low"]), styling.format_share(view["share_high"])])
-    bar.tick_params(labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color="#9A9A9A")
+    bar.set_yticks(
+        [0, 1], [styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])]
+    )
+    bar.tick_params(
+        labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color=styling.AXIS_LINE_COLOR
+    )
     for side in bar.spines.values():
-        side.set_color("#9A9A9A")
+        side.set_color(styling.AXIS_LINE_COLOR)
         side.set_linewidth(0.6)
     return bar
 
 
-def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str]]:
+def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """The legend entries of arrows and shades."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -101,9 +107,9 @@ def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str
                 (Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label)
             )
     if diagram.has("cells"):
-        low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
-        text = f"share: {low} to {high}" + (", log" if view["share_log"] else "")
-        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
+        low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
+        text = f"share: {low} to {high}" + (", log" if panel_row["share_log"] else "")
+        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor=styling.AXIS_LINE_COLOR), text))
     return entries
 
 
@@ -113,10 +119,10 @@ def significance_shown(diagram: Any) -> tuple[bool, bool]:
     return bool(n_significant.sum()), bool((cells > n_significant).any())
 
 
-def corner_names(view: Mapping[str, Any]) -> tuple[str, ...]:
+def corner_names(panel_row: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a panel's corners."""
-    count = sum(name.startswith("corner_") for name in view)
-    return tuple(str(view[f"corner_{k}"]) for k in range(count))
+    count = sum(name.startswith("corner_") for name in panel_row)
+    return tuple(str(panel_row[f"corner_{k}"]) for k in range(count))
 
 
 def hide_axes(ax: Any) -> None:
@@ -132,9 +138,9 @@ def hide_axes(ax: Any) -> None:
 
 def points_per_unit(ax: Any, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
     """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
-    width, height = (72 * length for length in styling.size_in_inches(ax))
-    above = min(45 / height, 0.45) if is_single_panel else 0.0
-    return min(width / width_in_units, (1 - above) * height / height_in_units)
+    width, height = (styling.POINTS_PER_INCH * length for length in styling.size_in_inches(ax))
+    header_share = min(45 / height, 0.45) if is_single_panel else 0.0
+    return min(width / width_in_units, (1 - header_share) * height / height_in_units)
 
 
 class EqualAspect:
@@ -145,13 +151,17 @@ class EqualAspect:
 
     def __init__(self, ax: Any, low: tuple[float, float], high: tuple[float, float]) -> None:
         self.low, self.high = low, high
-        self.before = ax.get_axes_locator()
-        self._fit(ax, ax.get_position(original=True) if self.before is None else self.before(ax, None))
+        self.earlier_locator = ax.get_axes_locator()
+        self._fit(
+            ax, ax.get_position(original=True) if self.earlier_locator is None else self.earlier_locator(ax, None)
+        )
         ax.set_axes_locator(self)
 
     def __call__(self, ax: Any, renderer: Any) -> Any:
         """The position of the axes, which matplotlib requests before drawing; limits are adjusted to it."""
-        axes_box = ax.get_position(original=True) if self.before is None else self.before(ax, renderer)
+        axes_box = (
+            ax.get_position(original=True) if self.earlier_locator is None else self.earlier_locator(ax, renderer)
+        )
         self._fit(ax, axes_box)
         return axes_box
 
@@ -165,12 +175,12 @@ class EqualAspect:
         units_per_pixel = max(width_in_units / width, height_in_units / height)
         left = (self.low[0] + self.high[0] - units_per_pixel * width) / 2
         bottom = (self.low[1] + self.high[1] - units_per_pixel * height) / 2
-        for limits, current, change in (
+        for limits, current, set_limits in (
             ((left, left + units_per_pixel * width), ax.get_xlim(), ax.set_xlim),
             ((bottom, bottom + units_per_pixel * height), ax.get_ylim(), ax.set_ylim),
         ):
             if limits != current:
-                change(*limits)
+                set_limits(*limits)
 
 
 # One hue from nearly white to medium blue: each step is darker in grayscale, too, and arrows are visible on the last.
@@ -179,10 +189,10 @@ SCALE_STEPS = np.array(
 )
 
 
-def scale_position(share: Array, low: float, high: float, logarithmic: bool) -> Array:
+def scale_position(share: Array, low: float, high: float, is_logarithmic: bool) -> Array:
     """The position of each share on the scale from 0 to 1."""
     x = np.asarray(share, dtype=np.float64)
-    if logarithmic:
+    if is_logarithmic:
         return np.log(x / low) / np.log(high / low)
     return (x - low) / (high - low)
 
@@ -195,5 +205,5 @@ def scale_colors(positions: Array) -> list[str]:
     """
     clipped = np.clip(positions, 0.0, 1.0)
     grid = np.linspace(0, 1, len(SCALE_STEPS))
-    mixed = np.stack([np.interp(clipped, grid, SCALE_STEPS[:, band]) for band in range(3)], axis=1)
+    mixed = np.stack([np.interp(clipped, grid, SCALE_STEPS[:, channel]) for channel in range(3)], axis=1)
     return ["#" + "".join(f"{round(x):02x}" for x in rgb) for rgb in mixed]

@@ -37,8 +37,8 @@ class SimplexRecipe(BinnedRecipe):
         """The diagram of one model, with outcome names at the corners."""
         if len(models) != 1:
             return super().compare_models(models, lens, rng)
-        (rows,) = models.values()
-        return self.diagram_with_names(lens_views(rows, lens), outcome_names(rows, lens))
+        (data,) = models.values()
+        return self.diagram_with_names(lens_views(data, lens), outcome_names(data, lens))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
@@ -53,13 +53,13 @@ REST_LABEL = "rest"
 _MIN_REST_SHARE = 1e-3  # fraction of the row total, below which the rest is summed directly
 
 
-def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
+def outcome_names(data: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
     """The names of the outcomes of a joint lens; None if they have no names."""
-    names = [str(label) for label in rows.classes]
+    names = [str(label) for label in data.classes]
     if isinstance(lens, Canonical):
         return tuple(names)
     if isinstance(lens, Groups):
-        return tuple(" + ".join(names[class_number(c, rows.classes)] for c in block) for block in lens.blocks)
+        return tuple(" + ".join(names[class_number(c, data.classes)] for c in block) for block in lens.blocks)
     if isinstance(lens, TopK):
         return (
             *("1st choice", "2nd choice", "3rd choice")[: lens.size],
@@ -111,7 +111,7 @@ def row_totals(view: View) -> tuple[Array, Array]:
     return view.p.sum(axis=1, dtype=np.float64), view.y.sum(axis=1, dtype=np.float64)
 
 
-def rival_view(view: View, outcome: int, rival: int, name: str, sums: tuple[Array, Array] | None = None) -> View:
+def rival_view(view: View, outcome: int, rival: int, name: str, totals: tuple[Array, Array] | None = None) -> View:
     """The joint view of an outcome, another one, and the combined rest; `sums` are the `row_totals`, to reuse them."""
 
     def three_columns(x: Array, total: Array) -> Array:
@@ -123,15 +123,15 @@ def rival_view(view: View, outcome: int, rival: int, name: str, sums: tuple[Arra
         rest[has_no_rest] = np.delete(x[has_no_rest], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
         return np.stack([a, b, rest], axis=1)
 
-    of_p, of_y = row_totals(view) if sums is None else sums
+    p_totals, y_totals = row_totals(view) if totals is None else totals
     w = None if view.is_unweighted else view.w
-    squares = None if view.is_rows else {"ww": view.sums("ww")}
+    further_sums = None if view.is_rows else {"ww": view.sums("ww")}
     return View(
-        three_columns(view.p, of_p),
-        three_columns(view.y, of_y),
+        three_columns(view.p, p_totals),
+        three_columns(view.y, y_totals),
         w,
         n=None if w is None else view.n,
-        sums=squares,
+        sums=further_sums,
         name=name,
         classes=3,
     )

@@ -111,9 +111,13 @@ class Lens(Settings):
             return [preds.y[:, c] == 1 for c in self.class_columns(preds)]
         widths = [1 if p.ndim == 1 else p.shape[1] for p in self.probabilities(preds)]
         if preds.votes is not None:
-            return [o.outcome_shares(preds.votes, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
+            return [
+                codes.outcome_shares(preds.votes, m) for codes, m in zip(self.outcome_codes(preds), widths, strict=True)
+            ]
         assert preds.y is not None
-        return [o.outcomes_of_labels(preds.y, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
+        return [
+            codes.outcomes_of_labels(preds.y, m) for codes, m in zip(self.outcome_codes(preds), widths, strict=True)
+        ]
 
     def class_columns(self, preds: Predictions) -> list[int]:
         """Return the class number of each view, for lenses on single classes."""

@@ -54,9 +54,9 @@ class Custom(Lens):
         """Induced outcome of every label."""
         code = np.empty((preds.n, preds.k), dtype=np.int64)
         for c in range(preds.k):
-            label = np.zeros((preds.n, preds.k))
-            label[:, c] = 1
-            q, z = self._call_psi(label, preds.P)
+            one_hot = np.zeros((preds.n, preds.k))
+            one_hot[:, c] = 1
+            q, z = self._call_psi(one_hot, preds.P)
             if z.ndim != 2 or z.shape != q.shape or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
                 raise InputError(
                     "TO204",

@@ -88,14 +88,14 @@ class HypothesisLens(Lens):
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """Views of ρ against the outcomes, binned by the model's predictions."""
-        base = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
-        base_views = self.lens.views(base)
+        labeled_preds = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
+        base_views = self.lens.views(labeled_preds)
         P = np.asarray(preds.P, dtype=np.float64)
         if preds.kind == "multilabel":
             predicted = [P[:, c] for c in self.class_columns(preds)]
         else:
             widths = [view.p.shape[1] if view.joint else 1 for view in base_views]
-            predicted = [o.outcome_shares(P, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
+            predicted = [codes.outcome_shares(P, m) for codes, m in zip(self.outcome_codes(preds), widths, strict=True)]
         return tuple(
             View(
                 p, view.y, preds.weight, partition_values=view.p, name=view.name, classes=view.classes, votes=view.votes

@@ -43,9 +43,8 @@ class SelectiveRisk:
     random: float  # mean of AURC for a random order: the error rate
     ideal: float  # AURC with all errors last
     interval: Interval | None  # of aurc; None without resamples
-    gain: (
-        Interval | None
-    )  # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    gain: Interval | None
     answered: int  # number of answers
     n_queries: int  # number of questions
     # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer
@@ -146,16 +145,24 @@ def selective_risk_of_view(
             interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
     last_step = np.minimum(np.searchsorted(n_up_to, np.nan_to_num(shares) * n_total * (1 - COVERAGE_TOLERANCE)), m - 1)
     return SelectiveRisk(
-        threshold, coverage, np.cumsum(errors) / n_up_to,
-        aurc, n_wrong / n_total, ideal, interval, gain, answered, int(n_queries),
-        {
+        threshold=threshold,
+        coverage=coverage,
+        risk=np.cumsum(errors) / n_up_to,
+        aurc=aurc,
+        random=n_wrong / n_total,
+        ideal=ideal,
+        interval=interval,
+        gain=gain,
+        answered=answered,
+        n_queries=int(n_queries),
+        at={
             "coverage": requested,
             "threshold": np.where(np.isnan(shares), np.nan, threshold[last_step]),
             "risk": risk,
             "low": low,
             "high": high,
         },
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +224,13 @@ def _percentile_interval(draws: Array, level: float) -> Interval:
     return Interval(float(low), float(high), level, "percentile")
 
 
-def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
+def _exact_aurc_interval(all_wrong: bool, rate: float, level: float) -> Interval:
     """Bound of AURC if no answer was wrong but a share `rate` may be, and comes first: r + ∫ r/c dc from r to 1.
 
     If all answers were wrong, the same share may be correct and come first, which gives the lower bound.
     """
     upper_bound = rate * (1 - float(np.log(rate)))
-    return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
+    return Interval(1 - upper_bound, 1.0, level, "exact") if all_wrong else Interval(0.0, upper_bound, level, "exact")
 
 
 def _coverage_grid(coverage: Array) -> Array:

@@ -128,11 +128,11 @@ def subgroup_partitions(preds: Predictions, max_columns: int = 1) -> list[Subgro
     >>> [(partition.column, len(partition.groups), partition.n_empty) for partition in partitions]
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
-    coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
+    values_and_codes = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
     return [
-        _partition_by_columns(preds, {name: coded[name] for name in names})
+        _partition_by_columns(preds, {name: values_and_codes[name] for name in names})
         for size in range(1, max_columns + 1)
-        for names in combinations(coded, size)
+        for names in combinations(values_and_codes, size)
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +48,7 @@ class View:
     """
 
     __slots__ = (
-        "_cache", "_locations", "_n", "_p", "_sums", "_w", "_y",
+        "_bin_values", "_cache", "_n", "_p", "_sums", "_w", "_y",
         "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._locations: Array | None = None if partition_values is None else np.asarray(partition_values)
+        self._bin_values: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
         self.name, self.classes = name, classes  # K of the predictions; 0 if unknown
         self.rows, self.bin_index, self.exact = None, bin_index, exact
@@ -94,10 +94,10 @@ class View:
         View
             The view, without weights.
         """
-        new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._locations = new._sums = new.votes = new.bin_index = None
-        new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
-        return new
+        view = cls.__new__(cls)
+        view._p = view._y = view._w = view._n = view._bin_values = view._sums = view.votes = view.bin_index = None
+        view.rows, view.name, view.classes, view.exact, view._cache = rows, name, classes, exact, {}
+        return view
 
     @property
     def p(self) -> Array:
@@ -172,7 +172,7 @@ class View:
     @property
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._locations is None else self._locations
+        return self.p if self._bin_values is None else self._bin_values
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -201,8 +201,7 @@ class View:
             return compute()
         if key not in self._cache:
             self._cache[key] = compute()
-        cached: T = self._cache[key]
-        return cached
+        return cast(T, self._cache[key])
 
     @property
     def joint(self) -> bool:
@@ -294,24 +293,24 @@ class View:
         return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
     def _view_of_bins(self, bins: Bins) -> View:
+        """The view of bins of single rows, from sorted rows, the row source or the columns, whichever is at hand."""
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
         table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
-        if table is None and self.rows is not None and self._locations is None:
+        if table is None and self.rows is not None and self._bin_values is None:
             table = self.rows.sums(bins.edges, bins.closed)
         if table is None:
             return self._sum_columns_in_bins(bins)
         return view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
-        if self._locations is not None:
+        """The view of bins with all sums of `SUMS`, from the columns of single rows."""
+        if self._bin_values is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
-        n, mass, wp, wy, *columns = table[bin_index].T
-        sums = dict(zip(SUMS, columns, strict=True))
-        return View(
-            wp / mass, wy / mass, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
-        )
+        n, weight, wp, wy, *columns = table[bin_index].T
+        p, y, sums = wp / weight, wy / weight, dict(zip(SUMS, columns, strict=True))
+        return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index)
 
     @property
     def sums_by_name(self) -> Mapping[str, Array]:
@@ -332,21 +331,22 @@ class View:
             The cells of positive weight. Pooling in several steps gives the same result.
         """
         w = np.bincount(index, self.w, size)
-        keep = np.flatnonzero(w > 0)
-        n, mass = np.bincount(index, self.n, size)[keep], w[keep]
+        occupied = np.flatnonzero(w > 0)
+        n, weight = np.bincount(index, self.n, size)[occupied], w[occupied]
         if self.joint:
-            ww = np.bincount(index, self.sums("ww"), size)[keep]
-            p, y = (self._sum_by_outcome(x, index, size)[keep] / mass[:, None] for x in (self.p, self.y))
-            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
-        p, y = (np.bincount(index, self.w * x, size)[keep] / mass for x in (self.p, self.y))
-        sums = partial(self._pool_sums, index, size, keep)  # often not needed
-        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
+            ww = np.bincount(index, self.sums("ww"), size)[occupied]
+            p, y = (
+                np.stack([np.bincount(index, self.w * x_k, size)[occupied] for x_k in x.T], axis=1) / weight[:, None]
+                for x in (self.p, self.y)
+            )
+            return View(p, y, weight, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=occupied)
+        p, y = (np.bincount(index, self.w * x, size)[occupied] / weight for x in (self.p, self.y))
+        sums = partial(self._pool_sums, index, size, occupied)  # often not needed
+        return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=occupied)
 
-    def _pool_sums(self, index: Array, size: int, keep: Array) -> dict[str, Array]:
-        return {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
-
-    def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
-        return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
+    def _pool_sums(self, index: Array, size: int, occupied: Array) -> dict[str, Array]:
+        """The sums of `SUMS` over the cells with each index, for the occupied ones of `size` new cells."""
+        return {name: np.bincount(index, self.sums(name), size)[occupied] for name in SUMS}
 
     def with_y(self, y: Array) -> View:
         """Replace the outcomes.
@@ -361,9 +361,9 @@ class View:
         View
             The same rows with the new outcomes.
         """
-        new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        new._w, new._n, new._locations = self._w, self._n, self._locations
-        return new
+        view = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
+        view._w, view._n, view._bin_values = self._w, self._n, self._bin_values
+        return view
 
     def take(self, rows: Array) -> View:
         """Select rows.
@@ -381,9 +381,9 @@ class View:
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else SelectedRows(self, rows)
-        new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        new._w, new._n, new._locations = (None if x is None else x[rows] for x in (self._w, self._n, self._locations))
-        return new
+        view = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
+        view._w, view._n, view._bin_values = (x if x is None else x[rows] for x in (self._w, self._n, self._bin_values))
+        return view
 
 
 def view_from_bin_sums(

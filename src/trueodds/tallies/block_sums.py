@@ -106,7 +106,7 @@ def sum_block(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> 
         Cells.concatenate_views(parts),
         None if bins is None else null_covariance(rows, bins),
         score_sums,
-        survey.special_rows(rows, score_sums["log_loss"].infinite),
+        survey.special_row_counts(rows, score_sums["log_loss"].infinite),
     )
 
 
@@ -114,10 +114,10 @@ def null_covariance(rows: TallyRows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
     k, bin_of_cell = rows.P.shape[1], report_bin_of_cells(bins)
     first = first_bin_edge(bin_of_cell, k)
-    sums = zero_covariance_sums(k, bins, first)
+    covariance_sums = zero_covariance_sums(k, bins, first)
     w = EMPTY_ARRAY if rows.w is None else rows.w
-    add_shared_bin_covariances(rows.P, w, bin_of_cell, bins, first, rows.has_exact_cells, CELL_EDGES, sums)
-    return covariance_matrix(sums)
+    add_shared_bin_covariances(rows.P, w, bin_of_cell, bins, first, rows.has_exact_cells, CELL_EDGES, covariance_sums)
+    return covariance_matrix(covariance_sums)
 
 
 def report_bin_of_cells(bins: int) -> Array:
@@ -135,7 +135,7 @@ class RowSurvey:
     counts: Array
     extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
 
-    def special_rows(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
+    def special_row_counts(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
         """Return the counts of special rows; `true_zeros` is the number of rows with an infinite log loss."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
@@ -158,21 +158,21 @@ def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> Blo
     assert rows.y is not None
     n, k = rows.P.shape
     survey = RowSurvey(np.empty((0, ranks)), EMPTY_ARRAY, np.zeros(5, dtype=np.int64), np.zeros(2))
-    scores = np.zeros((2, 3))
+    score_totals = np.zeros((2, 3))
     bin_of_cell = report_bin_of_cells(bins or 1)
     first = first_bin_edge(bin_of_cell, k)
-    pairs = zero_covariance_sums(k, bins or 0, first)
+    covariance_sums = zero_covariance_sums(k, bins or 0, first)
     inputs = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.has_one_column, CELL_EDGES)
-    outputs = (survey.counts, survey.extremes, scores, bin_of_cell, bins or 0, first, pairs)
+    outputs = (survey.counts, survey.extremes, score_totals, bin_of_cell, bins or 0, first, covariance_sums)
     cells = Cells.from_dense_table(
         ranks + k, len(UNWEIGHTED_SUMS), lambda counts, sums: tally_rows(*inputs, counts, sums, *outputs)
     )
-    brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
+    brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in score_totals.tolist())
     if rows.log_observed is not None:
         loss = ProperScoreSums.from_scores(-rows.log_observed)
-    null = None if bins is None else covariance_matrix(pairs)
+    null = None if bins is None else covariance_matrix(covariance_sums)
     return BlockSums(
-        cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_rows(rows, loss.infinite)
+        cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_row_counts(rows, loss.infinite)
     )
 
 

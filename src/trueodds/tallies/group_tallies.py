@@ -22,7 +22,8 @@ from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)
 
-_SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))
+_SCORE_FIELDS = tuple(field.name for field in fields(ProperScoreSums))  # columns of a score in `GroupColumns.scores`
+_N_SURVEY_COUNTS = 5  # counts of special rows that `row_statistics.survey_groups` finds
 _MAXIMUM_COLUMNS = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])  # columns of `GroupColumns.counts`
 _MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before they are added
 
@@ -50,16 +51,16 @@ class GroupColumns(Generic[T]):
         if len({_shared_attributes(part) for part in parts}) != 1:
             return None
         return cls(
-            parts[0],
-            names,
-            np.array([part.n for part in parts], dtype=np.int64),
-            np.array([part.weight for part in parts], dtype=np.float64),
-            np.cumsum([0, *(len(part.cells.index) for part in parts)]),
-            np.concatenate([part.cells.index for part in parts]),
-            np.concatenate([part.cells.n for part in parts]),
-            np.concatenate([part.cells.sums for part in parts]),
-            np.array([[astuple(part.scores[name]) for name in SCORES] for part in parts], dtype=np.float64),
-            np.array([astuple(part.counts) for part in parts], dtype=np.float64),
+            template=parts[0],
+            names=names,
+            n=np.array([part.n for part in parts], dtype=np.int64),
+            weight=np.array([part.weight for part in parts], dtype=np.float64),
+            cell_starts=np.cumsum([0, *(len(part.cells.index) for part in parts)]),
+            cell_index=np.concatenate([part.cells.index for part in parts]),
+            rows_per_cell=np.concatenate([part.cells.n for part in parts]),
+            sums_per_cell=np.concatenate([part.cells.sums for part in parts]),
+            scores=np.array([[astuple(part.scores[name]) for name in SCORES] for part in parts], dtype=np.float64),
+            counts=np.array([astuple(part.counts) for part in parts], dtype=np.float64),
         )
 
     @classmethod
@@ -68,27 +69,38 @@ class GroupColumns(Generic[T]):
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
-        position = {name: i for i, name in enumerate(names)}
-        n_groups, size = len(names), len(parts[0].template.view_names) * N_CELLS
+        index_by_name = {name: i for i, name in enumerate(names)}
+        n_groups, cells_per_group = len(names), len(parts[0].template.view_names) * N_CELLS
         n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
         scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
         counts = np.zeros((n_groups, len(COUNT_FIELDS)))
         keys = []
         for part in parts:
-            positions = np.array([position[name] for name in part.names])
-            n[positions] += part.n
-            weight[positions] += part.weight
-            scores[positions] += part.scores
-            maxima = np.maximum(counts[positions], part.counts)[:, _MAXIMUM_COLUMNS]
-            counts[positions] += part.counts
-            counts[positions[:, None], _MAXIMUM_COLUMNS] = maxima
-            keys.append(np.repeat(positions, np.diff(part.cell_starts)) * size + part.cell_index)
+            group_index = np.array([index_by_name[name] for name in part.names])
+            n[group_index] += part.n
+            weight[group_index] += part.weight
+            scores[group_index] += part.scores
+            maxima = np.maximum(counts[group_index], part.counts)[:, _MAXIMUM_COLUMNS]
+            counts[group_index] += part.counts
+            counts[group_index[:, None], _MAXIMUM_COLUMNS] = maxima
+            keys.append(np.repeat(group_index, np.diff(part.cell_starts)) * cells_per_group + part.cell_index)
         key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-        starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
+        starts = np.searchsorted(key, np.arange(n_groups + 1) * cells_per_group)
         rows_per_cell = _sum_by_index(inverse, np.concatenate([part.rows_per_cell for part in parts])).astype(np.int64)
         columns = np.concatenate([part.sums_per_cell for part in parts]).T
         sums = np.stack([_sum_by_index(inverse, column) for column in columns], axis=1)
-        return cls(parts[0].template, names, n, weight, starts, key % size, rows_per_cell, sums, scores, counts)
+        return cls(
+            template=parts[0].template,
+            names=names,
+            n=n,
+            weight=weight,
+            cell_starts=starts,
+            cell_index=key % cells_per_group,
+            rows_per_cell=rows_per_cell,
+            sums_per_cell=sums,
+            scores=scores,
+            counts=counts,
+        )
 
     def tally_of_group(self, i: int) -> T:
         """The tally of one group."""
@@ -178,7 +190,7 @@ def _sum_by_index(bin_index: Array, values: Array) -> Array:
 
 def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
     """Convert a row of `GroupColumns.scores` of one score to its record."""
-    values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
+    values: dict[str, Any] = dict(zip(_SCORE_FIELDS, row, strict=True))
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
@@ -228,19 +240,24 @@ def _number_values(values: Array) -> tuple[Array, Array]:
 
 def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
-    ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
+    ranks, classes = stored_views.default_views(template.kind, template.k, is_group=True)
     n, size = len(rows.P), np.diff(starts)
     ranked_columns = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
-    squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
+    squares, special_counts, extremes = (
+        np.empty(n),
+        np.zeros((len(names), _N_SURVEY_COUNTS), dtype=np.int64),
+        np.zeros((len(names), 2)),
+    )
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.survey_groups(
-        rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special, extremes
+        rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
     )
     if rows.logits is not None:
-        special[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
+        special_counts[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
-    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
-    counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.votes is not None)}
+    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special_counts.T, strict=True))
+    n_infinite = scores[:, SCORES.index("log_loss"), _SCORE_FIELDS.index("infinite")]
+    counts |= {"true_zeros": n_infinite, "voted": size * (rows.votes is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
     P, Y = values_by_rank(rows, ranked_columns) if ranks else values_by_class(rows, classes.start, classes.stop)
     n_cells = P.shape[1] * N_CELLS
@@ -280,8 +297,9 @@ def _sum_cells_of_groups(rows: TallyRows, P: Array, Y: Array, group: Array) -> t
 def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
     """The fields (G, 7) of the `ProperScoreSums` of each group, for the score s (n,) of each row."""
     finite = np.isfinite(s)
-    sums = np.zeros((len(starts) - 1, 7))
-    sums[:, :5] = segment_sums(score_terms(np.where(finite, s, 0.0), w), starts).T
+    terms = score_terms(np.where(finite, s, 0.0), w)
+    sums = np.zeros((len(starts) - 1, len(_SCORE_FIELDS)))
+    sums[:, : len(terms)] = segment_sums(terms, starts).T
     for g in np.unique(np.searchsorted(starts, np.flatnonzero(~finite), "right") - 1).tolist():
         rows = slice(starts[g], starts[g + 1])
         sums[g] = astuple(ProperScoreSums.from_scores(s[rows], None if w is None else w[rows]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,13 @@ from trueodds.tallies.tally import Tally
 
 MAX_PROBS = 2_000_000  # maximum number of probabilities in a sample
 _MAX_PARTS = 64  # maximum number of parts before they are joined into one
+
+
+class SamplePart(NamedTuple):
+    """Rows of a sample with their keys."""
+
+    keys: Array  # (m,) uint64
+    rows: Predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +40,7 @@ class Reservoir:
     """
 
     max_rows: int  # maximum number of rows in the sample
-    parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; the smallest keys are the sample
+    parts: tuple[SamplePart, ...]  # their rows with the smallest keys, at most `max_rows`, are the sample
     ceiling: np.uint64  # no row with a key above it is in the sample
     population_size: int  # number of rows from which it was drawn
 
@@ -50,9 +58,9 @@ class Reservoir:
         keys = hash_row_ids(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
-        rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
-        sample = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
-        return sample._join_parts() if preds.n > rows else sample
+        max_rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
+        sample = cls(max_rows, (SamplePart(keys, preds),), np.uint64(2**64 - 1), preds.n)
+        return sample._join_parts() if preds.n > max_rows else sample
 
     def __add__(self, other: Reservoir) -> Reservoir:
         ceiling = min(self.ceiling, other.ceiling)
@@ -65,26 +73,27 @@ class Reservoir:
         # Rows are copied only occasionally, because most batches of a long stream add only a few.
         return (
             sample._join_parts()
-            if len(parts) > _MAX_PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows
+            if len(parts) > _MAX_PARTS or sum(len(part.keys) for part in parts) > 2 * self.max_rows
             else sample
         )
 
     @property
     def keys(self) -> Array:
         """Sorted keys of the sample."""
-        return self._join_parts().parts[0][0]
+        return self._join_parts().parts[0].keys
 
     @property
     def rows(self) -> Predictions:
         """Rows of the sample, in the order of their keys."""
-        return self._join_parts().parts[0][1]
+        return self._join_parts().parts[0].rows
 
     def _join_parts(self) -> Reservoir:
         """Return this sample as a single part."""
-        keys, rows = np.concatenate([keys for keys, _ in self.parts]), concatenate([rows for _, rows in self.parts])
+        keys = np.concatenate([part.keys for part in self.parts])
+        rows = concatenate([part.rows for part in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
         ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
-        return Reservoir(self.max_rows, ((keys[order], rows[order]),), ceiling, self.population_size)
+        return Reservoir(self.max_rows, (SamplePart(keys[order], rows[order]),), ceiling, self.population_size)
 
     @property
     def note(self) -> Note | None:
@@ -120,13 +129,12 @@ class SampledTally:
         return SampledTally(self.tally + other.tally, self.sample + other.sample)
 
 
-def _rows_below_ceiling(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
+def _rows_below_ceiling(part: SamplePart, ceiling: np.uint64) -> SamplePart | None:
     """Keys and rows of the part whose keys do not exceed the ceiling; None if there is none."""
-    keys, rows = part
-    mask = keys <= ceiling
+    mask = part.keys <= ceiling
     if mask.all():
         return part
-    return (keys[mask], rows[mask]) if mask.any() else None
+    return SamplePart(part.keys[mask], part.rows[mask]) if mask.any() else None
 
 
 def hash_row_ids(ids: Array, seed: int) -> Array:

@@ -56,12 +56,12 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
         from trueodds.kernels.softmax import linear_log_loss
 
         return _likelihood_of_one_parameter(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
-    m, rows = X.shape[2], max(1, _PROBABILITIES_PER_BLOCK // (X.shape[1] * X.shape[2]))
+    m, rows_per_block = X.shape[2], max(1, _PROBABILITIES_PER_BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
-    for start in range(0, len(X), rows):
-        part = slice(start, start + rows)
+    for start in range(0, len(X), rows_per_block):
+        block = slice(start, start + rows_per_block)
         total = total + _softmax_likelihood_of_block(
-            X[part], Y[part], w[part], theta, None if offset is None else offset[part]
+            X[block], Y[block], w[block], theta, None if offset is None else offset[block]
         )
     return total
 

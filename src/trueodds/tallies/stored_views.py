@@ -10,13 +10,13 @@ from trueodds.lenses.base import Lens
 LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lens names of the view of the largest probability
 
 
-def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
+def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, range]:
     """Number of ranks and the classes that are stored by default. Groups store only those of the default lens."""
     if kind == "confidence":
         return 1, range(0)
     if kind == "multilabel":
         return 0, range(k)
-    if group:
+    if is_group:
         return (0, range(1, 2)) if k == 2 else (1, range(0))
     return (1 if k == 2 else 3), range(k)
 
@@ -28,15 +28,15 @@ def view_names(ranks: int, classes: range) -> tuple[str, ...]:
 
 def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
     """Stored views of a lens, each with the view's name; empty if `positive` or `canonical` lacks two classes."""
-    of_classes = kind != "confidence"
+    has_class_probabilities = kind != "confidence"
     if lens.name in LARGEST_PROBABILITY_LENSES:
         return [("confidence", lens.name)]
     if isinstance(lens, (lenses.Positive, lenses.Canonical)):
         return [("class:1", lens.name)] if kind == "classes" and len(classes) == 2 else []
-    if isinstance(lens, lenses.Class) and of_classes:
+    if isinstance(lens, lenses.Class) and has_class_probabilities:
         c = lenses.class_number(lens.class_name, classes)
         return [(f"class:{c}", f"class:{classes[c]}")]
-    if isinstance(lens, lenses.Classwise) and of_classes:
+    if isinstance(lens, lenses.Classwise) and has_class_probabilities:
         return [(f"class:{c}", f"class:{name}") for c, name in enumerate(classes)]
     return [(lens.name, lens.name)]
 

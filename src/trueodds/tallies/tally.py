@@ -124,7 +124,7 @@ class Tally(TallySums):
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
-        count_group = partial(_tally_rows, preds, bins=bins, group=True)
+        count_group = partial(_tally_rows, preds, bins=bins, is_group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
         tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
@@ -173,7 +173,7 @@ class Tally(TallySums):
 
     def _check_mergeable(self, other: Tally) -> None:
         """Raise TO401 if the tallies differ in what they hold."""
-        sides = [
+        contents = [
             {
                 "kind": tally.kind,
                 "classes": list(tally.classes),
@@ -184,12 +184,12 @@ class Tally(TallySums):
             }
             for tally in (self, other)
         ]
-        for what, own in sides[0].items():
-            if own != sides[1][what]:
+        for attribute, own in contents[0].items():
+            if own != contents[1][attribute]:
                 raise InputError(
                     "TO401",
-                    f"Tallies with different {what} cannot be added.",
-                    f"{describe(own)} and {describe(sides[1][what])}",
+                    f"Tallies with different {attribute} cannot be added.",
+                    f"{describe(own)} and {describe(contents[1][attribute])}",
                     "Tally both with the same settings.",
                 )
 
@@ -321,10 +321,10 @@ class Tally(TallySums):
         return entries if all(key in self.view_names for key, _ in entries) else []
 
 
-def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, group: bool = False) -> Tally:
+def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
     """Tally of the selected rows with the default lenses, block by block."""
-    ranks, classes = stored_views.default_views(preds.kind, preds.k, group=group)
-    keeps_null_covariance = preds.kind == "classes" and not group and preds.k * bins <= MAX_NULL_SIZE
+    ranks, classes = stored_views.default_views(preds.kind, preds.k, is_group=is_group)
+    keeps_null_covariance = preds.kind == "classes" and not is_group and preds.k * bins <= MAX_NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
     max_blocks = (
         max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if keeps_null_covariance else MAX_BLOCKS

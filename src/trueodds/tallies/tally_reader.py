@@ -30,9 +30,9 @@ def from_dict(value: Any) -> Tally:
         raise_invalid_field("schema", "none", "Only files that `save` wrote are tallies.")
     if value["schema"] != SCHEMA:
         raise_invalid_field("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
-    field = TallyReader(value, "")
-    field.read_text("version")
-    return field.read_tally()
+    reader = TallyReader(value, "")
+    reader.read_text("version")
+    return reader.read_tally()
 
 
 def loads(text: str) -> Tally:
@@ -59,7 +59,7 @@ class TallyReader:
     def __init__(self, value: Any, path_prefix: str) -> None:
         if not isinstance(value, dict):
             raise_invalid_field(path_prefix.rstrip(".") or "content", repr(value)[:80])
-        self.value, self.path_prefix = value, path_prefix
+        self.json_object, self.path_prefix = value, path_prefix
 
     def read_tally(self, parent: TallyReader | None = None) -> Tally:
         """Read the whole tally, or the tally of a group in the tally that `parent` reads."""
@@ -68,7 +68,7 @@ class TallyReader:
         classes = self.read_classes(kind)
         bins, n = self.read_integer("bins", 1), self.read_integer("n", 1)
         grid = None if self.require_value("grid") is None else self.read_integer("grid", 1)
-        names = self.read_view_names(kind, classes, group=parent is not None)
+        names = self.read_view_names(kind, classes, is_group=parent is not None)
         weight = self.read_number("weight")
         counts = self.child_reader("counts").read_record(SpecialRowCounts)
         cells = self.child_reader("cells").read_cells(len(names), n, counts)
@@ -141,10 +141,10 @@ class TallyReader:
         self.require(is_valid and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
         return tuple(names)
 
-    def read_view_names(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
+    def read_view_names(self, kind: str, classes: tuple[Any, ...], *, is_group: bool) -> tuple[str, ...]:
         """Read the names of the views: the default ones, followed by those of additional lenses."""
         names = self.read_list("slots")
-        default_names = list(view_names(*default_views(kind, len(classes), group=group)))
+        default_names = list(view_names(*default_views(kind, len(classes), is_group=is_group)))
         extra_names = names[len(default_names) :]
         is_valid = names[: len(default_names)] == default_names and len(set(map(str, names))) == len(names)
         self.require(
@@ -163,8 +163,8 @@ class TallyReader:
         rows_per_view = np.bincount(index // N_CELLS, rows, n_views)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.child_reader("sums")
-        names = WEIGHTED_SUMS if "w" in sums.value else UNWEIGHTED_SUMS
-        sums.require(set(sums.value) == set(names), "", str(sorted(sums.value)))
+        names = WEIGHTED_SUMS if "w" in sums.json_object else UNWEIGHTED_SUMS
+        sums.require(set(sums.json_object) == set(names), "", str(sorted(sums.json_object)))
         columns = {name: sums.read_floats(name, len(index)) for name in names}
         for name, column in columns.items():
             # p(1 − p) falls below 0 where p lies above 1 by rounding
@@ -217,16 +217,18 @@ class TallyReader:
     def read_record(self, record_type: type[Any]) -> Any:
         """Read a dataclass of sums or counts, with integers for integer fields."""
         names = [field.name for field in fields(record_type)]
-        self.require(set(self.value) == set(names), "", str(sorted(self.value)))
+        self.require(set(self.json_object) == set(names), "", str(sorted(self.json_object)))
         integers = (
             ("infinite",)
             if record_type is ProperScoreSums
             else tuple(name for name in names if name not in MAXIMUM_FIELDS)
         )
-        signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
+        signed_names = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return record_type(
             **{
-                name: self.read_integer(name, 0) if name in integers else self.read_number(name, signed=name in signed)
+                name: self.read_integer(name, 0)
+                if name in integers
+                else self.read_number(name, signed=name in signed_names)
                 for name in names
             }
         )
@@ -238,8 +240,8 @@ class TallyReader:
 
     def require_value(self, key: str) -> Any:
         """Return the value of a field, or raise TO402 if it is missing."""
-        self.require(key in self.value, key, "nothing")
-        return self.value[key]
+        self.require(key in self.json_object, key, "nothing")
+        return self.json_object[key]
 
     def child_reader(self, key: str) -> TallyReader:
         """Return a reader of the object in a field."""
@@ -247,7 +249,7 @@ class TallyReader:
 
     def read_keys(self, key: str) -> list[str]:
         """Read the keys of the object in a field."""
-        return list(self.child_reader(key).value)
+        return list(self.child_reader(key).json_object)
 
     def read_text(self, key: str) -> str:
         """Read a text."""

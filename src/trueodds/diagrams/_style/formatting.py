@@ -64,23 +64,23 @@ def bias_phrases(name: str) -> tuple[str, str]:
     return ("is underconfident", "is overconfident") if name == "confidence" else ("underpredicts", "overpredicts")
 
 
-def merge_notes(views: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:
+def merge_notes(notes_by_view: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:
     """Merge the notes of several views by code, naming the first view and the number of further ones.
 
     >>> merge_notes([("class:0", [Note("TN217", "Separated.")]), ("class:1", []), ("class:2", [Note("TN217", "Too.")])])
     [Note(code='TN217', text='class:0, and 1 more: Separated.')]
     """
-    if len(views) == 1:
-        return list(dict.fromkeys(views[0][1]))
-    first: dict[str, tuple[str, str]] = {}
-    count: dict[str, int] = {}
-    for name, notes in views:
+    if len(notes_by_view) == 1:
+        return list(dict.fromkeys(notes_by_view[0][1]))
+    first_mentions: dict[str, tuple[str, str]] = {}
+    n_views_by_code: dict[str, int] = {}
+    for name, notes in notes_by_view:
         for code in {note.code for note in notes}:
-            count[code] = count.get(code, 0) + 1
+            n_views_by_code[code] = n_views_by_code.get(code, 0) + 1
         for note in notes:
-            first.setdefault(note.code, (name, note.text))
-    suffixes = {code: f", and {times - 1} more" if times > 1 else "" for code, times in count.items()}
-    return [Note(code, f"{name}{suffixes[code]}: {text}") for code, (name, text) in first.items()]
+            first_mentions.setdefault(note.code, (name, note.text))
+    suffixes = {code: f", and {n_views - 1} more" if n_views > 1 else "" for code, n_views in n_views_by_code.items()}
+    return [Note(code, f"{name}{suffixes[code]}: {text}") for code, (name, text) in first_mentions.items()]
 
 
 def _rounded_percent(x: float) -> str:

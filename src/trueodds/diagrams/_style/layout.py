@@ -19,6 +19,7 @@ from trueodds.diagrams._style.panel_grid import (
     layout_for_usual_panels,
     margin_scale,
 )
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers
 from trueodds.diagrams.diagram_content import DiagramContent
 
@@ -26,6 +27,9 @@ DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, w
 MAX_PANELS = 12  # more are illegible on a page
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get short legend labels
+MAX_LABEL_OVERHANG = 1.3  # largest length of an axis label relative to its axis; tick labels leave room at both ends
+OUTER_MARGIN = 0.1  # inches right of and above the axes of a single panel
+LEGEND_CLEARANCE = 6  # points between a legend above the parts of given axes and these parts
 LABEL_DISTANCE = 0.13  # inches from the edge to the middle of the labels that the panels of a grid share
 
 
@@ -51,8 +55,8 @@ def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
     width = _figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0]
     if width <= MAX_NARROW_WIDTH:
         diagram = diagram.with_short_labels()
-    count = min(len(diagram.panels["view"]), MAX_PANELS)
-    target = _draw_single(diagram, ax) if count == 1 else _draw_grid(diagram, ax, count)
+    n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
+    target = _draw_single(diagram, ax) if n_panels == 1 else _draw_grid(diagram, ax, n_panels)
     if ax is not None:
         setattr(ax, DIAGRAM_MARK, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
     return target
@@ -71,12 +75,12 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     width, height = _figure_size(diagram)
     figure = _new_figure(diagram, width, height, layout="constrained")
     ax = figure.subplots(gridspec_kw=_estimate_axes_position(diagram))
-    size = _draw_panel_with_labels(diagram, ax)
+    font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
+    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
-    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / 72 / height))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / POINTS_PER_INCH / height))
     return figure
 
 
@@ -84,19 +88,18 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
-    size = styling.font_size(ax)
+    font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
-    style: dict[str, Any] = {"fontsize": size, "color": styling.TEXT_COLOR, "parse_math": False}
-    # A label may be long; the ticks leave room for a few letters beyond the axes.
-    max_x_width, max_y_width = (72 * 1.3 * side for side in styling.size_in_inches(ax))
-    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, size), **style)
-    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, size), **style)
-    return size
+    style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
+    max_x_width, max_y_width = (POINTS_PER_INCH * MAX_LABEL_OVERHANG * side for side in styling.size_in_inches(ax))
+    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, font_size), **style)
+    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, font_size), **style)
+    return font_size
 
 
-def _header_width(width: float, size: float) -> float:
+def _header_width(width: float, font_size: float) -> float:
     """Width in points for the header above the axes, without the room of tick and axis labels."""
-    return 72 * (width - size / DEFAULT_FONT_SIZE)
+    return POINTS_PER_INCH * (width - font_size / DEFAULT_FONT_SIZE)
 
 
 def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
@@ -105,9 +108,12 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
         return {}
     width, height = diagram.presentation.figsize
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
-    size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
-    axes_width, axes_height = width - left - 0.1, height - bottom - header.height / 72 - 0.1
+    font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
+    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
+    axes_width, axes_height = (
+        width - left - OUTER_MARGIN,
+        height - bottom - header.height / POINTS_PER_INCH - OUTER_MARGIN,
+    )
     if (ratio := diagram.aspect_ratio) > 0:
         axes_width, axes_height = min(axes_width, axes_height / ratio), min(axes_height, axes_width * ratio)
     return {
@@ -118,17 +124,17 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     }
 
 
-def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None:
+def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) -> None:
     """Add title and legend to given axes, which keep their position, size and limits."""
-    for text in [text for text in ax.texts if text.get_gid() == "side"]:
+    for text in [text for text in ax.texts if text.get_gid() == styling.SIDE_TEXT_GID]:
         text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
-    width, height = (72 * side for side in styling.size_in_inches(ax))
-    _set_title(ax, diagram.presentation.heading(diagram.caption()), width, size)
+    width, height = (POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
+    _set_title(ax, diagram.presentation.heading(diagram.caption()), width, font_size)
     is_requested = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not is_requested):
         return  # the caller's own legend stays
-    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
+    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * font_size, font_size)
     if not diagram.has_inset_axes:
         title_and_legend.place_legend(
             ax, header.at_decreasing_font_sizes(), diagram.strip_height, is_required=is_requested
@@ -136,9 +142,9 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     elif (
         header.legend_entries
         and header.has_room_for_words
-        and (is_requested or header.legend_height + 6 <= MAX_LEGEND_HEIGHT * height)
+        and (is_requested or header.legend_height + LEGEND_CLEARANCE <= MAX_LEGEND_HEIGHT * height)
     ):
-        _extend_for_legend(ax, (header.legend_height + 6) / height)
+        _extend_for_legend(ax, (header.legend_height + LEGEND_CLEARANCE) / height)
         header.draw_legend(
             ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.LEGEND_PADDING
         )
@@ -153,11 +159,11 @@ def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
             artist.set_label(f"_{label}")
 
 
-def _set_title(ax: Any, title: str, max_width: float, size: float) -> None:
+def _set_title(ax: Any, title: str, max_width: float, font_size: float) -> None:
     """Set the title of given axes, each line cut to `max_width` points."""
     # A class may be called "$x$": names must not be parsed as formulas.
-    lines = [styling.shorten_text(line, max_width, size + 1) for line in title.split("\n")]
-    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT_COLOR, parse_math=False)
+    lines = [styling.shorten_text(line, max_width, font_size + 1) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize=font_size + 1, color=styling.TEXT_COLOR, parse_math=False)
 
 
 def _extend_for_legend(ax: Any, share: float) -> None:
@@ -166,14 +172,14 @@ def _extend_for_legend(ax: Any, share: float) -> None:
     ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
-def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
+def _draw_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
     """Draw the first `count` views as a grid of panels, in `ax` or in a new figure."""
-    summary, figsize = _grid_summary(diagram, count), diagram.presentation.figsize
+    summary, figsize = _grid_summary(diagram, n_panels), diagram.presentation.figsize
     if ax is None and figsize is None:
-        layout = layout_for_usual_panels(diagram, count, summary)
+        layout = layout_for_usual_panels(diagram, n_panels, summary)
     else:
         width, height = figsize if ax is None and figsize is not None else styling.size_in_inches(ax)
-        fitting_layout = layout_for_size(diagram, count, width, height, summary if ax is None else None)
+        fitting_layout = layout_for_size(diagram, n_panels, width, height, summary if ax is None else None)
         if fitting_layout is None:
             return _draw_first_view(diagram, ax, grid_font_size(width))
         layout = fitting_layout
@@ -184,9 +190,9 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         target, transform, add_axes = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
         caption = f"{diagram.lens}, {diagram.view_order}: {diagram.panels['title'][0]}"
-        _set_title(ax, diagram.presentation.heading(caption), 72 * layout.width, layout.font_size)
+        _set_title(ax, diagram.presentation.heading(caption), POINTS_PER_INCH * layout.width, layout.font_size)
     sets_aspect = ax is None and figsize is None and diagram.has_equal_units
-    first_panel = _draw_panels(diagram, layout, count, add_axes, sets_aspect=sets_aspect)
+    first_panel = _draw_panels(diagram, layout, n_panels, add_axes, sets_aspect=sets_aspect)
     title_and_legend.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
     _write_common_axis_labels(diagram, layout, target, transform)
     left = layout.grid.left / layout.width
@@ -197,20 +203,22 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     return target
 
 
-def _grid_summary(diagram: DiagramContent, count: int) -> str:
+def _grid_summary(diagram: DiagramContent, n_panels: int) -> str:
     """The summary of the diagram, followed by which views are drawn."""
-    views = len(diagram.panels["view"])
+    n_views = len(diagram.panels["view"])
     order = f"{diagram.view_order} first."
-    if views > count:
-        return f"{diagram.summary} Shown: {count} of {views} views, {order}"
+    if n_views > n_panels:
+        return f"{diagram.summary} Shown: {n_panels} of {n_views} views, {order}"
     return f"{diagram.summary} {_capitalize_first(order)}"
 
 
-def _draw_panels(diagram: DiagramContent, layout: GridLayout, count: int, add_axes: Any, *, sets_aspect: bool) -> Any:
+def _draw_panels(
+    diagram: DiagramContent, layout: GridLayout, n_panels: int, add_axes: Any, *, sets_aspect: bool
+) -> Any:
     """Draw all panels, in axes that `add_axes` makes and that share their scales, and return the first."""
     shared: dict[str, Any] = {}
-    for i in range(count):
-        left, bottom, width, height = layout.panel_rectangle(i, count)
+    for i in range(n_panels):
+        left, bottom, width, height = layout.panel_rectangle(i, n_panels)
         panel = add_axes(
             (left / layout.width, bottom / layout.height, width / layout.width, height / layout.height), **shared
         )
@@ -218,9 +226,11 @@ def _draw_panels(diagram: DiagramContent, layout: GridLayout, count: int, add_ax
         _paint_panel(diagram, panel, i)
         if sets_aspect:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
-        _write_panel_title(panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), 72 * width)
-        columns = layout.grid.columns
-        panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= count)
+        _write_panel_title(
+            panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), POINTS_PER_INCH * width
+        )
+        n_columns = layout.grid.n_columns
+        panel.tick_params(labelleft=i % n_columns == 0, labelbottom=i + n_columns >= n_panels)
     return shared["sharex"]
 
 
@@ -236,7 +246,10 @@ def _write_common_axis_labels(diagram: DiagramContent, layout: GridLayout, targe
         "parse_math": False,
     }
     x_label, y_label = diagram.axis_labels()
-    max_x_width, max_y_width = 72 * (width - grid.right), 72 * (height - layout.top)
+    max_x_width, max_y_width = (
+        POINTS_PER_INCH * (width - grid.right),
+        POINTS_PER_INCH * (height - layout.top),
+    )
     target.text(
         (grid.left + width - grid.right) / 2 / width,
         LABEL_DISTANCE / height,
@@ -257,7 +270,9 @@ def _draw_first_view(diagram: DiagramContent, ax: Any, font_size: float) -> Any:
     panels = {name: column[:1] for name, column in diagram.panels.items()}
     first_view = replace(diagram, panels=panels, table=diagram.rows(0))
     if first_view.presentation.title in (None, True):
-        max_width = 72 * (_figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0])
+        max_width = POINTS_PER_INCH * (
+            _figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0]
+        )
         title = f"{view_title}: {diagram.view_order} of {n_views}"
         if styling.text_width(title, font_size + 1) > max_width:
             title = f"1 of {n_views}: {view_title}"
@@ -294,11 +309,13 @@ def _new_figure(diagram: DiagramContent, width: float, height: float, **kwargs: 
 
 def _write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> None:
     """Write the name of the view at the left, and its result at the right if it fits."""
-    size = styling.font_size(panel)
-    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
+    font_size = styling.font_size(panel)
+    style: dict[str, Any] = {"fontsize": font_size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
     # A class may be called "$x$": names must not be parsed as formulas.
     panel.set_title(
-        styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style
+        styling.shorten_text(title, max_width, font_size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style
     )
-    if styling.text_width(title, size + 0.5, "bold") + styling.text_width(aside, size - 0.8) + 8 <= max_width:
-        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.MUTED_COLOR, pad=3, parse_math=False)
+    if styling.text_width(title, font_size + 0.5, "bold") + styling.text_width(aside, font_size - 0.8) + 8 <= max_width:
+        panel.set_title(
+            aside, loc="right", fontsize=font_size - 0.8, color=styling.MUTED_COLOR, pad=3, parse_math=False
+        )

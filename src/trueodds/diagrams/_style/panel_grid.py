@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import Header, fit_headers, fit_legend
 from trueodds.diagrams.diagram_content import DiagramContent
 
@@ -17,6 +18,10 @@ LEGEND_GAP = 0.04  # the same for a legend in given axes
 LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
 MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
 MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
+MAX_SQUARE_PANEL_HEIGHT_OF_TWO_ROWS = 1.3 * MAX_SQUARE_PANEL_HEIGHT  # two rows of such panels still fit on a page
+BOTTOM_MARGIN_WITHOUT_AXES = 0.6 * BOTTOM_MARGIN  # inches for the label below panels without tick labels
+MIN_MARGIN_SCALE, MIN_ROW_GAP_SCALE = 0.7, 0.8  # smallest scale of margins, and of gaps for the titles of panels
+FONT_SIZES_OF_NARROW_GRIDS = ((2.6, 7.0), (4.5, 8.0))  # largest width of a grid in inches, and its type size in points
 AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual number of columns beats larger panels
 
 
@@ -24,7 +29,7 @@ AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual numb
 class PanelGrid:
     """Number of columns of panels, and the inches around and between the panels."""
 
-    columns: int
+    n_columns: int
     left: float  # margin
     right: float  # margin
     bottom: float  # margin
@@ -32,19 +37,26 @@ class PanelGrid:
     gap_y: float  # between rows
 
     @classmethod
-    def for_width(cls, width: float, columns: int, *, hides_axes: bool) -> PanelGrid:
+    def for_width(cls, width: float, n_columns: int, *, hides_axes: bool) -> PanelGrid:
         """Choose the margins for a figure width; panels that hide their axes need no room for tick labels."""
         scale = margin_scale(width)
         left, bottom = (LEFT_MARGIN * scale, BOTTOM_MARGIN * scale)
         if hides_axes:
-            left, bottom = RIGHT_MARGIN, 0.6 * BOTTOM_MARGIN
-        return cls(columns, left, RIGHT_MARGIN * scale, bottom, PANEL_GAP_X * scale, PANEL_GAP_Y * max(scale, 0.8))
+            left, bottom = RIGHT_MARGIN, BOTTOM_MARGIN_WITHOUT_AXES
+        return cls(
+            n_columns,
+            left,
+            RIGHT_MARGIN * scale,
+            bottom,
+            PANEL_GAP_X * scale,
+            PANEL_GAP_Y * max(scale, MIN_ROW_GAP_SCALE),
+        )
 
-    def panel_size(self, width: float, height: float, count: int) -> tuple[float, float]:
+    def panel_size(self, width: float, height: float, n_panels: int) -> tuple[float, float]:
         """Width and height of each of `count` panels in a figure of this width, of which they fill this height."""
-        rows = -(-count // self.columns)
-        panel_width = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
-        return panel_width, (height - self.bottom) / rows - self.gap_y
+        n_rows = -(-n_panels // self.n_columns)
+        panel_width = (width - self.left - self.right - (self.n_columns - 1) * self.gap_x) / self.n_columns
+        return panel_width, (height - self.bottom) / n_rows - self.gap_y
 
 
 @dataclass(frozen=True)
@@ -58,81 +70,84 @@ class GridLayout:
     top: float  # height of everything above the panels
     font_size: float  # points of ordinary text
 
-    def panel_rectangle(self, panel: int, count: int) -> tuple[float, float, float, float]:
+    def panel_rectangle(self, panel: int, n_panels: int) -> tuple[float, float, float, float]:
         """Left, bottom, width and height of one of `count` panels."""
-        width, height = self.panel_size(count)
-        row, column = divmod(panel, self.grid.columns)
+        width, height = self.panel_size(n_panels)
+        row, column = divmod(panel, self.grid.n_columns)
         left = self.grid.left + column * (width + self.grid.gap_x)
         bottom = self.height - self.top - (row + 1) * (height + self.grid.gap_y)
         return left, bottom, width, height
 
-    def panel_size(self, count: int) -> tuple[float, float]:
+    def panel_size(self, n_panels: int) -> tuple[float, float]:
         """Width and height of each of `count` panels."""
-        return self.grid.panel_size(self.width, self.height - self.top, count)
+        return self.grid.panel_size(self.width, self.height - self.top, n_panels)
 
 
-def layout_for_usual_panels(diagram: DiagramContent, count: int, summary: str) -> GridLayout:
+def layout_for_usual_panels(diagram: DiagramContent, n_panels: int, summary: str) -> GridLayout:
     """Choose the height of a new figure so that its panels have the usual size."""
-    columns = _usual_column_count(count, equal=diagram.has_equal_units)
-    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if columns > 2 else diagram.figure_size[0]
+    n_columns = _usual_column_count(n_panels, has_equal_units=diagram.has_equal_units)
+    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if n_columns > 2 else diagram.figure_size[0]
     font_size = grid_font_size(width)
-    grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
-    header = fit_headers(diagram, summary, 72 * (width - grid.left - grid.right), font_size)[0]
-    top = header.height / 72 + HEADER_GAP
-    rows = -(-count // columns)
+    grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
+    header = fit_headers(diagram, summary, POINTS_PER_INCH * (width - grid.left - grid.right), font_size)[0]
+    top = header.height / POINTS_PER_INCH + HEADER_GAP
+    n_rows = -(-n_panels // n_columns)
     panel_height = PANEL_HEIGHT
     if diagram.aspect_ratio:
         panel_height = min(
-            diagram.aspect_ratio * grid.panel_size(width, 0, count)[0],
-            MAX_SQUARE_PANEL_HEIGHT if rows > 2 else 1.3 * MAX_SQUARE_PANEL_HEIGHT,
+            diagram.aspect_ratio * grid.panel_size(width, 0, n_panels)[0],
+            MAX_SQUARE_PANEL_HEIGHT if n_rows > 2 else MAX_SQUARE_PANEL_HEIGHT_OF_TWO_ROWS,
         )
-    height = top + rows * (panel_height + grid.gap_y) + grid.bottom
+    height = top + n_rows * (panel_height + grid.gap_y) + grid.bottom
     return GridLayout(grid, header, width, height, top, font_size)
 
 
 def layout_for_size(
-    diagram: DiagramContent, count: int, width: float, height: float, summary: str | None
+    diagram: DiagramContent, n_panels: int, width: float, height: float, summary: str | None
 ) -> GridLayout | None:
     """Fit a grid into a given size; None if every panel would be illegible.
 
     If `summary` is None, as in given axes, only the legend stands above the panels.
     """
     font_size = grid_font_size(width)
-    arrangement = _fit_panel_grid(diagram, count, width, height, font_size, summary)
+    arrangement = _fit_panel_grid(diagram, n_panels, width, height, font_size, summary)
     if arrangement is None:
         return None
     grid, header = arrangement
     return GridLayout(grid, header, width, height, _height_above_panels(header, summary), font_size)
 
 
-def _usual_column_count(count: int, *, equal: bool) -> int:
-    """Number of columns of panels in a figure of its own."""
-    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+def _usual_column_count(n_panels: int, *, has_equal_units: bool) -> int:
+    """Number of columns of panels in a new figure: panels with equal units along x and y are narrower than others."""
+    if n_panels in (2, 4):
+        return 2
+    return 4 if has_equal_units and n_panels > 6 else 3
 
 
 def margin_scale(width: float) -> float:
     """Size of margins relative to the usual ones: 1 from `FULL_MARGIN_WIDTH` inches on, less in narrower figures."""
-    return min(max(width / FULL_MARGIN_WIDTH, 0.7), 1.0)
+    return min(max(width / FULL_MARGIN_WIDTH, MIN_MARGIN_SCALE), 1.0)
 
 
 def grid_font_size(width: float) -> float:
     """Points of ordinary text in a grid of this width in inches."""
-    return DEFAULT_FONT_SIZE if width > 4.5 else 8.0 if width > 2.6 else 7.0
+    return next((size for max_width, size in FONT_SIZES_OF_NARROW_GRIDS if width <= max_width), DEFAULT_FONT_SIZE)
 
 
 def _fit_panel_grid(
-    diagram: DiagramContent, count: int, width: float, height: float, font_size: float, summary: str | None
+    diagram: DiagramContent, n_panels: int, width: float, height: float, font_size: float, summary: str | None
 ) -> tuple[PanelGrid, Header] | None:
     """The grid with the largest panels for a given height; None if every panel would be illegible.
 
     If `summary` is None, as in given axes, only the legend stands above the panels.
     """
-    usual = _usual_column_count(count, equal=False)
-    choice: tuple[float, PanelGrid, Header] | None = None
-    other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count)
-    for columns in (usual, *other_counts):
-        grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
-        max_width = 72 * (width - grid.left - grid.right)
+    usual_count = _usual_column_count(n_panels, has_equal_units=False)
+    arrangement: tuple[PanelGrid, Header] | None = None
+    max_size_ratio = 0.0
+    other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual_count and n_columns <= n_panels)
+    for n_columns in (usual_count, *other_counts):
+        grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
+        max_width = POINTS_PER_INCH * (width - grid.left - grid.right)
         if max_width <= 0:
             continue
         headers = (
@@ -141,13 +156,17 @@ def _fit_panel_grid(
             else fit_headers(diagram, summary, max_width, font_size)
         )
         for header in headers:
-            panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), count)
+            panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), n_panels)
             size_ratio = min(size / minimum for size, minimum in zip(panel_size, MIN_PANEL_SIZE, strict=True))
-            if size_ratio >= 1 and (choice is None or min(size_ratio, AMPLE_SIZE_RATIO) > choice[0]):
-                choice = min(size_ratio, AMPLE_SIZE_RATIO), grid, header
-    return None if choice is None else choice[1:]
+            if size_ratio >= 1 and min(size_ratio, AMPLE_SIZE_RATIO) > max_size_ratio:
+                arrangement, max_size_ratio = (grid, header), min(size_ratio, AMPLE_SIZE_RATIO)
+    return arrangement
 
 
 def _height_above_panels(header: Header, summary: str | None) -> float:
     """Inches above the panels: those of the legend if there is no summary, else of the whole header."""
-    return header.legend_height / 72 + LEGEND_GAP if summary is None else header.height / 72 + HEADER_GAP
+    return (
+        header.legend_height / POINTS_PER_INCH + LEGEND_GAP
+        if summary is None
+        else header.height / POINTS_PER_INCH + HEADER_GAP
+    )

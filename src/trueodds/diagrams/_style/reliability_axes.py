@@ -9,7 +9,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-MAX_NARROW_WIDTH = 2.9  # inches of width up to which lines are thinner
+MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get thinner lines, and short legend labels (`layout`)
 
 
 class UnitSquarePlot(Diagram):
@@ -60,12 +60,6 @@ class UnitSquarePlot(Diagram):
         if self.has("strip"):
             entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
         return entries
-
-
-def select_part(rows: Mapping[str, Array], part: str) -> dict[str, Array]:
-    """The rows of a table that belong to one part of the picture."""
-    mask = rows["part"] == part
-    return {name: column[mask] for name, column in rows.items()}
 
 
 BINNED_STYLES = ("diagonal", "deviation")
@@ -121,7 +115,10 @@ class BinnedPlot(Diagram):
 
 
 def y_limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
-    """The range of y; for deviations it holds all marks, and the bars of bins with at least 1 % of the rows."""
+    """The range of y that the panels of these tables share.
+
+    For deviations it holds all marks, the bars of bins with at least 1 % of the rows, and at least ±2 %.
+    """
     if style == "diagonal":
         return styling.RATE_LIMITS
     low, high = [-0.02], [0.02]

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError, install_command
 
 SAVED_DPI = 200.0  # default resolution of a saved picture
 
-_BEFORE_SVG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
+_TEXT_BEFORE_SVG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
 _COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
 _STYLE_ELEMENT = re.compile(
@@ -25,7 +25,7 @@ _ID_ATTRIBUTE = re.compile(r'\bid="([^"]*)"')
 _ID_OR_REFERENCE = re.compile(r'\b(id="|href="#|url\(#)')
 
 
-def embed_svg(raw: str, prefix: str, description: str) -> str:
+def embed_svg(matplotlib_svg: str, prefix: str, description: str) -> str:
     """Return matplotlib's SVG as one element with prefixed ids and an alternative text, without style or metadata.
 
     >>> svg = embed_svg('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
@@ -35,17 +35,17 @@ def embed_svg(raw: str, prefix: str, description: str) -> str:
     >>> content
     '<title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
     """
-    body = _STYLE_ELEMENT.sub("", _METADATA.sub("", _COMMENT.sub("", _BEFORE_SVG.sub("", raw))))
+    body = _STYLE_ELEMENT.sub("", _METADATA.sub("", _COMMENT.sub("", _TEXT_BEFORE_SVG.sub("", matplotlib_svg))))
     body = _ID_OR_REFERENCE.sub(lambda match: f"{match[1]}{prefix}-", body)
     counts: Counter[str] = Counter()
 
-    def once(match: re.Match[str]) -> str:
+    def number_repeated_id(match: re.Match[str]) -> str:
         """Number the later uses of an id, so that every id is unique."""
         # Texts of one kind share an id, which must be unique within a page.
         counts[match[1]] += 1
         return match[0] if counts[match[1]] == 1 else f'id="{match[1]}-{counts[match[1]]}"'
 
-    body = _ID_ATTRIBUTE.sub(once, body)
+    body = _ID_ATTRIBUTE.sub(number_repeated_id, body)
     # The style sheet's two declarations, for this picture only; both are inherited.
     style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
     text = escape(description)
@@ -65,7 +65,7 @@ def import_matplotlib() -> Any:
 def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
     """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
     # A local context: the user's matplotlib style must not change what a report looks like.
-    style = {
+    rc_settings = {
         "svg.hashsalt": "trueodds",
         "svg.fonttype": "path",
         "font.family": ["DejaVu Sans"],
@@ -74,8 +74,8 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
         "text.usetex": False,
         "text.color": "black",
     }
-    stamps = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+    metadata_by_format = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
     out = io.BytesIO()
-    with import_matplotlib().rc_context(style):
-        draw().savefig(out, format=file_format, dpi=dpi, metadata=stamps[file_format], facecolor="white")
+    with import_matplotlib().rc_context(rc_settings):
+        draw().savefig(out, format=file_format, dpi=dpi, metadata=metadata_by_format[file_format], facecolor="white")
     return out.getvalue()

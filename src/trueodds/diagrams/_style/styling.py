@@ -1,4 +1,7 @@
-"""Colors, text sizes, probability and rate axes, and the strips of predictions shared by all diagrams."""
+"""Colors, text sizes, probability and rate axes, and the strips of predictions shared by all diagrams.
+
+Parameters called `size` are the type size of text in points, and `weight` is the weight of the font.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
+POINTS_PER_INCH = 72  # typographic points, in which matplotlib measures type sizes and line widths
+
 # Okabe & Ito's blue and vermillion are distinguishable with any color vision, and in gray.
 INSIDE_COLOR, OUTSIDE_COLOR = "#0072B2", "#C8450A"
 INSIDE_BAR_COLOR, OUTSIDE_BAR_COLOR = "#B4BEC8", "#F0B595"
 STRIP_COLOR, GAP_COLOR, TEXT_COLOR, MUTED_COLOR, GRID_COLOR = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
+AXIS_LINE_COLOR, STRIP_BACKGROUND_COLOR = "#9A9A9A", "#F7F9FB"
 FONT_SIZE_BY_WIDTH = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
+SIDE_TEXT_GID = "side"  # group id of texts beside or below the axes, which are left out in given axes
 STRIP_HEIGHT = 0.17  # share of the height of the axes that the strip of predictions takes
 
 
@@ -39,8 +46,8 @@ def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") 
     text = on_one_line(text)
     lines = _fill_lines(text, max_width, size, weight)
     # Avoid a single word on the last line: use the narrowest column that needs no more lines.
-    while len(lines) > 1 and len(closer := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
-        lines, max_width = closer, 0.95 * max_width
+    while len(lines) > 1 and len(narrower_lines := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
+        lines, max_width = narrower_lines, 0.95 * max_width
     return "\n".join(lines)
 
 
@@ -48,11 +55,11 @@ def _fill_lines(text: str, max_width: float, size: float, weight: str) -> list[s
     """Break a text into lines of at most `max_width` points at spaces."""
     lines = [""]
     for word in text.split(" "):
-        longer = f"{lines[-1]} {word}".strip(" ")
-        if lines[-1] and text_width(longer, size, weight) > max_width:
+        extended_line = f"{lines[-1]} {word}".strip(" ")
+        if lines[-1] and text_width(extended_line, size, weight) > max_width:
             lines.append(word)
         else:
-            lines[-1] = longer
+            lines[-1] = extended_line
     return lines
 
 
@@ -83,9 +90,9 @@ def style_axes(ax: Any, size: float) -> None:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color("#9A9A9A")
+        ax.spines[side].set_color(AXIS_LINE_COLOR)
         ax.spines[side].set_linewidth(0.8)
-    ax.tick_params(labelsize=size - 0.5, colors=TEXT_COLOR, length=3, width=0.8, color="#9A9A9A")
+    ax.tick_params(labelsize=size - 0.5, colors=TEXT_COLOR, length=3, width=0.8, color=AXIS_LINE_COLOR)
     ax.set_facecolor("white")
 
 
@@ -124,13 +131,18 @@ def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **
         [(a, c), (a, d), (b, d), (b, c)]
         for a, b, c, d in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
     ]
-    shape = PolyCollection(corners, **style)
-    ax.add_collection(shape, autolim=False)
-    return shape
+    boxes = PolyCollection(corners, **style)
+    ax.add_collection(boxes, autolim=False)
+    return boxes
 
 
-def draw_strip(ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, label: bool) -> Any:
-    """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`."""
+def draw_strip(
+    ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, shows_max_share: bool
+) -> Any:
+    """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`, up to `max_share`.
+
+    The bins, (k,) each, reach from `low` to `high`. `shows_max_share` writes `max_share` beside the strip.
+    """
     strip_axes = ax.inset_axes((0, 0, 1, STRIP_HEIGHT), zorder=3)
     strip_axes.set_label("strip")
     strip_axes.set_xlim(ax.get_xlim())
@@ -149,16 +161,16 @@ def draw_strip(ax: Any, low: Array, high: Array, share: Array, max_share: float,
     # A line marks bins as occupied even if they hold one row in a thousand.
     strip_axes.hlines(np.zeros(len(low)), low, high, colors=STRIP_COLOR, linewidth=1.6, zorder=3)
     strip_axes.set_xticks([])
-    strip_axes.set_yticks([max_share], [format_share(max_share)] if label else [""])
+    strip_axes.set_yticks([max_share], [format_share(max_share)] if shows_max_share else [""])
     strip_axes.tick_params(
-        axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color="#9A9A9A", pad=2
+        axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color=AXIS_LINE_COLOR, pad=2
     )
     for side in ("right", "bottom"):
         strip_axes.spines[side].set_visible(False)
     for side in ("left", "top"):
-        strip_axes.spines[side].set_color("#9A9A9A")
+        strip_axes.spines[side].set_color(AXIS_LINE_COLOR)
         strip_axes.spines[side].set_linewidth(0.8)
-    strip_axes.set_facecolor("#F7F9FB")
+    strip_axes.set_facecolor(STRIP_BACKGROUND_COLOR)
     return strip_axes
 
 
@@ -196,8 +208,8 @@ def _format_signed_points(value: float, _: Any = None) -> str:
 
 
 def bar_line_width(ax: Any, n_bins: int) -> float:
-    """Width of bars in points: visible, and narrow enough not to overlap."""
-    return float(np.clip(72 * size_in_inches(ax)[0] / max(n_bins, 1) * 0.28, 1.6, 9.0))
+    """Width of bars in points: a bit more than a quarter of a bin, but visible, and narrow enough not to overlap."""
+    return float(np.clip(POINTS_PER_INCH * size_in_inches(ax)[0] / max(n_bins, 1) * 0.28, 1.6, 9.0))
 
 
 def format_share(share: float) -> str:
@@ -207,17 +219,14 @@ def format_share(share: float) -> str:
 
 def format_percent(x: float) -> str:
     """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
-    near_the_end = 0 < min(abs(x), abs(1 - x)) < 0.005
-    return f"{100 * x:.{2 if near_the_end else 1}f}\u00a0%"
+    is_near_end = 0 < min(abs(x), abs(1 - x)) < 0.005
+    return f"{100 * x:.{2 if is_near_end else 1}f}\u00a0%"
 
 
 def size_in_inches(ax: Any) -> tuple[float, float]:
     """Current width and height of axes in inches."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
-
-
-AXIS_LINE_COLOR = "#9A9A9A"
 
 
 def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
@@ -233,6 +242,6 @@ def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
     for side in ("left", "top"):
         strip.spines[side].set_color(AXIS_LINE_COLOR)
         strip.spines[side].set_linewidth(0.8)
-    strip.set_facecolor("#F7F9FB")
+    strip.set_facecolor(STRIP_BACKGROUND_COLOR)
     first, last = strip.get_xlim()
-    return strip, 72 * size_in_inches(ax)[0] / (last - first)
+    return strip, POINTS_PER_INCH * size_in_inches(ax)[0] / (last - first)

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
 from trueodds.diagrams.diagram_content import DiagramContent
 
 MIN_FONT_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut
 MAX_HEADER_SHARE = 0.32  # largest share of the height of a figure of given size for headline, finding and legend
+FONT_SIZE_STEP = 0.5  # points by which the type size is reduced until everything fits
 _HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space around it, in type sizes
 
 
 def fit_legend(diagram: DiagramContent, max_width: float, font_size: float) -> Header:
     """Fit the legend of given axes: the largest type in which every entry is complete, or the smallest legible one."""
-    heads = Header(diagram, "", "", max_width, font_size).at_decreasing_font_sizes()
-    head = next((head for head in heads if head.is_complete), heads[-1])
-    return head if diagram.presentation.legend is not False else replace(head, has_legend=False)
+    headers = Header(diagram, "", "", max_width, font_size).at_decreasing_font_sizes()
+    header = next((header for header in headers if header.is_complete), headers[-1])
+    return header if diagram.presentation.legend is not False else replace(header, has_legend=False)
 
 
 def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, font_size: float) -> list[Header]:
@@ -47,15 +49,30 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
         if has_own_title
         else [with_small_headline, replace(with_small_headline, headline="")]
     )
-    max_height = MAX_HEADER_SHARE * 72 * presentation.figsize[1]
+    max_height = MAX_HEADER_SHARE * POINTS_PER_INCH * presentation.figsize[1]
     fitting_headers = [
-        head
-        for head in (full_header, without_finding, *reduced_headers)
-        if head.height <= max_height and head.is_complete
+        header
+        for header in (full_header, without_finding, *reduced_headers)
+        if header.height <= max_height and header.is_complete
     ]
     return fitting_headers or [
         replace(with_small_headline, headline=headline if has_own_title else "", has_legend=False)
     ]
+
+
+# Heights in type sizes of the line's own text: of a line of the legend, the finding and the headline, and of the gaps
+# below the legend, below the finding and above it.
+_LEGEND_LINE_HEIGHT, _FINDING_LINE_HEIGHT, _HEADLINE_LINE_HEIGHT = 1.42, 1.3, 1.25
+_GAP_BELOW_LEGEND, _GAP_BELOW_FINDING, _GAP_ABOVE_FINDING = 0.55, 0.45, 0.35
+
+
+class HeaderOffsets(NamedTuple):
+    """Points above the panels at which the parts of a header begin, from bottom to top, and at which it ends."""
+
+    legend: float
+    finding: float
+    headline: float
+    end: float
 
 
 @dataclass(frozen=True)
@@ -109,29 +126,28 @@ class Header:
     @cached_property
     def n_legend_columns(self) -> int:
         """The largest number of legend columns that fits."""
-        for columns in range(len(self.legend_entries), 1, -1):
-            rows = -(-len(self.legend_entries) // columns)
+        for n_columns in range(len(self.legend_entries), 1, -1):
+            n_rows = -(-len(self.legend_entries) // n_columns)
             # Avoids three columns with one entry in the second row.
-            fills_rows = rows * columns - len(self.legend_entries) <= 1
-            if fills_rows and self.legend_size(columns)[0] <= self.max_width:
-                return columns
+            fills_rows = n_rows * n_columns - len(self.legend_entries) <= 1
+            if fills_rows and self.legend_size(n_columns)[0] <= self.max_width:
+                return n_columns
         return 1
 
-    def legend_size(self, columns: int) -> tuple[float, float]:
+    def legend_size(self, n_columns: int) -> tuple[float, float]:
         """Width and height of the legend in points with so many columns."""
         widths = [
             styling.text_width(label, self.font_size - 1) + _HANDLE_WIDTH * (self.font_size - 1)
             for _, label in self.legend_entries
         ]
-        rows = -(-len(widths) // columns)
-        return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (
-            self.font_size - 1
-        )
+        n_rows = -(-len(widths) // n_columns)
+        width = sum(max(widths[i : i + n_rows]) for i in range(0, len(widths), n_rows or 1))
+        return width, n_rows * _LEGEND_LINE_HEIGHT * (self.font_size - 1)
 
     def at_decreasing_font_sizes(self) -> list[Header]:
         """Return this header in its type size and in smaller ones, down to the smallest legible size."""
-        steps = int(max(self.font_size - MIN_FONT_SIZE, 0.0) / 0.5)
-        return [replace(self, font_size=self.font_size - 0.5 * i) for i in range(steps + 1)]
+        steps = int(max(self.font_size - MIN_FONT_SIZE, 0.0) / FONT_SIZE_STEP)
+        return [replace(self, font_size=self.font_size - FONT_SIZE_STEP * i) for i in range(steps + 1)]
 
     @property
     def legend_height(self) -> float:
@@ -139,26 +155,24 @@ class Header:
         return self.legend_size(self.n_legend_columns)[1]
 
     @cached_property
-    def baseline_offsets(self) -> tuple[float, float, float, float]:
-        """Points above the corner at which legend, finding and headline begin and at which the header ends."""
-        legend = 0.55 * self.font_size
-        finding = legend + self.legend_height + 0.45 * self.font_size
-        question = (
-            finding + ((self.wrapped_finding.count("\n") + 1) * 1.3 + 0.35) * self.font_size
-            if self.wrapped_finding
-            else finding
-        )
-        high = (
-            (self.wrapped_headline.count("\n") + 1) * 1.25 * (self.font_size + self.headline_enlargement)
-            if self.wrapped_headline
-            else 0.0
-        )
-        return legend, finding, question, question + high
+    def offsets(self) -> HeaderOffsets:
+        """Points above the panels at which legend, finding and headline begin and at which the header ends."""
+        legend = _GAP_BELOW_LEGEND * self.font_size
+        finding = legend + self.legend_height + _GAP_BELOW_FINDING * self.font_size
+        headline = finding
+        if self.wrapped_finding:
+            n_lines = self.wrapped_finding.count("\n") + 1
+            headline = finding + (n_lines * _FINDING_LINE_HEIGHT + _GAP_ABOVE_FINDING) * self.font_size
+        headline_height = 0.0
+        if self.wrapped_headline:
+            n_lines = self.wrapped_headline.count("\n") + 1
+            headline_height = n_lines * _HEADLINE_LINE_HEIGHT * (self.font_size + self.headline_enlargement)
+        return HeaderOffsets(legend, finding, headline, headline + headline_height)
 
     @property
     def height(self) -> float:
         """Height of the header in points."""
-        return self.baseline_offsets[3]
+        return self.offsets.end
 
     @property
     def is_complete(self) -> bool:
@@ -178,8 +192,9 @@ class Header:
         from matplotlib.transforms import ScaledTranslation
 
         inch_scale = figure.dpi_scale_trans
-        legend, finding, question = (
-            transform + ScaledTranslation(0, up / 72, inch_scale) for up in self.baseline_offsets[:3]
+        legend, finding, headline = (
+            transform + ScaledTranslation(0, offset / POINTS_PER_INCH, inch_scale)
+            for offset in (self.offsets.legend, self.offsets.finding, self.offsets.headline)
         )
         self.draw_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
@@ -198,17 +213,17 @@ class Header:
                 "fontweight": "bold",
                 "color": styling.TEXT_COLOR,
             }
-            figure.text(*corner, self.wrapped_headline, transform=question, **style)
+            figure.text(*corner, self.wrapped_headline, transform=headline, **style)
 
-    def draw_legend(self, target: Any, columns: int | None = None, **placement: Any) -> Any:
-        """Draw the legend at a place."""
+    def draw_legend(self, target: Any, n_columns: int | None = None, **placement: Any) -> Any:
+        """Draw the legend in an axes or a figure, at the place that matplotlib's arguments `placement` describe."""
         if not self.legend_entries:
             return None
         handles, labels = zip(*self.legend_entries, strict=True)
         legend = target.legend(
             handles,
             [f"{i}" for i in range(len(labels))],  # matplotlib omits a label that begins with "_"
-            ncols=columns or self.n_legend_columns,
+            ncols=n_columns or self.n_legend_columns,
             frameon=False,
             fontsize=self.font_size - 1,
             labelcolor=styling.TEXT_COLOR,
@@ -249,14 +264,14 @@ def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
     from matplotlib.patches import Rectangle
 
     for handle, label in entries:
-        for first in handle[:1] if isinstance(handle, tuple) else [handle]:
-            if not hasattr(first, "get_xdata"):  # a patch, which has no data
-                patch, first = first, Rectangle((-9, -9), 0, 0)
-                first.update_from(patch)
-            first.set_transform(ax.transAxes)  # so that it does not affect the data limits
-            first.set_label(label)
-            first.set_in_layout(False)
-            ax.add_artist(first)
+        for artist in handle[:1] if isinstance(handle, tuple) else [handle]:
+            if not hasattr(artist, "get_xdata"):  # a patch, which has no data
+                patch, artist = artist, Rectangle((-9, -9), 0, 0)
+                artist.update_from(patch)
+            artist.set_transform(ax.transAxes)  # so that it does not affect the data limits
+            artist.set_label(label)
+            artist.set_in_layout(False)
+            ax.add_artist(artist)
 
 
 def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_required: bool) -> Any:
@@ -264,28 +279,33 @@ def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_
 
     `headers` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
-    headers = [head for head in headers if head.legend_entries]
+    headers = [header for header in headers if header.legend_entries]
     if not headers:
         return None
     covered = CoveredPixels(ax)
-    fallback: tuple[float, Header, int, str] | None = None
+    fallback: tuple[Header, int, str] | None = None
+    fallback_share = np.inf
     for header in headers:
-        for columns in range(1, header.n_legend_columns + 1):
-            for location, share in _covered_shares(ax, covered, header, columns, strip_height):
-                if fallback is None or share < fallback[0]:
-                    fallback = share, header, columns, location
+        for n_columns in range(1, header.n_legend_columns + 1):
+            for location, share in _covered_shares(ax, covered, header, n_columns, strip_height):
+                if fallback is None or share < fallback_share:
+                    fallback, fallback_share = (header, n_columns, location), share
                 if share == 0 and header.is_complete:
-                    legend = _add_legend(ax, header, columns, location, strip_height)
+                    legend = _add_legend(ax, header, n_columns, location, strip_height)
                     if covered.covered_share(legend.get_window_extent()) == 0:  # as estimated
                         return legend
                     legend.remove()
     if not is_required or fallback is None:
         return None
-    return _add_legend(ax, *fallback[1:], strip_height)
+    return _add_legend(ax, *fallback, strip_height)
 
 
 class CoveredPixels:
-    """The pixels of axes that marks cover, apart from grid, frame and background."""
+    """The pixels of axes that marks cover, apart from grid, frame and background.
+
+    `cumulative_counts[i, j]` (height + 1, width + 1) is the number of covered pixels in the first i rows, from the
+    bottom, and the first j columns.
+    """
 
     def __init__(self, ax: Any) -> None:
         from matplotlib.backends.backend_agg import RendererAgg
@@ -316,14 +336,14 @@ class CoveredPixels:
 
 
 def _covered_shares(
-    ax: Any, covered: CoveredPixels, header: Header, columns: int, strip_height: float
+    ax: Any, covered: CoveredPixels, header: Header, n_columns: int, strip_height: float
 ) -> Iterator[tuple[str, float]]:
     """Each place in which the legend fits, with the share of it that marks cover."""
     from matplotlib.transforms import Bbox
 
-    unit = ax.figure.dpi / 72
+    unit = ax.figure.dpi / POINTS_PER_INCH
     axes_box = ax.get_window_extent()
-    width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(columns))
+    width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(n_columns))
     pad, gap = unit * LEGEND_PADDING * (header.font_size - 1), unit * MIN_LEGEND_GAP
     # Above the line at the top of the strip.
     axes_bottom = axes_box.y0 + strip_height * axes_box.height + (strip_height > 0) * unit
@@ -346,14 +366,14 @@ def _covered_shares(
         )
 
 
-def _add_legend(ax: Any, header: Header, columns: int, location: str, strip_height: float) -> Any:
+def _add_legend(ax: Any, header: Header, n_columns: int, location: str, strip_height: float) -> Any:
     """Draw the legend at a location of the axes, with a white background."""
     placement = {
         "loc": "center" if location == "center center" else location,
         "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
         "borderaxespad": LEGEND_PADDING,
     }
-    legend = header.draw_legend(ax, columns=columns, **placement)
+    legend = header.draw_legend(ax, n_columns=n_columns, **placement)
     legend.set_frame_on(True)  # hides the grid lines behind it
     legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
     legend.set_zorder(6)

@@ -17,10 +17,11 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import BinnedView, stack_rows, stack_tables
+from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.calibration_belt.condensed_view import condense_view
 from trueodds.diagrams.calibration_belt.plot import BeltPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
 from trueodds.hypotests._glm.logits import Logits, MinProb
 from trueodds.hypotests.giviti import GiViTI
@@ -117,7 +118,7 @@ class CalibrationBelt(Recipe):
                 "For instance levels=[0.8, 0.95].",
             )
         object.__setattr__(self, "levels", tuple(sorted({float(level) for level in self.levels})))
-        self._test()
+        self._calibration_test()
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ class CalibrationBelt(Recipe):
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)
 
-    def _test(self) -> GiViTI:
+    def _calibration_test(self) -> GiViTI:
         """The test of calibration with the settings of this diagram."""
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
@@ -142,7 +143,7 @@ class CalibrationBelt(Recipe):
         """Compute the belts of binary views, the smallest p-value first."""
         all_logits = [Logits.from_view(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
-        results = [self._test().evaluate(view) for view in condensed_views]
+        results = [self._calibration_test().evaluate(view) for view in condensed_views]
         order = decreasing_order([-result.pvalue for result in results], [result.statistic for result in results])
         tables, panels, notes_by_view, max_share = [], [], list[tuple[str, list[Note]]](), 0.0
         for rank, i in enumerate(order):
@@ -161,7 +162,7 @@ class CalibrationBelt(Recipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_rows(panels),
+            panels=rows_to_columns(panels),
             settings={field.name: getattr(self, field.name) for field in fields(self)},
             notes=(*merge_notes(notes_by_view), *_notes_on_views(views)),
         )

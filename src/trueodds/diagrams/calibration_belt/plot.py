@@ -9,7 +9,8 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams.table_columns import select_part
 
 BAND_SHADES = (
     "#E1E6EB",
@@ -46,24 +47,24 @@ class BeltPlot(UnitSquarePlot):
 
         entries: list[tuple[Any, str]] = []
         if self.has("belt"):
-            alpha_by_level = self._shades()
+            band_shades = self._shades_by_level()
             if self.has_long_labels:
                 entries += [
                     (
-                        Patch(facecolor=alpha, edgecolor=_outline_color(i), linewidth=0.8),
+                        Patch(facecolor=shade, edgecolor=_outline_color(i), linewidth=0.8),
                         f"{100 * level:.4g}\u00a0% simultaneous band",
                     )
-                    for i, (level, alpha) in enumerate(alpha_by_level)
+                    for i, (level, shade) in enumerate(band_shades)
                 ]
             else:
                 band_entries = [
-                    Line2D([], [], color=alpha, linewidth=3.6 / i, solid_capstyle="butt")
-                    for i, (_, alpha) in enumerate(alpha_by_level[1:], 1)
+                    Line2D([], [], color=shade, linewidth=3.6 / i, solid_capstyle="butt")
+                    for i, (_, shade) in enumerate(band_shades[1:], 1)
                 ]
-                levels = ", ".join(f"{100 * level:.4g}" for level, _ in alpha_by_level)
+                levels = ", ".join(f"{100 * level:.4g}" for level, _ in band_shades)
                 entries.append(
                     (
-                        (Patch(facecolor=alpha_by_level[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *band_entries),
+                        (Patch(facecolor=band_shades[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *band_entries),
                         f"bands, {levels}\u00a0%",
                     )
                 )
@@ -72,7 +73,7 @@ class BeltPlot(UnitSquarePlot):
             degree_text = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{degree_text}"))
         shared_entries = self.shared_legend_entries()
-        if self.has("ranges") and self._outside_rows(self.table).any():
+        if self.has("ranges") and self._outside_mask(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
             label = f"diagonal outside the {widest} band" if self.has_long_labels else "outside"
             shared_entries.insert(
@@ -80,12 +81,12 @@ class BeltPlot(UnitSquarePlot):
             )
         return entries + shared_entries
 
-    def _shades(self) -> list[tuple[float, str]]:
+    def _shades_by_level(self) -> list[tuple[float, str]]:
         """The levels, widest band first, and their colors."""
         levels = self.settings["levels"][::-1]
         return list(zip(levels, BAND_SHADES[::2] if len(levels) == 2 else BAND_SHADES, strict=False))
 
-    def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
+    def _outside_mask(self, rows: Mapping[str, Array]) -> Array:
         """The rows with the ranges over which the widest band excludes the diagonal."""
         return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
 
@@ -95,9 +96,11 @@ class BeltPlot(UnitSquarePlot):
         is_wide = self.draw_axes(ax, size)
         if self.has("strip"):
             shares, max_share = select_part(rows, "strip"), float(self.panels["tallest"][panel])
-            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["rate"], max_share, size, label=is_wide)
+            styling.draw_strip(
+                ax, shares["x_low"], shares["x_high"], shares["rate"], max_share, size, shows_max_share=is_wide
+            )
         if self.has("belt"):
-            for i, (level, shade) in enumerate(self._shades()):
+            for i, (level, shade) in enumerate(self._shades_by_level()):
                 mask = (rows["part"] == "belt") & (rows["level"] == level)
                 x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
                 style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
@@ -107,8 +110,8 @@ class BeltPlot(UnitSquarePlot):
                 if len(x) == 1:  # a single predicted probability: draw the band as a line
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
-            rows_outside = self._outside_rows(rows)
-            for low, high in zip(rows["x_low"][rows_outside], rows["x_high"][rows_outside], strict=True):
+            outside_mask = self._outside_mask(rows)
+            for low, high in zip(rows["x_low"][outside_mask], rows["x_high"][outside_mask], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot(
                     [low, high],
@@ -134,6 +137,6 @@ class BeltPlot(UnitSquarePlot):
             )
 
 
-def _outline_color(i: int) -> str:
+def _outline_color(band_index: int) -> str:
     """Return the color of the outline of a band: only the widest, the first, has one."""
-    return "none" if i else OUTLINE_COLOR
+    return "none" if band_index else OUTLINE_COLOR

@@ -14,12 +14,12 @@ from trueodds.core.settings import OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
-from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measure_models, views_by_model
+from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -118,21 +118,21 @@ class Comparison(BinnedRecipe):
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
-        views_of_models = views_by_model(models, lens, self.name)
+        views_by_model = match_views(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
         results, notes = measure_models(
             models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
-        return self._make_diagram(views_of_models, results, notes)
+        return self._make_diagram(views_by_model, results, notes)
 
     def _make_diagram(
-        self, views_of_models: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]
+        self, views_by_model: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]
     ) -> Diagram:
         """Order the views by their largest error, and stack the tables of all models."""
         diagrams_by_model = {
-            name: [self._single_model_diagram(view) for view in views] for name, views in views_of_models.items()
+            name: [self._single_model_diagram(view) for view in views] for name, views in views_by_model.items()
         }
-        n_views = len(next(iter(views_of_models.values())))
+        n_views = len(next(iter(views_by_model.values())))
         largest_errors = [
             max(float(diagrams[i].panels["error"][0]) for diagrams in diagrams_by_model.values())
             for i in range(n_views)
@@ -146,7 +146,7 @@ class Comparison(BinnedRecipe):
         if results is not None and len(order) == 1:
             results_by_view = [results]
         first_diagrams = next(iter(diagrams_by_model.values()))
-        lens = lens_name(next(iter(views_of_models.values())))
+        lens = lens_name(next(iter(views_by_model.values())))
         table = [
             part
             for i in range(len(order))
@@ -161,14 +161,14 @@ class Comparison(BinnedRecipe):
             name=self.name,
             lens=lens,
             table=stack_tables(table),
-            panels=stack_tables([panel_rows(diagrams_by_model, results_by_view, results)]),
+            panels=panel_columns(diagrams_by_model, results_by_view, results),
             settings={
                 "partition": first_diagrams[0].settings["partition"],
                 "style": self.style,
                 "bars": self.bars,
                 "level": self.level,
                 "paired": self.paired,
-                "models": list(views_of_models),
+                "models": list(views_by_model),
             },
             notes=tuple(dict.fromkeys([*notes, *self._collect_notes(diagrams_by_model)])),
         )
@@ -179,42 +179,41 @@ class Comparison(BinnedRecipe):
 
     def _collect_notes(self, diagrams_by_model: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         """The notes of the models' diagrams, once each, and on views that are not drawn."""
-        views = len(next(iter(diagrams_by_model.values())))
+        n_views = len(next(iter(diagrams_by_model.values())))
         diagram_notes = [
             note for diagrams in diagrams_by_model.values() for diagram in diagrams for note in diagram.notes
         ]
         # Counts of bins differ between models; notes on the distribution of the bars are kept once.
-        notes_by_code = list({note.code: note for note in diagram_notes if note.code != "TN246"}.values())
+        merged_notes = list({note.code: note for note in diagram_notes if note.code != "TN246"}.values())
         if self.bars == "consistency":
             text = (
                 f"The bars are pointwise: up to {styling.format_percent(1 - self.level)} of the marks of a calibrated "
                 "model fall outside."
             )
-            notes_by_code.append(Note("TN246", text))
-        if views > layout.MAX_PANELS:
+            merged_notes.append(Note("TN246", text))
+        if n_views > layout.MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest errors of {views} are drawn. The table contains "
-                "all of them."
+                f"Only the {layout.MAX_PANELS} views with the largest errors of {n_views} are drawn. The table contains"
+                " all of them."
             )
-            notes_by_code.append(Note("TN245", text))
-        return notes_by_code
+            merged_notes.append(Note("TN245", text))
+        return merged_notes
 
 
-TEXT_COLUMNS = ("view", "model", "part", "title", "aside", "finding")
 RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 
 
 def bin_rows(diagram: Diagram, model_name: str) -> Columns:
     """The bins of one model."""
-    table, count = diagram.table, len(diagram.table["bin"])
-    missing_bars = {column: np.full(count, MISSING) for column in ("bar_low", "bar_high")}
-    missing_flags = {"outside": np.zeros(count, dtype=bool)}
+    table, n_bins = diagram.table, len(diagram.table["bin"])
+    missing_bars = {column: np.full(n_bins, MISSING) for column in ("bar_low", "bar_high")}
+    missing_flags = {"outside": np.zeros(n_bins, dtype=bool)}
     return {
         "view": table["view"],
-        "model": np.full(count, model_name, dtype=object),
-        "part": np.full(count, "bin", dtype=object),
+        "model": np.full(n_bins, model_name, dtype=object),
+        "part": np.full(n_bins, "bin", dtype=object),
         **{column: values for column, values in {**missing_bars, **missing_flags, **table}.items() if column != "view"},
-        **{column: np.full(count, MISSING) for column in RESULT_COLUMNS},
+        **{column: np.full(n_bins, MISSING) for column in RESULT_COLUMNS},
     }
 
 
@@ -239,12 +238,10 @@ def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mappin
     row |= (
         dict.fromkeys(numbers, MISSING) | dict(totals) | {column: getattr(result, column) for column in RESULT_COLUMNS}
     )
-    return {
-        column: np.array([value], dtype=object if column in TEXT_COLUMNS else None) for column, value in row.items()
-    }
+    return rows_to_columns([row])
 
 
-def panel_rows(
+def panel_columns(
     diagrams_by_model: Mapping[str, Sequence[Diagram]],
     results_by_view: Sequence[Sequence[ModelResult]],
     overall_results: Sequence[ModelResult] | None,
@@ -265,7 +262,7 @@ def panel_rows(
             {
                 "view": view,
                 "title": title,
-                "aside": f"ECE {_format_range(errors)}",
+                "aside": f"ECE {_format_error_range(errors)}",
                 "finding": describe_comparison(names, results_by_view[i], "ECE"),
                 "n": max(int(diagram.panels["n"][0]) for diagram in view_diagrams),
                 **axis_limits,
@@ -279,12 +276,10 @@ def panel_rows(
         )
         largest_error = max(result.error for result in results_by_view[0])
         rows[0]["finding"] = f"{prefix}Largest: {rows[0]['title']}, ECE\u00a0{largest_error:.4f}."
-    return {
-        name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None) for name in rows[0]
-    }
+    return rows_to_columns(rows)
 
 
-def _format_range(errors: Sequence[float]) -> str:
+def _format_error_range(errors: Sequence[float]) -> str:
     """Format one error, or the smallest and the largest."""
     low, high = min(errors), max(errors)
     return f"{low:.3f}" if len(errors) == 1 else f"{low:.3f}–{high:.3f}"

@@ -13,6 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import BinnedPlot
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
+from trueodds.diagrams.table_columns import select_part_of_model
 
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 
@@ -26,7 +27,9 @@ class ComparisonDiagram(BinnedPlot):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height: the diagonal style is square, and the table of numbers has a line per model."""
-        table = model_strips.table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
+        table = (
+            model_strips.number_table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
+        )
         if self.shows_deviation:
             return 6.4, model_strips.figure_height(self, 6.4, 4.7, self.strip_height, table)
         square = (5.8 - model_strips.LABELS_WIDTH) * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
@@ -68,11 +71,11 @@ class ComparisonDiagram(BinnedPlot):
                 entries.append((Patch(facecolor=COLORS[i], alpha=0.55), legend_name(name)))
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if self.settings["bars"] is not None:
-            consistency = self.settings["bars"] == "consistency"
+            is_consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
-                bar_label = f"{level} consistency bar" if consistency else f"{level} interval"
+                bar_label = f"{level} consistency bar" if is_consistency else f"{level} interval"
                 entries.append(
-                    (Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if consistency else 1.3), bar_label)
+                    (Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if is_consistency else 1.3), bar_label)
                 )
             if self.has("marks"):
                 hollow_marker = Line2D(
@@ -91,19 +94,19 @@ class ComparisonDiagram(BinnedPlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
-        low, high = float(view["y_low"]), float(view["y_high"])
+        low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
         self.draw_axes(ax, low, high)
         if self.has("diagonal"):
             self.draw_calibration_line(ax)
-        tables = [_select_rows(rows, name, "bin") for name in self.names]
-        for i, table in enumerate(tables):
+        tables_by_model = [select_part_of_model(rows, name, "bin") for name in self.names]
+        for i, table in enumerate(tables_by_model):
             self._draw_model(ax, i, table, low, high)
         if self.has("strip"):
-            model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
+            model_strips.draw_strips(ax, tables_by_model, self.strip_height, float(panel_row["tallest"]))
         has_one_view_of_models = len(self.names) > 1 and len(self.panels["view"]) == 1
-        if self.has("numbers") and has_one_view_of_models and model_strips.table_fits(ax, len(self.names)):
+        if self.has("numbers") and has_one_view_of_models and model_strips.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
@@ -114,7 +117,9 @@ class ComparisonDiagram(BinnedPlot):
         y, bottom, top = self.marker_positions(rows)
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if is_narrow else 1.0)
-        shifted = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
+        shifted_transform = ax.transData + ScaledTranslation(
+            step / styling.POINTS_PER_INCH, 0, ax.figure.dpi_scale_trans
+        )
         if self.settings["bars"] is not None and self.has("bars"):
             uses_thick_bars = self.settings["bars"] == "consistency"
             style = {"linewidth": 2.4, "alpha": 0.35} if uses_thick_bars else {"linewidth": 0.7 if is_narrow else 1.1}
@@ -125,7 +130,7 @@ class ComparisonDiagram(BinnedPlot):
                 colors=color,
                 zorder=2 if uses_thick_bars else 3,
                 label="bars",
-                transform=shifted,
+                transform=shifted_transform,
                 **style,
             )
             for edge, mark, is_cut in ((high, "^", top > high), (low, "v", bottom < low)):
@@ -139,11 +144,11 @@ class ComparisonDiagram(BinnedPlot):
                     markersize=3,
                     color=color,
                     zorder=3.5,
-                    transform=shifted,
+                    transform=shifted_transform,
                 )
         if self.has("lines"):
             dashes: dict[str, Any] = {"color": color, "linestyle": LINE_STYLES[i], "linewidth": 1.0, "alpha": 0.8}
-            ax.plot(x, y, zorder=3.2, label="lines", transform=shifted, **dashes)
+            ax.plot(x, y, zorder=3.2, label="lines", transform=shifted_transform, **dashes)
         if self.has("marks"):
             is_outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
             for mask, face_color in ((~is_outside, "white"), (is_outside, color)):
@@ -158,33 +163,28 @@ class ComparisonDiagram(BinnedPlot):
                     markerfacecolor=face_color,
                     zorder=4,
                     label="marks",
-                    transform=shifted,
+                    transform=shifted_transform,
                 )
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         """Draw a table with the ECE, noise floor and difference of each model below the axes."""
-        values = [
-            {key: float(_select_rows(rows, name, "model")[key][0]) for key in TABLE_COLUMNS} for name in self.names
+        numbers_by_model = [
+            {key: float(select_part_of_model(rows, name, "model")[key][0]) for key in NUMBER_TABLE_COLUMNS}
+            for name in self.names
         ]
-        significant_cells = [
+        difference_cells = [
             "–"
             if i == 0
             else format_error(result_values["difference"])
             + format_interval(result_values["difference_low"], result_values["difference_high"])
-            for i, result_values in enumerate(values)
+            for i, result_values in enumerate(numbers_by_model)
         ]
         columns = [
-            ("ECE", [format_error(result_values["error"]) for result_values in values]),
-            ("noise floor", [format_error(result_values["noise_floor"]) for result_values in values]),
-            (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", significant_cells),
+            ("ECE", [format_error(result_values["error"]) for result_values in numbers_by_model]),
+            ("noise floor", [format_error(result_values["noise_floor"]) for result_values in numbers_by_model]),
+            (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", difference_cells),
         ]
         model_strips.draw_number_table(ax, self.names, columns, size)
 
 
-TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")
-
-
-def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    """The rows of one model and one part of the table."""
-    mask = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mask] for column, values in rows.items()}
+NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")

@@ -13,6 +13,7 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.confidence_histogram.plot import ConfidenceHistogramPlot
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 
@@ -69,21 +70,18 @@ class ConfidenceHistogram(BinnedRecipe):
         ]
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
-        max_shares = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
-        rows = [_panel_row(views[i], totals[i], bars[i], max_shares[i]) for i in order]
-        column_types = {"view": object, "title": object, "aside": object, "finding": object}
-        panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
+        max_share = max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])
         partition = binned[0].partition
-        notes = bins.bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
-        notes = [
-            note for note in notes if note.code != "TN247"
-        ]  # the band pools all rows and does not depend on the bins
+        methods = [method for bar in bars for method in bar.method]
+        notes = bin_intervals.collect_bar_notes(methods, views, partition, "views")
+        # TN247 is on bins that depend on outcomes; the band pools all rows and does not depend on the bins.
+        notes = [note for note in notes if note.code != "TN247"]
         notes += layout.panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
         return ConfidenceHistogramPlot(
             name=self.name,
             lens=lens_name(views),
-            table=bins.stack_tables(tables),
-            panels=bins.stack_tables([panels]),
+            table=stack_tables(tables),
+            panels=rows_to_columns([_panel_row(views[i], totals[i], bars[i], max_share) for i in order]),
             settings={"partition": str(partition), "level": self.level},
             notes=tuple(notes),
         )

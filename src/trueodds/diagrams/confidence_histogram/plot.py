@@ -59,21 +59,25 @@ class ConfidenceHistogramPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         styling.style_axes(ax, styling.font_size(ax))
         styling.set_probability_axis(ax)
         ax.grid(False, axis="x")
-        ax.set_ylim(0, view["top"])
+        ax.set_ylim(0, panel_row["top"])
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         if self.has("bars"):
             style = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
             styling.draw_boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
         if self.has("band"):
             style = {"color": styling.INSIDE_BAR_COLOR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
-            ax.axvspan(view["bar_low"], view["bar_high"], **style)
+            ax.axvspan(panel_row["bar_low"], panel_row["bar_high"], **style)
         if self.has("lines"):
             style = {"linewidth": 2, "zorder": 3}
-            ax.axvline(view["mean_prediction"], color=styling.INSIDE_COLOR, label="predicted", **style)
+            ax.axvline(panel_row["mean_prediction"], color=styling.INSIDE_COLOR, label="predicted", **style)
             ax.axvline(
-                view["outcome_rate"], color=styling.OUTSIDE_COLOR, linestyle=(0, (4, 1.5)), label="observed", **style
+                panel_row["outcome_rate"],
+                color=styling.OUTSIDE_COLOR,
+                linestyle=(0, (4, 1.5)),
+                label="observed",
+                **style,
             )

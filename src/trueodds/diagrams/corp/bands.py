@@ -36,29 +36,30 @@ class Band:
 
     def restrict_to_range(self, low: float, high: float) -> Band:
         """The part of the band between two scores."""
-        cut = np.array([low, high] if high > low else [low])
+        ends = np.array([low, high] if high > low else [low])
         inside = (self.x_low > low) & (self.x_low < high)
-        limits = zip(self.limits_at(cut), (self.low, self.high), strict=True)
+        limits = zip(self.limits_at(ends), (self.low, self.high), strict=True)
         lows, highs = (
             np.concatenate([limits_at_ends[:1], limit[inside], limits_at_ends[1:]]) for limits_at_ends, limit in limits
         )
-        x = np.concatenate([cut[:1], self.x_low[inside], cut[1:]])
+        x = np.concatenate([ends[:1], self.x_low[inside], ends[1:]])
         return Band(x, x, lows, highs, self.method)
 
 
-def choose_band_method(scores: DistinctScoreSums, band: str) -> str:
+def choose_band_method(score_sums: DistinctScoreSums, band: str) -> str:
     """Dimitriadis, Gneiting & Jordan's choice between `resampling`, `discrete` and `continuous` asymptotics.
 
+    `band` is `consistency` or `confidence`. Their thresholds compare the number of rows with that of distinct scores.
     Votes are always resampled, because the asymptotic distributions are those of labels.
     """
-    n, unique = float(scores.n.sum()), len(scores.score)
-    if band == "confidence" or scores.has_vote_shares or n <= max(1000, min(5000, 50 * unique)):
+    n, n_distinct = float(score_sums.n.sum()), len(score_sums.score)
+    if band == "confidence" or score_sums.has_vote_shares or n <= max(1000, min(5000, 50 * n_distinct)):
         return "resampling"
-    return "discrete" if n >= 8 * unique**2 else "continuous"
+    return "discrete" if n >= 8 * n_distinct**2 else "continuous"
 
 
 def resampled_band(
-    scores: DistinctScoreSums,
+    score_sums: DistinctScoreSums,
     band: str,
     level: float,
     resamples: int,
@@ -73,33 +74,35 @@ def resampled_band(
     variance Σw²r(1−r). Votes keep the size of their residual y − r and draw its sign, and are normal in a tally.
     Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
     """
-    scores = scores.merge_for_isotonic_fit(MAX_RESAMPLED_SCORES)
-    rates = np.clip(scores.score if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
-    labels = ResampledLabels(scores, rates)
-    points = _band_points(scores.score)
+    score_sums = score_sums.merge_for_isotonic_fit(MAX_RESAMPLED_SCORES)
+    rates = np.clip(
+        score_sums.score if band == "consistency" else isotonic_means(score_sums.w, score_sums.wy), 0.0, 1.0
+    )
+    labels = ResampledLabels(score_sums, rates)
+    points = _band_points(score_sums.score)
     fits = np.empty((resamples, len(points)))
     draws_per_block = max(1, VALUES_PER_BLOCK // len(rates))
     for start in range(0, resamples, draws_per_block):
         n_draws = min(draws_per_block, resamples - start)
         if redraw == "labels":
-            fits_of_block = isotonic_means(scores.w, labels.draw_events(n_draws, rng))[:, points]
+            fits_of_block = isotonic_means(score_sums.w, labels.draw_events(n_draws, rng))[:, points]
         else:
-            fits_of_block = _interpolate_fits(scores.score, *labels.draw_rows_and_events(n_draws, rng), points)
+            fits_of_block = _interpolate_fits(score_sums.score, *labels.draw_rows_and_events(n_draws, rng), points)
         fits[start : start + n_draws] = fits_of_block
     quantile_function = np.quantile if redraw == "labels" else np.nanquantile
     low, high = np.clip(quantile_function(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
-    score = scores.score[points]
+    score = score_sums.score[points]
     return Band(score, score, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
 
 
-def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
+def discrete_band(score_sums: DistinctScoreSums, band: str, level: float) -> Band:
     """Normal limits around the rate of each score, to which isotonic regression converges with many rows per score.
 
     Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
     """
-    z, score = ndtri((1 + level) / 2), scores.score
-    rates = np.clip(score if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
-    half_width = z * np.sqrt(scores.event_variance(rates)) / scores.w
+    z, score = ndtri((1 + level) / 2), score_sums.score
+    rates = np.clip(score if band == "consistency" else isotonic_means(score_sums.w, score_sums.wy), 0.0, 1.0)
+    half_width = z * np.sqrt(score_sums.event_variance(rates)) / score_sums.w
     low, high = np.clip(rates - half_width, 0, 1), np.clip(rates + half_width, 0, 1)
     if band == "confidence":
         has_width = (rates > 0) & (rates < 1)
@@ -109,15 +112,15 @@ def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
     return Band(score[points], score[points], low[points], high[points], "normal limits, many rows per score")
 
 
-def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
+def continuous_band(score_sums: DistinctScoreSums, level: float) -> Band:
     r"""Limits around the diagonal for scores with a density f: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
 
     q is the quantile of Chernoff's distribution, f the density of the scores by Chen's first beta kernel with bandwidth
     :math:`n^{-2/5}`, and n the effective sample size. The distribution holds for labels; votes vary less. On the grid
     0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
     """
-    x, n = np.arange(101) / 100, scores.effective_n
-    density = FirstBetaKernel(scores.score, n**-0.4, 0.0, 1.0).evaluate(x, scores.w / scores.w.sum())
+    x, n = np.arange(101) / 100, score_sums.effective_n
+    density = FirstBetaKernel(score_sums.score, n**-0.4, 0.0, 1.0).evaluate(x, score_sums.w / score_sums.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
     half_width = chernoff_quantile((1 + level) / 2) * scale
@@ -191,9 +194,9 @@ BAND_TOLERANCE = 1e-12  # equal counts must compare as equal
 class BandSegment(NamedTuple):
     """Consecutive scores at all of which the model overpredicts, or at all of which it underpredicts."""
 
-    low: float
-    high: float
-    overpredicts: bool  # whether the model overpredicts there
+    low: float  # first score
+    high: float  # last score
+    overpredicts: bool  # whether the model overpredicts there, else it underpredicts
     share: float  # of all weight
 
 
@@ -205,13 +208,14 @@ def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None 
     """
     low, high = band.limits_at(score)
     if fit is None:
-        masks = (score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE)
-        masks = (masks[0] & (low < high), masks[1] & (low < high))
+        has_width = low < high
+        overpredicted, underpredicted = score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE
+        overpredicted, underpredicted = overpredicted & has_width, underpredicted & has_width
     else:
-        masks = (low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE)
+        overpredicted, underpredicted = low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE
     total = w.sum()
     segments = []
-    for is_outside, overpredicts in zip(masks, (True, False), strict=True):
+    for is_outside, overpredicts in ((overpredicted, True), (underpredicted, False)):
         edges = np.flatnonzero(np.diff(is_outside, prepend=False, append=False))
         for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[start:stop].sum() / total)

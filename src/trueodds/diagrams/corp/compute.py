@@ -14,12 +14,13 @@ from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.formatting import format_range, format_score, join_words
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import freedman_diaconis_bins, stack_tables
+from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import BandSegment, find_segments_outside
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.estimators.corp import SCORES
 from trueodds.lenses.view import View
 
@@ -96,8 +97,9 @@ class Corp(Recipe):
     (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (scores where the curve is
     outside the consistency band, or the diagonal outside the other bands; low is 0 where the model overpredicts, 1
     where it underpredicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
-    low to high). Columns that a part does not use are NaN. `panels` holds the scores, and how the band was computed in
-    `band_method`.
+    low to high). Columns that a part does not use are NaN. `panels` holds the mean score with its MCB, DSC and UNC, and
+    how the band was computed in `band_method`. For the picture it also holds the largest share of rows in a bin of the
+    strip (`tallest`) and of the recalibrated rates (`tallest_rate`), and the `corner` that the curve leaves free.
 
     References
     ----------
@@ -140,41 +142,46 @@ class Corp(Recipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         curves = [CorpCurve(view, self.score) for view in views]
-        curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]
+        curves = [curves[i] for i in decreasing_order(curve.decomposition["mcb"] for curve in curves)]
         drawn_curves = curves[: layout.MAX_PANELS]
-        n_bins = self.bins or freedman_diaconis_bins(drawn_curves[0].scores)
+        n_bins = self.bins or freedman_diaconis_bin_count(drawn_curves[0].score_sums)
         panels = [self._evaluate_panel(curve, n_bins, rng if curve in drawn_curves else None) for curve in curves]
         return CorpDiagram(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([panel.table_columns() for panel in panels]),
-            panels=stack_tables([self._panel_columns(panels)]),
+            panels=self._panel_columns(panels),
             settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels, len(views))),
         )
 
     def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
         """Compute the band of one curve, and where it rejects calibration. Without `rng` there is no band."""
-        scores, limits_cross = curve.scores, False
+        score_sums, limits_cross = curve.score_sums, False
         if self.band is None or rng is None:
             return CorpPanel(curve, n_bins, self.style)
-        band_method = bands.choose_band_method(scores, self.band) if self.how == "paper" else self.how
+        band_method = bands.choose_band_method(score_sums, self.band) if self.how == "paper" else self.how
         band: bands.Band
         if self.band == "honest":
-            honest_band.check_weights(scores, curve.view.is_rows)
-            limits = honest_band.simultaneous_limits(scores, self.level)
+            honest_band.check_weights(score_sums, curve.view.is_rows)
+            limits = honest_band.simultaneous_limits(score_sums, self.level)
             band, limits_cross = limits.band(), limits.limits_cross
         elif band_method in ("auto", "resampling"):  # the latter by the rule of the paper
-            band = bands.resampled_band(scores, self.band, self.level, self.resamples, self.redraw, rng)
+            band = bands.resampled_band(score_sums, self.band, self.level, self.resamples, self.redraw, rng)
         elif band_method == "discrete":
-            band = bands.discrete_band(scores, self.band, self.level)
+            band = bands.discrete_band(score_sums, self.band, self.level)
         else:
-            band = bands.continuous_band(scores, self.level)
+            band = bands.continuous_band(score_sums, self.level)
         segments = find_segments_outside(
-            band, scores.score, scores.w, curve.fit if self.band == "consistency" else None
+            band, score_sums.score, score_sums.w, curve.fit if self.band == "consistency" else None
         )
         return CorpPanel(
-            curve, n_bins, self.style, band.restrict_to_range(scores.score[0], scores.score[-1]), segments, limits_cross
+            curve,
+            n_bins,
+            self.style,
+            band.restrict_to_range(score_sums.score[0], score_sums.score[-1]),
+            segments,
+            limits_cross,
         )
 
     def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
@@ -184,17 +191,13 @@ class Corp(Recipe):
         rows = [
             {
                 **panel.panel_row(),
-                "finding": describe_finding(panel, self, len(panels), largest=panel is panels[0]),
+                "finding": describe_finding(panel, self, len(panels), is_largest=panel is panels[0]),
                 "tallest": max_share,
                 "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn_panels),
             }
             for panel in panels
         ]
-        text_columns = {"view", "title", "aside", "finding", "band_method", "corner"}
-        return {
-            name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
-            for name in rows[0]
-        }
+        return rows_to_columns(rows)
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
         """Notes on the curves, the band and the panels that are not drawn."""
@@ -242,15 +245,18 @@ MAX_SEGMENTS = 3  # segments named at most: those with most rows
 MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
 
 
-def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, largest: bool) -> str:
-    """Describe where the model over- or underpredicts, and the gain of recalibration."""
+def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, is_largest: bool) -> str:
+    """Describe where the model over- or underpredicts, and the gain of recalibration.
+
+    Of `n_views` views, that with the largest miscalibration (`is_largest`) is introduced as such.
+    """
     text = (
         f"{_describe_segments(panel, recipe)} {_describe_miscalibration(panel, recipe)}"
         if panel.band
         else _describe_miscalibration(panel, recipe)
     )
     if n_views > 1:
-        text = f"{'Largest miscalibration: ' if largest else ''}{panel.curve.title}. {text}"
+        text = f"{'Largest miscalibration: ' if is_largest else ''}{panel.curve.title}. {text}"
     return text
 
 
@@ -266,34 +272,33 @@ def _describe_segments(panel: CorpPanel, recipe: Corp) -> str:
         panel.segments_outside
     )
     shown_segments = sorted(sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
-    confident = panel.curve.view.name == "confidence"
+    is_confidence = panel.curve.view.name == "confidence"
     overpredicted, underpredicted = (
-        ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
+        ("overconfident", "underconfident") if is_confidence else ("overpredicts", "underpredicts")
     )
     phrases = [
-        f"{verb} {_segment_ranges(same_sign, is_only_segment=len(shown_segments) == 1)}"
+        f"{verb} {_segment_ranges(segments_of_side, is_only_segment=len(shown_segments) == 1)}"
         for verb, overpredicts in ((overpredicted, True), (underpredicted, False))
-        if (same_sign := [segment for segment in shown_segments if segment.overpredicts is overpredicts])
+        if (segments_of_side := [segment for segment in shown_segments if segment.overpredicts is overpredicts])
     ]
     n_omitted = len(panel.segments_outside) - len(shown_segments)
     if n_omitted:
         phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
     # A comma separates phrases that contain an "and" of their own.
-    plain = len(phrases) == 2 and " and " not in phrases[0]
-    body = join_words(phrases) if plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
+    is_plain = len(phrases) == 2 and " and " not in phrases[0]
+    body = join_words(phrases) if is_plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
     band_name = "simultaneous" if recipe.band == "honest" else recipe.band
     return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {band_name} band)."
 
 
 def _describe_miscalibration(panel: CorpPanel, recipe: Corp) -> str:
     """State how much recalibration could reduce the score."""
-    numbers = panel.curve.numbers
+    decomposition = panel.curve.decomposition
     name = {"brier": "Brier score", "log_loss": "log loss"}[recipe.score]
-    if numbers["score"] == float("inf"):
+    if decomposition["score"] == float("inf"):
         return f"The {name} is infinite: an observed outcome had predicted probability 0."
-    return (
-        f"Recalibration could reduce the {name} of {format_score(numbers['score'])} by {format_score(numbers['mcb'])}."
-    )
+    mean_score, mcb = (format_score(decomposition[key]) for key in ("score", "mcb"))
+    return f"Recalibration could reduce the {name} of {mean_score} by {mcb}."
 
 
 def _segment_ranges(segments: list[BandSegment], *, is_only_segment: bool) -> str:

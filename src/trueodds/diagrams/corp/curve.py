@@ -21,17 +21,36 @@ from trueodds.lenses.view import View
 
 
 class CorpCurve:
-    """The CORP curve of one view: blocks of scores with equal rate, and the score decomposition."""
+    """The CORP curve of one view: blocks of scores with equal rate, and the score decomposition.
 
-    def __init__(self, view: View, score: str) -> None:
-        self.view, self.corp = view, Corp(score)
-        self.scores = sum_by_score(view)
-        self.fit = np.clip(isotonic_means(self.scores.w, self.scores.wy), 0.0, 1.0)  # (m,)
-        self.numbers = self.corp.parts(view)
+    Parameters
+    ----------
+    view : View
+        Rows, or cells of a tally.
+    score_name : {"brier", "log_loss"}
+        The proper score that is decomposed.
+
+    Attributes
+    ----------
+    score_sums : DistinctScoreSums
+        Sums at each of the m distinct predicted probabilities (scores).
+    fit : ndarray (m,)
+        The isotonic event rate at each of them.
+    decomposition : dict of str to float
+        The mean of the proper score, `score`, and its parts `mcb`, `dsc` and `unc`.
+    mean_prediction, outcome_rate : float
+        The weighted means over all rows.
+    """
+
+    def __init__(self, view: View, score_name: str) -> None:
+        self.view, self.estimator = view, Corp(score_name)
+        self.score_sums = sum_by_score(view)
+        self.fit = np.clip(isotonic_means(self.score_sums.w, self.score_sums.wy), 0.0, 1.0)
+        self.decomposition = self.estimator.parts(view)
         # Sums by score do not depend on the order of rows, not even by rounding.
-        w = self.scores.w.sum()
-        self.mean_prediction = float((self.scores.w * self.scores.score).sum() / w)
-        self.outcome_rate = float(self.scores.wy.sum() / w)
+        w = self.score_sums.w.sum()
+        self.mean_prediction = float((self.score_sums.w * self.score_sums.score).sum() / w)
+        self.outcome_rate = float(self.score_sums.wy.sum() / w)
 
     @property
     def title(self) -> str:
@@ -41,14 +60,14 @@ class CorpCurve:
     @cached_property
     def blocks(self) -> dict[str, Array]:
         """Blocks of scores with equal rate: x_low, x_high, rate, and the n and weight of their rows."""
-        first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)
+        first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)  # index of the first score of each block
         last = np.append(first[1:], len(self.fit)) - 1
         return {
-            "x_low": self.scores.score[first],
-            "x_high": self.scores.score[last],
+            "x_low": self.score_sums.score[first],
+            "x_high": self.score_sums.score[last],
             "rate": self.fit[first],
-            "n": np.add.reduceat(self.scores.n, first),
-            "weight": np.add.reduceat(self.scores.w, first),
+            "n": np.add.reduceat(self.score_sums.n, first),
+            "weight": np.add.reduceat(self.score_sums.w, first),
         }
 
     @property
@@ -58,7 +77,7 @@ class CorpCurve:
 
     def notes(self) -> list[Note]:
         """A note if the score is infinite."""
-        return self.corp.notes(self.view)
+        return self.estimator.notes(self.view)
 
 
 NUMBER_COLUMNS = ("x_low", "x_high", "rate", "low", "high", "n", "weight", "share")
@@ -69,23 +88,23 @@ class CorpPanel:
     """The curve, band, segments and texts of one view."""
 
     curve: CorpCurve
-    bins: int
-    style: str
-    band: Band | None = None
-    segments_outside: tuple[BandSegment, ...] = ()
-    limits_cross: bool = False
+    n_bins: int  # of the histograms of scores and of recalibrated rates
+    style: str  # setting of the diagram
+    band: Band | None = None  # None if no band is drawn
+    segments_outside: tuple[BandSegment, ...] = ()  # where the band rejects calibration
+    limits_cross: bool = False  # whether no increasing curve lies within the limits of an honest band
 
     @cached_property
     def score_histogram(self) -> dict[str, Array]:
         """The share of rows in bins of their score."""
-        return score_histogram(self.curve.view, self.bins)
+        return score_histogram(self.curve.view, self.n_bins)
 
     @cached_property
     def rate_histogram(self) -> dict[str, Array]:
         """The share of rows in bins of their recalibrated rate."""
-        blocks, edges = self.curve.blocks, np.arange(self.bins + 1) / self.bins
+        blocks, edges = self.curve.blocks, np.arange(self.n_bins + 1) / self.n_bins
         index = np.clip(np.searchsorted(edges, blocks["rate"], "left") - 1, 0, None)  # right-closed, the first at 0
-        n, weight = (np.bincount(index, blocks[name], self.bins) for name in ("n", "weight"))
+        n, weight = (np.bincount(index, blocks[name], self.n_bins) for name in ("n", "weight"))
         occupied = np.flatnonzero(weight > 0)
         share = weight[occupied] / weight.sum()
         return {
@@ -138,16 +157,17 @@ class CorpPanel:
         return {
             "view": curve.view.name,
             "title": curve.title,
-            "aside": f"MCB {format_score(curve.numbers['mcb'])}",
+            "aside": f"MCB {format_score(curve.decomposition['mcb'])}",
             "n": curve.view.n_rows,
             "weight": curve.view.total,
-            **curve.numbers,
+            **curve.decomposition,
             "mean_prediction": curve.mean_prediction,
             "outcome_rate": curve.outcome_rate,
-            "scores": len(curve.scores.score),
+            "scores": len(curve.score_sums.score),
             "blocks": len(curve.blocks["rate"]),
             "band_method": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.segments_outside),
-            # An increasing curve cannot pass through both corners.
-            "corner": "upper left" if np.interp(0.5, curve.scores.score, curve.fit) <= 0.6 else "lower right",
+            # The corner for the numbers. An increasing curve cannot pass through both, and one that is at most 0.6 in
+            # the middle leaves enough of the upper left.
+            "corner": "upper left" if np.interp(0.5, curve.score_sums.score, curve.fit) <= 0.6 else "lower right",
         }

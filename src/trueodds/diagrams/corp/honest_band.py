@@ -60,7 +60,7 @@ class StepBand(Band):
         return StepBand(start, stop, self.low[mask], self.high[mask], self.method, self.limits)
 
 
-def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
+def simultaneous_limits(score_sums: DistinctScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
     r"""Limits that cover the true event rates at all scores with probability `level`, for any non-decreasing rates.
 
     .. math:: L(x) = \max_{j \le l,\; x_l \le x} B^{-1}(a;\; S_{jl},\, n_{jl} - S_{jl} + 1), \quad
@@ -80,8 +80,10 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
     Valid only if the true event rate never decreases with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
-    groups = scores.merge_by_weight(max_groups)
-    is_exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.max_weight * scores.n, rtol=1e-9).all())
+    groups = score_sums.merge_by_weight(max_groups)
+    is_exact = not score_sums.has_vote_shares and bool(
+        np.isclose(score_sums.w, score_sums.max_weight * score_sums.n, rtol=1e-9).all()
+    )
     m = len(groups.score)
     tail = (1 - level) / (m * (m + 1)) / (1.0 if is_exact else np.e)
     first, last = np.triu_indices(m)
@@ -91,7 +93,7 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
         cumulative = np.append(0.0, np.cumsum(values))
         return cumulative[last + 1] - cumulative[first]
 
-    n, events, mass = (
+    n, events, scaled_weight = (
         np.rint(range_sums(groups.n)),
         range_sums(groups.wy / groups.max_weight),
         range_sums(groups.w / groups.max_weight),
@@ -99,7 +101,7 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
     min_events, max_events = (
         (np.rint(events), np.rint(events)) if is_exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
     )
-    scale = 1.0 if is_exact else n / mass
+    scale = 1.0 if is_exact else n / scaled_weight  # from events per row to events per unit of weight
     lower, upper = np.zeros((m, m)), np.ones((m, m))
     lower[first, last] = np.minimum(scale * _beta_quantile(min_events, n - min_events + 1, tail), 1.0)
     upper[first, last] = np.minimum(scale * (1 - _beta_quantile(n - max_events, max_events + 1, tail)), 1.0)
@@ -112,9 +114,9 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
     )
 
 
-def check_weights(scores: DistinctScoreSums, rows: bool) -> None:
+def check_weights(score_sums: DistinctScoreSums, is_rows: bool) -> None:
     """Raise TO403 for cells whose rows have unequal weights, because the largest weight is unknown."""
-    if not rows and not scores.has_equal_weights.all():
+    if not is_rows and not score_sums.has_equal_weights.all():
         raise InputError(
             "TO403",
             "The honest band of rows with unequal weights needs the rows.",

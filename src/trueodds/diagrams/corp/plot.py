@@ -10,7 +10,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams.table_columns import select_part
 
 MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink
 HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
@@ -88,21 +89,21 @@ class CorpDiagram(UnitSquarePlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         is_wide = self.draw_axes(ax, size)
         if self._shows_rate_strip:
             left, right = ax.get_xlim()
             ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
-            _draw_rate_strip(ax, select_part(rows, "rates"), view["tallest_rate"])
+            _draw_rate_strip(ax, select_part(rows, "rates"), panel_row["tallest_rate"])
         if self.has("strip"):
             strip = select_part(rows, "strip")
             styling.draw_strip(
-                ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=is_wide
+                ax, strip["x_low"], strip["x_high"], strip["share"], panel_row["tallest"], size, shows_max_share=is_wide
             )
         if self.settings["style"] == "discrimination" and self.has("means"):
-            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
-            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
+            ax.plot([panel_row["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
+            ax.plot([0, 1], [panel_row["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
         if self.settings["band"] and self.has("band"):
             _draw_band(ax, select_part(rows, "band"))
         blocks, segments_outside = select_part(rows, "block"), select_part(rows, "outside")
@@ -119,7 +120,7 @@ class CorpDiagram(UnitSquarePlot):
                 for low, high in zip(segments_outside["x_low"], segments_outside["x_high"], strict=True):
                     _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
         if self.has("numbers") and min(styling.size_in_inches(ax)) > 2.2:
-            _draw_decomposition(ax, view, self.settings["score"], size)
+            _draw_decomposition(ax, panel_row, self.settings["score"], size)
 
 
 _MEAN_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
@@ -155,14 +156,14 @@ def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> N
     # In data coordinates, since a legend may still extend the y axis.
     low, high = styling.RATE_LIMITS
     transform = ax.get_yaxis_transform()
-    side = ax.inset_axes(
+    strip = ax.inset_axes(
         (1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=transform, zorder=3
     )
-    side.set_label("strip")
-    side.set_xlim(0, max_share * 1.12)
-    side.set_ylim(low, high)
+    strip.set_label("strip")
+    strip.set_xlim(0, max_share * 1.12)
+    strip.set_ylim(low, high)
     styling.draw_boxes(
-        side,
+        strip,
         np.zeros(len(rates["share"])),
         rates["share"],
         rates["low"],
@@ -172,33 +173,33 @@ def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> N
         linewidth=0.5,
         label="share",
     )
-    side.set_xticks([])
-    side.set_yticks([])
-    for name, spine in side.spines.items():
+    strip.set_xticks([])
+    strip.set_yticks([])
+    for name, spine in strip.spines.items():
         spine.set_visible(name == "left")
-        spine.set_color("#9A9A9A")
+        spine.set_color(styling.AXIS_LINE_COLOR)
         spine.set_linewidth(0.8)
-    side.set_facecolor("#F7F9FB")
+    strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
 
 
-def _draw_decomposition(ax: Any, view: Mapping[str, Any], score: str, size: float) -> None:
+def _draw_decomposition(ax: Any, panel_row: Mapping[str, Any], score_name: str, size: float) -> None:
     """Write score, MCB, DSC and UNC into the corner of the axes that the curve leaves free."""
-    name = {"brier": "Brier score", "log_loss": "log loss"}[score]
+    name = {"brier": "Brier score", "log_loss": "log loss"}[score_name]
     lines = [
-        f"{name} {format_score(view['score'])}",
-        f"miscalibration MCB {format_score(view['mcb'])}",
-        f"discrimination DSC {format_score(view['dsc'])}",
-        f"uncertainty UNC {format_score(view['unc'])}",
+        f"{name} {format_score(panel_row['score'])}",
+        f"miscalibration MCB {format_score(panel_row['mcb'])}",
+        f"discrimination DSC {format_score(panel_row['dsc'])}",
+        f"uncertainty UNC {format_score(panel_row['unc'])}",
     ]
-    left = view["corner"] == "upper left"
+    is_upper_left = panel_row["corner"] == "upper left"
     ax.text(
-        0.0 if left else 1.0,
-        1.0 if left else 0.0,
+        0.0 if is_upper_left else 1.0,
+        1.0 if is_upper_left else 0.0,
         "\n".join(lines),
         fontsize=size - 1,
         color=styling.TEXT_COLOR,
-        ha="left" if left else "right",
-        va="top" if left else "bottom",
+        ha="left" if is_upper_left else "right",
+        va="top" if is_upper_left else "bottom",
         linespacing=1.35,
         gid="numbers",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},

@@ -14,10 +14,10 @@ from trueodds.core.settings import Level
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, merge_notes
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.cumulative.cumulative_residuals import MAX_VERTICES, CumulativeResiduals
 from trueodds.diagrams.cumulative.plot import CumulativeResidualsPlot
 from trueodds.diagrams.recipe import Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 # Scores for ticks, in order of priority: if two labels overlap, the first is shown.
@@ -109,25 +109,17 @@ class Cumulative(Recipe):
             }
             for residuals in residuals_by_view
         ]
-        text_columns = {"view", "title", "aside", "finding"}
         return CumulativeResidualsPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([_table_columns(residuals) for residuals in drawn_residuals]),
-            panels=stack_tables(
-                [
-                    {
-                        key: np.array([row[key] for row in rows], dtype=object if key in text_columns else None)
-                        for key in rows[0]
-                    }
-                ]
-            ),
+            panels=rows_to_columns(rows),
             settings={"level": self.level},
             notes=tuple(_collect_notes(residuals_by_view)),
         )
 
 
-def _panel_row(residuals: CumulativeResiduals, views: int, *, is_drawn: bool) -> dict[str, Any]:
+def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:
     """The row of `panels` for one view."""
     title = residuals.view.name.removeprefix("class:")
     p_mad, p_r = residuals.pvalues
@@ -137,7 +129,7 @@ def _panel_row(residuals: CumulativeResiduals, views: int, *, is_drawn: bool) ->
         "view": residuals.view.name,
         "title": title,
         "aside": f"{_format_points(residuals.residual_range)}, {format_pvalue(p_r)}",
-        "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
+        "finding": f"{title}: {text[0].lower()}{text[1:]}" if n_views > 1 and text else text,
         "n": residuals.view.n_rows,
         "weight": residuals.view.total,
         "ecce_mad": residuals.max_residual,

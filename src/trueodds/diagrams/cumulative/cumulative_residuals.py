@@ -120,10 +120,10 @@ class CumulativeResiduals:
             return np.arange(m)
         edges = np.unique(np.searchsorted(self.row_share, np.arange(_N_SHARE_INTERVALS + 1) / _N_SHARE_INTERVALS))
         indices = [0, m - 1, *self.extremes]
-        for first, after in zip(edges, [*edges[1:], m], strict=True):
-            part = self.residual_path[first:after]
+        for start, stop in zip(edges, [*edges[1:], m], strict=True):
+            part = self.residual_path[start:stop]
             if len(part):
-                indices += [first, after - 1, first + int(part.argmin()), first + int(part.argmax())]
+                indices += [start, stop - 1, start + int(part.argmin()), start + int(part.argmax())]
         return np.unique(indices)
 
     @cached_property

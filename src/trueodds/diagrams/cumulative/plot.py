@@ -8,9 +8,9 @@ from typing import Any
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_pvalue
-from trueodds.diagrams._style.reliability_axes import select_part
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.table_columns import select_part
 
 AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of scores takes
 
@@ -65,18 +65,18 @@ class CumulativeResidualsPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         is_wide = styling.size_in_inches(ax)[0] > 3.2
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
-        low, high = float(view["y_low"]), float(view["y_high"])
+        low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_residual_ticks(ax, low, high))
         ax.yaxis.set_major_formatter(_format_signed_points)
         ax.axhline(0, color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
         if self.has("band"):
-            band = float(view["band"])
+            band = float(panel_row["band"])
             ax.fill_between(
                 [0, 1], -band, band, color=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1, label="band"
             )
@@ -110,37 +110,37 @@ class CumulativeResidualsPlot(Diagram):
         if self.has("ticks"):
             _draw_axis_strip(ax, select_part(rows, "tick"), size)
         if self.has("numbers") and len(self.panels["view"]) == 1:
-            _draw_errors(ax, view, size)
+            _draw_errors(ax, panel_row, size)
 
 
 def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """Draw the strip of scores: a tick at the share of rows with scores up to a round one."""
-    strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    strip, points_per_unit = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "score"}
     strip_label = "score:"
-    occupied = [(first, first + (styling.text_width(strip_label, size - 1.5) + 10) / points)]
-    strip.text(first + 4 / points, 0.4, strip_label, ha="left", **style)
+    occupied = [(first, first + (styling.text_width(strip_label, size - 1.5) + 10) / points_per_unit)]
+    strip.text(first + 4 / points_per_unit, 0.4, strip_label, ha="left", **style)
     for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
         strip.plot([share, share], [0.72, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
         label = f"{100 * score:.4g}\u00a0%"
-        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points_per_unit
         box = share - half_width, share + half_width
         if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
             occupied.append(box)
             strip.text(share, 0.4, label, ha="center", **style)
 
 
-def _draw_errors(ax: Any, view: Mapping[str, Any], size: float) -> None:
+def _draw_errors(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
     """Write both errors and their p-values above the curve, if they fit."""
     text = (
-        f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
-        f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
+        f"ECCE-MAD {100 * panel_row['ecce_mad']:.2f} points, {format_pvalue(panel_row['pvalue_mad'])}  ·  "
+        f"ECCE-R {100 * panel_row['ecce_r']:.2f} points, {format_pvalue(panel_row['pvalue_r'])}"
     )
-    if styling.text_width(text, size - 1) > 72 * styling.size_in_inches(ax)[0] * 0.95:
+    if styling.text_width(text, size - 1) > styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] * 0.95:
         return
     style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT_COLOR, "ha": "right", "va": "top"}
-    ax.text(1.0, float(view["y_high"]), text, gid="numbers", zorder=3.5, **style)
+    ax.text(1.0, float(panel_row["y_high"]), text, gid="numbers", zorder=3.5, **style)
 
 
 def _residual_ticks(ax: Any, low: float, high: float) -> list[float]:

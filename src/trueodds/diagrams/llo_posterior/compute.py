@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
+from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
 from trueodds.diagrams.recipe import Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
+_MARGIN = 0.06  # share of the range of τ and γ that the axes extend beyond the outermost contour
 _MAX_ENLARGEMENT = 2.5  # maximum factor by which the axes are enlarged to include the identity
 
 
@@ -94,25 +95,22 @@ class LloPosterior(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
-        planes = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
-        drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in planes]
-        order = decreasing_order([likelihood.has_finite_maximum for likelihood in planes], drops)
-        views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        drawn_planes = [likelihood for likelihood in planes if likelihood.has_finite_maximum][: layout.MAX_PANELS]
-        frames = [_map_limits(likelihood) for likelihood in drawn_planes]
-        low, high = (
-            (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
-            if frames
-            else (np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
-        )
+        likelihoods = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
+        drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in likelihoods]
+        order = decreasing_order([likelihood.has_finite_maximum for likelihood in likelihoods], drops)
+        views, likelihoods = tuple(views[i] for i in order), [likelihoods[i] for i in order]
+        drawn_likelihoods = [likelihood for likelihood in likelihoods if likelihood.has_finite_maximum][
+            : layout.MAX_PANELS
+        ]
+        low, high = _common_limits([_map_limits(likelihood) for likelihood in drawn_likelihoods])
         tables, notes = [], list[Note]()
-        for i, (view, likelihood) in enumerate(zip(views, planes, strict=True)):
-            P, Y, _ = rows_with_weight(view)
+        for i, (view, likelihood) in enumerate(zip(views, likelihoods, strict=True)):
+            P, Y, _ = select_weighted_rows(view)
             notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
             tables.append(self._view_columns(view.name, likelihood, low, high, notes, has_map=i < layout.MAX_PANELS))
-        rows = [self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, planes, strict=True)]
-        column_types = {"view": object, "title": object, "aside": object, "finding": object}
-        panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
+        rows = [
+            self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, likelihoods, strict=True)
+        ]
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
@@ -123,7 +121,7 @@ class LloPosterior(Recipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_tables([panels]),
+            panels=rows_to_columns(rows),
             settings={
                 "posteriors": self.posteriors,
                 "prior": self.prior,
@@ -152,10 +150,10 @@ class LloPosterior(Recipe):
             return _table_columns(name, marks, likelihood)
         tau, gamma = (np.linspace(low[i], high[i], self.resolution) for i in (0, 1))
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
-        parts = [("grid", np.nan, grid, likelihood.log_likelihood_drops(tau, gamma).ravel())]
+        parts = [_TablePart("grid", np.nan, grid, likelihood.log_likelihood_drops(tau, gamma).ravel())]
         for level in self.posteriors:
-            line = likelihood.posterior_contour(level)
-            if line is None:
+            contour = likelihood.posterior_contour(level)
+            if contour is None:
                 text = (
                     f"With {likelihood.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}:"
                     " its contour and its mark are omitted."
@@ -163,7 +161,7 @@ class LloPosterior(Recipe):
                 notes.append(Note("TN250", text))
                 continue
             max_drop = np.log(likelihood.n / level * (1 - level) * self.prior / (1 - self.prior))
-            parts.append(("contour", level, line, np.full(len(line), max_drop)))
+            parts.append(_TablePart("contour", level, contour, np.full(len(contour), max_drop)))
             boldest = likelihood.boldest_map(level, self.min_prob)
             parts.append(_marked_point("boldest", level, np.array([boldest.tau, boldest.gamma]), likelihood))
         return _table_columns(name, parts + marks, likelihood)
@@ -174,7 +172,7 @@ class LloPosterior(Recipe):
         posterior_predicted = float(likelihood.posterior(identity_drop))
         posterior_of_fit = float(likelihood.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
-        inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
+        is_identity_inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
         if likelihood.has_finite_maximum:
             aside = f"posterior {format_posterior(posterior_predicted).replace('under', '<').replace('over', '>')}"
             finding = (
@@ -195,7 +193,7 @@ class LloPosterior(Recipe):
             "posterior_predicted": posterior_predicted,
             "posterior_best_fit": posterior_of_fit,
             "finite": likelihood.has_finite_maximum,
-            "identity_inside": inside,
+            "identity_inside": is_identity_inside,
             "delta_low": float(np.exp(low[0])),
             "delta_high": float(np.exp(high[0])),
             "gamma_low": float(low[1]),
@@ -208,35 +206,50 @@ _IDENTITY_THETA = np.array([0.0, 1.0])
 
 def _map_limits(likelihood: LloLikelihood) -> tuple[Array, Array]:
     """Limits of the map in τ and γ: they include the outermost contour, and the identity if it is near."""
-    line = likelihood.posterior_contour(OUTER_POSTERIOR)
-    if line is None:  # very few rows: some standard errors instead
-        line = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
-    assert line is not None
-    low, high = line.min(axis=0), line.max(axis=0)
+    contour = likelihood.posterior_contour(OUTER_POSTERIOR)
+    if contour is None:  # very few rows: some standard errors instead
+        contour = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
+    assert contour is not None
+    low, high = contour.min(axis=0), contour.max(axis=0)
     width = high - low
     limits_with_identity = np.minimum(low, _IDENTITY_THETA), np.maximum(high, _IDENTITY_THETA)
     if (limits_with_identity[1] - limits_with_identity[0] <= _MAX_ENLARGEMENT * width).all():
         low, high = limits_with_identity
-    margin = 0.06 * (high - low)
+    margin = _MARGIN * (high - low)
     return low - margin, high + margin
 
 
-def _marked_point(kind: str, level: float, theta: Array, likelihood: LloLikelihood) -> tuple[str, float, Array, Array]:
+def _common_limits(limits_of_maps: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Limits in τ and γ that contain those of all maps; without a map, those of δ from 1/e to e and γ from 0 to 2."""
+    if not limits_of_maps:
+        return np.array([-1.0, 0.0]), np.array([1.0, 2.0])
+    lows, highs = zip(*limits_of_maps, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+class _TablePart(NamedTuple):
+    """Rows of the table of one kind."""
+
+    kind: str
+    level: float  # posterior probability of a contour or of the boldest map; NaN for other kinds
+    theta: Array  # (m, 2) τ and γ
+    drops: Array  # (m,) decrease of the log-likelihood from the best fit
+
+
+def _marked_point(kind: str, level: float, theta: Array, likelihood: LloLikelihood) -> _TablePart:
     """A part of the table with a single point theta = (tau, gamma)."""
-    return kind, level, theta[None, :], likelihood.log_likelihood_drop(theta).reshape(1)
+    return _TablePart(kind, level, theta[None, :], likelihood.log_likelihood_drop(theta).reshape(1))
 
 
-def _table_columns(
-    name: str, parts: Sequence[tuple[str, float, Array, Array]], likelihood: LloLikelihood | None = None
-) -> dict[str, Array]:
-    """Concatenate parts (kind, level, theta (m, 2), likelihood drop (m,)) into the columns of the table."""
-    theta = np.concatenate([np.empty((0, 2)), *(part[2] for part in parts)])
-    drops = np.concatenate([np.empty(0), *(part[3] for part in parts)])
-    times = [len(part[2]) for part in parts]
+def _table_columns(name: str, parts: Sequence[_TablePart], likelihood: LloLikelihood | None = None) -> dict[str, Array]:
+    """Concatenate parts into the columns of the table for the view `name`; without parts `likelihood` is None."""
+    theta = np.concatenate([np.empty((0, 2)), *(part.theta for part in parts)])
+    drops = np.concatenate([np.empty(0), *(part.drops for part in parts)])
+    sizes = [len(part.drops) for part in parts]
     return {
         "view": np.full(len(drops), name, dtype=object),
-        "kind": np.repeat(np.array([part[0] for part in parts], dtype=object), times),
-        "level": np.repeat(np.array([part[1] for part in parts], dtype=float), times),
+        "kind": np.repeat(np.array([part.kind for part in parts], dtype=object), sizes),
+        "level": np.repeat(np.array([part.level for part in parts], dtype=float), sizes),
         "delta": np.exp(theta[:, 0]),
         "gamma": theta[:, 1],
         "posterior": drops if likelihood is None else likelihood.posterior(drops),

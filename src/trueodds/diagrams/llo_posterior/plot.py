@@ -73,21 +73,21 @@ class PosteriorPlot(Diagram):
         """One view."""
         from matplotlib.colors import LinearSegmentedColormap
 
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)
-        set_odds_axis(ax, view["delta_low"], view["delta_high"])
-        ax.set_ylim(view["gamma_low"], view["gamma_high"])
-        if not view["finite"]:
+        set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])
+        ax.set_ylim(panel_row["gamma_low"], panel_row["gamma_high"])
+        if not panel_row["finite"]:
             _draw_empty(ax, size)
             return
         if self.has("map"):
-            side, grid = self.settings["resolution"], rows["kind"] == "grid"
-            x, y, z = (rows[name][grid].reshape(side, side) for name in ("delta", "gamma", "posterior"))
+            resolution, is_grid = self.settings["resolution"], rows["kind"] == "grid"
+            x, y, z = (rows[name][is_grid].reshape(resolution, resolution) for name in ("delta", "gamma", "posterior"))
             colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
-            steps = np.arange(21) / 20
-            ax.contourf(x, y, z, levels=steps, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
+            shade_limits = np.arange(21) / 20
+            ax.contourf(x, y, z, levels=shade_limits, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
             axis(1, color=styling.MUTED_COLOR, linewidth=0.8, zorder=1.5)
         scale = 1.0 if styling.size_in_inches(ax)[0] > 2.4 else 0.7
@@ -100,10 +100,10 @@ class PosteriorPlot(Diagram):
         for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
             mask = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
-            if kind != "identity" or view["identity_inside"]:
+            if kind != "identity" or panel_row["identity_inside"]:
                 ax.plot(rows["delta"][mask], rows["gamma"][mask], label=kind, **style)
-        if not view["identity_inside"]:
-            _draw_pointer(ax, view, size)
+        if not panel_row["identity_inside"]:
+            _draw_pointer(ax, panel_row, size)
 
 
 def _draw_empty(ax: Any, size: float) -> None:
@@ -112,15 +112,17 @@ def _draw_empty(ax: Any, size: float) -> None:
     ax.text(0.5, 0.5, "no finite shift\nand slope", **style)
 
 
-def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
+def _draw_pointer(ax: Any, panel_row: dict[str, Any], size: float) -> None:
     """Mark at the edge the direction of (1, 1), which lies outside the axes."""
-    x = min(max(1.0, view["delta_low"]), view["delta_high"])
-    y = min(max(1.0, view["gamma_low"]), view["gamma_high"])
+    x = min(max(1.0, panel_row["delta_low"]), panel_row["delta_high"])
+    y = min(max(1.0, panel_row["gamma_low"]), panel_row["gamma_high"])
     style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
     ax.plot([x], [y], clip_on=False, label="identity", **style)
-    left, low = x > 1, y > 1
-    horizontal = "right" if x == view["delta_high"] else "left" if left or x == view["delta_low"] else "center"
-    vertical = "bottom" if low or y == view["gamma_low"] else "top"
+    is_left, is_below = x > 1, y > 1  # the edge at which the mark lies
+    horizontal = (
+        "right" if x == panel_row["delta_high"] else "left" if is_left or x == panel_row["delta_low"] else "center"
+    )
+    vertical = "bottom" if is_below or y == panel_row["gamma_low"] else "top"
     offset = (-7 if horizontal == "right" else 7 if horizontal == "left" else 0, 7 if vertical == "bottom" else -7)
     ax.annotate(
         "(1, 1) is outside",

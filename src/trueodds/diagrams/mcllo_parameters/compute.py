@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -17,10 +17,10 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
-from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.llo_likelihood import rows_with_weight
+from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View
 
@@ -98,15 +98,14 @@ class MclloParameters(BaselineRecipe):
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fitted_views = [self._fit_view(view, notes) for view in views]
-        order = decreasing_order(distance for _, _, distance in fitted_views)
+        order = decreasing_order(fitted_view.distance for fitted_view in fitted_views)
         views, fitted_views = tuple(views[i] for i in order), [fitted_views[i] for i in order]
-        limits = axis_limits([table for table, _, _ in fitted_views[: layout.MAX_PANELS]])
+        limits = axis_limits([fitted_view.table for fitted_view in fitted_views[: layout.MAX_PANELS]])
         rows = [
-            self._panel_row(view, table, baseline, len(views)) | limits
-            for view, (table, baseline, _) in zip(views, fitted_views, strict=True)
+            self._panel_row(view, fitted_view, len(views)) | limits
+            for view, fitted_view in zip(views, fitted_views, strict=True)
         ]
-        base = self.baseline_index(views[0])
-        column_types = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
+        baseline = self.baseline_index(views[0])
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
@@ -116,12 +115,10 @@ class MclloParameters(BaselineRecipe):
         return ParameterPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([table for table, _, _ in fitted_views]),
-            panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
-            ),
+            table=stack_tables([fitted_view.table for fitted_view in fitted_views]),
+            panels=rows_to_columns(rows),
             settings={
-                "baseline": baseline_index(base, views[0].p.shape[1]) if views[0].joint else None,
+                "baseline": baseline_index(baseline, views[0].p.shape[1]) if views[0].joint else None,
                 "min_prob": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,
@@ -129,20 +126,20 @@ class MclloParameters(BaselineRecipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
-        """The table of a view, its baseline, and its distance from the identity."""
-        P, Y, _ = rows_with_weight(view)
+    def _fit_view(self, view: View, notes: list[Note]) -> FittedView:
+        """Fit the model to a view. Adds to `notes`."""
+        P, Y, _ = select_weighted_rows(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
-        odds = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
+        model = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
         names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
-        baseline = str(names[odds.baseline])
-        theta = np.asarray(odds.mle.theta).reshape(-1, 2)
+        baseline = str(names[model.baseline])
+        theta = np.asarray(model.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
         # If every outcome has probability 1 apart from the lower bound, the bound determines the fit, not the data.
-        if odds.covariance is not None and odds.mle.likelihood.value > SUPREMUM_TOLERANCE * float(odds.w.sum()):
+        if model.covariance is not None and model.mle.likelihood.value > SUPREMUM_TOLERANCE * float(model.w.sum()):
             m = len(theta)
-            covariance = np.asarray(odds.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
+            covariance = np.asarray(model.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not is_drawable(theta, covariance, self.level):
             text = (
                 f"{view.name}: no finite shifts and slopes maximize the likelihood, because some classes were never "
@@ -150,27 +147,36 @@ class MclloParameters(BaselineRecipe):
             )
             notes.append(Note("TN251", text))
             theta, covariance = theta[:0], covariance[:0]
-        labels = [str(names[j]) for j in odds.free_classes][: len(theta)]
+        labels = [str(names[j]) for j in model.free_classes][: len(theta)]
         table = wald_table(view.name, labels, theta, covariance, self.level)
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
-        return table, baseline, distance
+        return FittedView(table, baseline, distance)
 
-    def _panel_row(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
-        """The row of `panels` for one view."""
+    def _panel_row(self, view: View, fitted_view: FittedView, n_panels: int) -> dict[str, Any]:
+        """The row of `panels` for one view, without the limits of the axes."""
+        table = fitted_view.table
         is_estimate = table["kind"] == "estimate"
-        count, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
+        n_classes, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
         title = view.name.removeprefix("class:")
         return {
             "view": view.name,
             "title": title,
-            "baseline": baseline,
+            "baseline": fitted_view.baseline,
             "aside": _summarize_fits(table, is_estimate),
-            "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, panels),
+            "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, n_panels),
             "n": view.n_rows,
             "weight": view.total,
-            "classes": count,
+            "classes": n_classes,
             "classes_outside": n_outside,
         }
+
+
+class FittedView(NamedTuple):
+    """The fit of one view."""
+
+    table: dict[str, Array]  # its rows of the table of the diagram
+    baseline: str  # name of the baseline class
+    distance: float  # largest |γ − 1| + |log δ| of a class; 0 without a finite fit
 
 
 def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
@@ -183,14 +189,14 @@ def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
 
 
 def _describe_finding(
-    table: dict[str, Array], is_estimate: Array, title: str, joint: bool, level: float, panels: int
+    table: dict[str, Array], is_estimate: Array, title: str, is_joint: bool, level: float, n_panels: int
 ) -> str:
     """Describe which classes deviate, and whether slope or shift does."""
     if not is_estimate.any():
         return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
     delta, gamma, is_outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
     shift, slope = interval_sides(table, is_estimate, "delta"), interval_sides(table, is_estimate, "gamma")
-    if not joint:
+    if not is_joint:
         parts = [
             "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
             "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
@@ -202,7 +208,7 @@ def _describe_finding(
         if deviation_text and not is_outside[0]:
             text += " by its own interval, but shift and slope are not jointly significant"
         return (
-            f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
+            f"{title + ': ' if n_panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
         )
     shift, slope = shift[is_outside], slope[is_outside]  # by the ellipse, which tests both jointly
     counts = [
@@ -212,7 +218,7 @@ def _describe_finding(
         (int((shift < 0).sum()), "overpredicted"),
         (int(((shift == 0) & (slope == 0)).sum()), "only jointly"),
     ]
-    text = ", ".join(f"{count} {what}" for count, what in counts if count)
+    text = ", ".join(f"{count} {description}" for count, description in counts if count)
     n_outside_text = f"{int(is_outside.sum()) or 'None'} of {len(is_outside)} classes"
     verb = "is" if is_outside.sum() <= 1 else "are"
     return (
@@ -222,6 +228,7 @@ def _describe_finding(
 
 
 _N_ELLIPSE_VERTICES = 72  # vertices of an ellipse
+_HALF_SPAN_WITH_MARGIN = 0.57  # half of the length of an axis, relative to the range of what it shows
 _MIN_SPAN = 0.02  # minimum range of log δ and γ in the figure
 _MAX_LOG_DELTA = 300.0  # limit of |log δ|: δ must stay a floating-point number, with margins
 _MAX_GAMMA = 1e6  # limit of |γ| plus the radius of its ellipse
@@ -257,18 +264,18 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
     outline = (
         theta[:, None, :] + np.swapaxes(np.linalg.cholesky(covariance) @ circle, 1, 2) if m else np.empty((0, 0, 2))
     )
-    outline, corners = outline.reshape(-1, 2), len(angles) if m else 0
-    gaps = np.full(len(outline), np.nan)
+    outline, n_vertices = outline.reshape(-1, 2), len(angles) if m else 0
+    missing = np.full(len(outline), np.nan)
     names = np.array(labels, dtype=object)
 
-    def column(values: Array, outline_values: Array = gaps) -> Array:
+    def column(values: Array, outline_values: Array = missing) -> Array:
         """Concatenate values of the classes with those of the points on their outlines."""
         return np.concatenate([values, outline_values])
 
     is_outside, tau = statistic > radius**2, column(theta[:, 1], outline[:, 1])
     return {
         "view": np.full(m + len(outline), name, dtype=object),
-        "class": column(names, np.repeat(names, corners)),
+        "class": column(names, np.repeat(names, n_vertices)),
         "kind": np.array(["estimate"] * m + ["ellipse"] * len(outline), dtype=object),
         "tau": tau,
         "delta": np.exp(tau),
@@ -279,7 +286,7 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
         "gamma_high": column(high[:, 0]),
         "statistic": column(statistic),
         "pvalue": column(chdtrc(2, statistic)),
-        "outside": column(is_outside, np.repeat(is_outside, corners)).astype(bool),
+        "outside": column(is_outside, np.repeat(is_outside, n_vertices)).astype(bool),
     }
 
 
@@ -302,7 +309,7 @@ def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
         high = np.maximum(high, np.minimum(outline_bounds_of_all[:, 1].max(axis=0), high + margin))
     span = np.maximum(high - low, _MIN_SPAN)
     center = (low + high) / 2
-    low, high = center - 0.57 * span, center + 0.57 * span
+    low, high = center - _HALF_SPAN_WITH_MARGIN * span, center + _HALF_SPAN_WITH_MARGIN * span
     return {
         "delta_low": float(np.exp(low[0])),
         "delta_high": float(np.exp(high[0])),
@@ -317,6 +324,6 @@ def _ellipse_radius(level: float) -> float:
 
 
 def interval_sides(table: dict[str, Array], is_estimate: Array, name: str) -> Array:
-    """+1 and −1 where the interval lies above and below 1, else 0."""
+    """+1 and −1 where the interval of `name`, `delta` or `gamma`, lies above and below 1, else 0."""
     low, high = table[f"{name}_low"][is_estimate], table[f"{name}_high"][is_estimate]
     return np.asarray((low > 1).astype(int) - (high < 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,13 +101,13 @@ class ParameterPlot(Diagram):
         """One view."""
         from matplotlib.collections import PolyCollection
 
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, is_wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
         styling.style_axes(ax, size)
-        set_odds_axis(ax, view["delta_low"], view["delta_high"])
-        low, high = view["gamma_low"], view["gamma_high"]
+        set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])
+        low, high = panel_row["gamma_low"], panel_row["gamma_high"]
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
-        if not view["classes"]:
+        if not panel_row["classes"]:
             style = {
                 "ha": "center",
                 "va": "center",
@@ -121,16 +121,16 @@ class ParameterPlot(Diagram):
             line(1, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1.5)
         is_estimate = rows["kind"] == "estimate"
         outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
-        has_many_classes = view["classes"] > _MAX_CLASSES_WITH_FILLS
-        fill = min(_ELLIPSE_OPACITY, 0.6 / view["classes"]) if has_many_classes else _ELLIPSE_OPACITY
+        has_many_classes = panel_row["classes"] > _MAX_CLASSES_WITH_FILLS
+        fill_opacity = min(_ELLIPSE_OPACITY, 0.6 / panel_row["classes"]) if has_many_classes else _ELLIPSE_OPACITY
         faint_style = {"alpha": 0.45} if has_many_classes else {}
         if self.has("marks"):
             style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
             ax.plot([1], [1], label="identity", **style)
-        for is_side, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
-            mask = is_side & is_estimate
+        for has_color, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
+            mask = has_color & is_estimate
             if self._shows_ellipses:
-                shape = outlines[is_side[is_estimate]]
+                shape = outlines[has_color[is_estimate]]
                 style = {
                     "edgecolor": mark["color"],
                     "linewidth": 0.5 if has_many_classes else 0.9,
@@ -139,7 +139,7 @@ class ParameterPlot(Diagram):
                 }
                 ax.add_collection(PolyCollection(shape, facecolor="none", label="ellipses", **style), autolim=False)
                 if not has_many_classes or mark is _OUTSIDE_STYLE:
-                    style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill}
+                    style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill_opacity}
                     ax.add_collection(PolyCollection(shape, zorder=1.8, label="fills", **style), autolim=False)
             delta, gamma = rows["delta"][mask], rows["gamma"][mask]
             if self.has("intervals"):
@@ -154,43 +154,44 @@ class ParameterPlot(Diagram):
             if self.has("marks"):
                 style = {**mark, "markersize": 4 if has_many_classes or not is_wide else mark["markersize"]}
                 ax.plot(delta, gamma, linestyle="none", zorder=4, label="estimates", **style)
-        if view["classes"] > 1 and self.has("names"):
-            _draw_class_names(ax, {name: column[is_estimate] for name, column in rows.items()}, view, size - 1)
+        if panel_row["classes"] > 1 and self.has("names"):
+            _draw_class_names(ax, {name: column[is_estimate] for name, column in rows.items()}, panel_row, size - 1)
         if is_wide and self.has("sides"):
-            _draw_side_labels(ax, view, size - 1.5)
+            _draw_side_labels(ax, panel_row, size - 1.5)
 
 
-def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
+def _draw_side_labels(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
     """Label the directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
     style = {"fontsize": size, "color": styling.MUTED_COLOR, "zorder": 3.5}
     ax.text(0.01, 0.012, "← overpredicted", ha="left", va="bottom", transform=ax.transAxes, **style)
     ax.text(0.99, 0.012, "underpredicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
-    left = view["delta_low"] * view["delta_high"] < 1
+    is_left = panel_row["delta_low"] * panel_row["delta_high"] < 1
     annotation_style = {
         "xycoords": ax.get_yaxis_transform(),
         "textcoords": "offset points",
-        "ha": "left" if left else "right",
+        "ha": "left" if is_left else "right",
     }
     for text, offset in (("↑ underconfident", 3), ("↓ overconfident", -3)):
         placement = {"xytext": (0, offset), "va": "bottom" if offset > 0 else "top"}
-        ax.annotate(text, (0.01 if left else 0.99, 1), **annotation_style, **placement, **style)
+        ax.annotate(text, (0.01 if is_left else 0.99, 1), **annotation_style, **placement, **style)
 
 
-def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
+def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str, Any], size: float) -> None:
     """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
 
     A name that has no place beside its estimate is written farther away, with a line to it, unless there are many.
     """
-    width, height = (72 * side for side in styling.size_in_inches(ax))
-    left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
+    width, height = (styling.POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
+    left, right = np.log(panel_row["delta_low"]), np.log(panel_row["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
     # Title, legend and labels will reduce the height, and names must not overlap then.
-    y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
-    high = view["gamma_high"] - view["gamma_low"]
-    identity_position = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
+    y = (rows["gamma"] - panel_row["gamma_low"]) / (panel_row["gamma_high"] - panel_row["gamma_low"]) * 0.7 * height
+    gamma_range = panel_row["gamma_high"] - panel_row["gamma_low"]
+    identity_position = -left / (right - left) * width, (1 - panel_row["gamma_low"]) / gamma_range * 0.7 * height
     mark_x, mark_y = identity_position
-    occupied = [(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]  # by the mark of (1, 1)
-    distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
+    # By the mark of (1, 1), which reaches 6 points from its center.
+    occupied = [_Box(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]
+    distances = _NAME_DISTANCES if panel_row["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
         is_other = np.arange(len(x)) != i
@@ -201,8 +202,8 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
             if (
                 _is_free(box, occupied)
                 and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
-                and box[0] > 2
-                and box[2] < width - 2
+                and box.left > 2
+                and box.right < width - 2
             ):
                 ax.annotate(
                     name,
@@ -222,14 +223,28 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 break
 
 
-def _is_free(box: tuple[float, ...], occupied: Sequence[tuple[float, ...]]) -> bool:
-    """Whether a box (left, low, right, high) overlaps none of the others."""
-    left, low, right, high = box
-    return all(right < other[0] or other[2] < left or high < other[1] or other[3] < low for other in occupied)
+class _Box(NamedTuple):
+    """A rectangle; lengths are in points from the lower left corner of the axes."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+
+    def overlaps(self, other: _Box) -> bool:
+        """Whether both have a point in common."""
+        return not (
+            self.right < other.left or other.right < self.left or self.high < other.low or other.high < self.low
+        )
 
 
-def _distances_from_box(box: tuple[float, ...], x: Array, y: Array) -> Array:
-    """Distance of each point (n,) from a box (left, low, right, high); 0 inside."""
+def _is_free(box: _Box, occupied: Sequence[_Box]) -> bool:
+    """Whether a box overlaps none of the others."""
+    return not any(box.overlaps(other) for other in occupied)
+
+
+def _distances_from_box(box: _Box, x: Array, y: Array) -> Array:
+    """Distance of each point (n,) from a box; 0 inside."""
     left, low, right, high = box
     return np.hypot(np.maximum(np.maximum(left - x, x - right), 0), np.maximum(np.maximum(low - y, y - high), 0))
 
@@ -260,10 +275,8 @@ _LEADER_LINE_STYLE: dict[str, Any] = {
 }
 
 
-def _label_box(
-    x: float, y: float, width: float, height: float, dx: float, dy: float
-) -> tuple[float, float, float, float]:
-    """Return left, bottom, right and top of a name that is so far across and up from an estimate at (x, y)."""
+def _label_box(x: float, y: float, width: float, height: float, dx: float, dy: float) -> _Box:
+    """Return the box of a name that lies (dx, dy) from an estimate at (x, y), centered along an axis without offset."""
     left = x + dx + (np.sign(dx) - 1) * width / 2
     low = y + dy + (np.sign(dy) - 1) * height / 2
-    return left, low, left + width, low + height
+    return _Box(left, low, left + width, low + height)

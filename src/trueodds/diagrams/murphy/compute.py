@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, OneOf, Range
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.model_comparison_text import describe_comparison
-from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measure_models, views_by_model
-from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
-from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
-from trueodds.diagrams.murphy.plot import MurphyDiagram
-from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane, format_score_range
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.model_results import ModelResult, Models, match_views, measure_models
+from trueodds.diagrams.murphy.builder import MurphyBuilder
+from trueodds.diagrams.murphy.curves import MurphyModel
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
@@ -145,30 +140,32 @@ class Murphy(Recipe):
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
-        views_by_model_name = views_by_model(models, lens, self.name)
+        views_by_model = match_views(models, lens, self.name)
         generator = as_generator(rng)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-        builder = self._make_builder(views_by_model_name, models, generator)
+        builder = self._make_builder(views_by_model, models, generator)
         interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
         results, notes = measure_models(models, SCORE_ESTIMATORS[self.score](), lens, interval_spec, self.paired, seed)
-        mcb: dict[str, ModelResult] = {}
+        mcb_results: dict[str, ModelResult] = {}
         # With several views only marks are drawn: the interval of the mean MCB would belong to none of them.
-        if self.style == "plane" and self.band is not None and len(next(iter(views_by_model_name.values()))) == 1:
-            for name, rows in models.items():
-                mcb[name] = measure_models({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
-        return builder.build(dict(zip(models, results, strict=True)), mcb, notes)
+        if self.style == "plane" and self.band is not None and len(next(iter(views_by_model.values()))) == 1:
+            for name, data in models.items():
+                mcb_results[name] = measure_models(
+                    {name: data}, CorpError(self.score), lens, interval_spec, None, seed
+                )[0][0]
+        return builder.build(dict(zip(models, results, strict=True)), mcb_results, notes)
 
     def _make_builder(
-        self, views_by_model_name: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
+        self, views_by_model: Mapping[str, tuple[View, ...]], data_by_model: Mapping[str, Any], rng: np.random.Generator
     ) -> MurphyBuilder:
-        count = len(next(iter(views_by_model_name.values())))
+        """Order the views by their largest MCB and compute curves and bands of all models."""
+        n_views = len(next(iter(views_by_model.values())))
         panels = [
-            [MurphyModel(name, views[i], self.score) for name, views in views_by_model_name.items()]
-            for i in range(count)
+            [MurphyModel(name, views[i], self.score) for name, views in views_by_model.items()] for i in range(n_views)
         ]
-        largest = [max(model.numbers["mcb"] for model in models) for models in panels]
-        panels = [panels[i] for i in decreasing_order(largest)]
-        return MurphyBuilder(self, _sorted_thresholds(self.thresholds), panels, sources, rng)
+        largest_mcb = [max(model.decomposition["mcb"] for model in models) for models in panels]
+        panels = [panels[i] for i in decreasing_order(largest_mcb)]
+        return MurphyBuilder(self, _sorted_thresholds(self.thresholds), panels, data_by_model, rng)
 
 
 def _sorted_thresholds(thresholds: Any) -> Array | None:
@@ -178,223 +175,3 @@ def _sorted_thresholds(thresholds: Any) -> Array | None:
     if isinstance(thresholds, int):
         return np.arange(thresholds + 1) / thresholds
     return np.unique(np.asarray(thresholds, dtype=np.float64))
-
-
-BAND_THRESHOLDS = 100  # equally spaced thresholds of a band, in addition to quantiles of the predictions
-TEXT_COLUMNS = ("view", "title", "aside", "finding")
-POINTWISE_NOTE = (
-    "Bands and differences are pointwise: the true cost is expected to lie outside the band at {share} of the "
-    "thresholds."
-)
-UNKNOWN_RESULT = ModelResult()
-
-
-class MurphyBuilder:
-    """Computes curves and bands of all models by view (the largest miscalibration first), and builds the diagram."""
-
-    def __init__(
-        self,
-        recipe: Murphy,
-        thresholds: Array | None,
-        panels: Sequence[Sequence[MurphyModel]],
-        sources: Mapping[str, Any],
-        rng: np.random.Generator,
-    ) -> None:
-        self.recipe, self.panels, self.sources = recipe, panels, sources
-        self.names = [model.name for model in panels[0]]
-        self.n_grid_thresholds = 0
-        self.curves: list[list[Columns]] = []
-        self.bands: list[list[Columns]] = []
-        if recipe.style == "plane":
-            self._check_equal_outcomes()
-            return
-        for i, models in enumerate(panels):
-            decisions = [model.cost_curve for model in models]
-            exact = exact_thresholds(decisions) if thresholds is None else None
-            band_thresholds = exact if thresholds is None else thresholds
-            if band_thresholds is None:
-                band_thresholds = threshold_grid(decisions)
-                self.n_grid_thresholds = max(self.n_grid_thresholds, len(band_thresholds))
-            self.curves.append([model.curve_rows(band_thresholds, is_exact=exact is not None) for model in models])
-            has_band = (
-                i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
-            )
-            rows = threshold_grid(decisions, BAND_THRESHOLDS) if thresholds is None else thresholds
-            self.bands.append(
-                bootstrap_bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired)
-                if has_band
-                else []
-            )
-
-    def build(
-        self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]
-    ) -> Diagram:
-        """The diagram, with the results of each model over all views."""
-        recipe, has_single_view = self.recipe, len(self.panels) == 1
-        # The noise floor of a score is not a bias to be reported.
-        scores = {name: replace(result, noise_floor=MISSING) for name, result in scores.items()}
-        lens = lens_name([models[0].view for models in self.panels])
-        table: list[Columns] = []
-        for i, models in enumerate(self.panels):
-            if recipe.style == "murphy":
-                table += [*self.curves[i], *self.bands[i], *(model.strip_rows() for model in models)]
-            table += [
-                model.score_row(*((scores.get(model.name), mcb.get(model.name)) if has_single_view else (None, None)))
-                for model in models
-            ]
-        if not has_single_view and scores:
-            table += [
-                self._aggregate_row(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]
-            ]
-        diagram_class = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
-        thresholds = recipe.thresholds
-        return diagram_class(
-            name=recipe.name,
-            lens=lens,
-            table=stack_tables(table),
-            panels=stack_tables([self._panel_columns(scores, mcb)]),
-            settings={
-                **{name: getattr(recipe, name) for name in recipe.setting_names()},
-                "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
-                "parts": self.shows_decomposition,
-                "banded": self.shows_bands,
-                "models": list(self.names),
-            },
-            notes=tuple(dict.fromkeys([*notes, *self._collect_notes()])),
-        )
-
-    @property
-    def shows_decomposition(self) -> bool:
-        """Whether the parts of the cost are drawn."""
-        return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
-
-    @property
-    def shows_bands(self) -> bool:
-        """Whether bands are drawn."""
-        return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
-
-    def _aggregate_row(self, lens: str, model: MurphyModel, score: ModelResult, mcb: ModelResult | None) -> Columns:
-        terms = {
-            key: float(np.mean([self._find_model(models, model.name).numbers[key] for models in self.panels]))
-            for key in model.numbers
-        }
-        differences = {key: getattr(score, key) for key in ("difference", "difference_low", "difference_high")}
-        row = model.table_rows("model", 1, terms | differences)
-        if mcb is not None:
-            row |= {"low": np.array([mcb.error_low]), "high": np.array([mcb.error_high])}
-        row["view"][:] = lens
-        row["beyond"][:] = score.significant_sign
-        return row
-
-    @staticmethod
-    def _find_model(models: Sequence[MurphyModel], name: str) -> MurphyModel:
-        return next(model for model in models if model.name == name)
-
-    def _panel_columns(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
-        drawn_panels = self.panels[: layout.MAX_PANELS]
-        if self.recipe.style == "murphy":
-            shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
-            curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
-            max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
-            if self.shows_bands:
-                limits = [float(band["high"].max()) for view in self.bands for band in view]
-                max_cost = max([max_cost, *limits])
-            max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
-            axis_limits = {"y_low": 0.0, "y_high": 1.04 * max(max_cost, 0.01), "tallest": max_share}
-        else:
-            axis_limits = plane_limits(drawn_panels, mcb if len(self.panels) == 1 else {})
-        rows = [
-            {
-                "view": models[0].view.name,
-                "title": models[0].view.name.removeprefix("class:"),
-                "aside": format_score_range(models),
-                "finding": self._describe_finding(i, scores),
-                "n": max(model.view.n_rows for model in models),
-                **axis_limits,
-            }
-            for i, models in enumerate(self.panels)
-        ]
-        if len(rows) > 1:
-            mean_text = (
-                f"Mean over {len(rows)} views: "
-                f"{describe_comparison(self.names, self._ordered_results(scores), SCORE_NAMES[self.recipe.score])} "
-            )
-            largest = f"Largest miscalibration: {rows[0]['title']}"
-            rows[0]["finding"] = f"{mean_text}{largest}." if scores else f"{largest}. {rows[0]['finding']}"
-        return {
-            name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None)
-            for name in rows[0]
-        }
-
-    def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
-        return [scores.get(name, UNKNOWN_RESULT) for name in self.names]
-
-    def _describe_finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
-        models = self.panels[i]
-        results = [ModelResult(model.numbers["score"]) for model in models]
-        if scores and len(self.panels) == 1:
-            results = self._ordered_results(scores)
-        if self.recipe.style == "plane":
-            return describe_plane(models, results)
-        fixed_thresholds = self.recipe.thresholds is not None
-        return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
-
-    def _check_equal_outcomes(self) -> None:
-        for models in self.panels:
-            unc = [model.numbers["unc"] for model in models]
-            if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
-                raise InputError(
-                    "TO205",
-                    "The plane requires models with the same outcomes.",
-                    f"uncertainty {', '.join(f'{name} {u:.4f}' for name, u in zip(self.names, unc, strict=True))}",
-                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or"
-                    " style='murphy'.",
-                )
-
-    def _collect_notes(self) -> list[Note]:
-        notes = [
-            note
-            for models in self.panels[: layout.MAX_PANELS]
-            for model in models
-            for note in _infinite_score_notes(model)
-        ][:1]
-        if self.recipe.style == "murphy":
-            sentences = []
-            if any(self.bands):
-                sentences.append(POINTWISE_NOTE.format(share=styling.format_percent(1 - self.recipe.level)))
-            if self.n_grid_thresholds:
-                sentences.append(
-                    f"Curves are evaluated exactly at {self.n_grid_thresholds:,} thresholds. Jumps between them appear"
-                    " as slopes."
-                )
-            if sentences:
-                notes.append(Note("TN264", " ".join(sentences)))
-            if any(not _same_outcome_rate(models) for models in self.panels):
-                text = (
-                    "The models have different outcomes. A curve may be lower only because its outcome is easier to "
-                    "predict. With lens='class:NAME' all models have the same outcome."
-                )
-                notes.append(Note("TN263", text))
-        if len(self.panels) > layout.MAX_PANELS:
-            text = (
-                f"Only the {layout.MAX_PANELS} views with the largest miscalibration of {len(self.panels)} are drawn. "
-                "The table contains all of them, but bands only of those drawn."
-            )
-            notes.append(Note("TN245", text))
-        if not all(model.view.is_rows for models in self.panels for model in models):
-            notes.append(
-                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
-            )
-        return notes
-
-
-def _same_outcome_rate(models: Sequence[MurphyModel]) -> bool:
-    return bool(
-        np.allclose([model.cost_curve.rate for model in models], models[0].cost_curve.rate, rtol=1e-9, atol=1e-12)
-    )
-
-
-def _infinite_score_notes(model: MurphyModel) -> list[Note]:
-    from trueodds.estimators.corp import Corp
-
-    return Corp(model.score).notes(model.view)

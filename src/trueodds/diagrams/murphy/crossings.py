@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,54 +13,65 @@ from trueodds.core.typing import Array
 RELATIVE_TOLERANCE = 1e-12  # relative differences up to this are rounding errors
 
 
-def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]:
+class SignSegment(NamedTuple):
+    """A range of x in which a difference of curves has one sign."""
+
+    low: float
+    high: float
+    sign: int  # −1, 0 or 1
+
+
+def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
     """Segments of x with a constant sign of a piecewise linear difference; equal x are a jump.
 
-    >>> sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
+    >>> segments = sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
+    >>> [tuple(segment) for segment in segments]
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
-    segments: list[tuple[float, float, int]] = []
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
-        if b <= a:
+    segments: list[SignSegment] = []
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    for start, stop, difference_at_start, difference_at_stop in zip(
+        x[:-1], x[1:], difference[:-1], difference[1:], strict=True
+    ):
+        if stop <= start:
             continue
-        first, last = _sign(d, level), _sign(e, level)
+        first, last = _sign(difference_at_start, tolerance), _sign(difference_at_stop, tolerance)
         if first * last < 0:
-            root = float(a + (b - a) * d / (d - e))
-            _append_segment(segments, float(a), root, first)
-            _append_segment(segments, root, float(b), last)
+            root = float(start + (stop - start) * difference_at_start / (difference_at_start - difference_at_stop))
+            _append_segment(segments, float(start), root, first)
+            _append_segment(segments, root, float(stop), last)
         else:
-            _append_segment(segments, float(a), float(b), first or last)
+            _append_segment(segments, float(start), float(stop), first or last)
     return segments
 
 
-def _sign(value: float, level: float) -> int:
+def _sign(value: float, tolerance: float) -> int:
     """The sign of a difference that counts as 0 up to `level`."""
-    return int(value > level) - int(value < -level)
+    return int(value > tolerance) - int(value < -tolerance)
 
 
-def _append_segment(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
+def _append_segment(segments: list[SignSegment], low: float, high: float, sign: int) -> None:
     """Append a segment, or extend the last one if it has the same sign."""
-    if segments and segments[-1][2] == sign:
-        low = segments.pop()[0]
-    segments.append((low, high, sign))
+    if segments and segments[-1].sign == sign:
+        low = segments.pop().low
+    segments.append(SignSegment(low, high, sign))
 
 
-def length_with_sign(segments: list[tuple[float, float, int]], sign: int) -> float:
+def length_with_sign(segments: list[SignSegment], sign: int) -> float:
     """The total length of the segments with that sign."""
-    return sum(high - low for low, high, segment_sign in segments if segment_sign == sign)
+    return sum(segment.high - segment.low for segment in segments if segment.sign == sign)
 
 
-def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
+def find_crossings(segments: list[SignSegment]) -> list[float]:
     """Where the sign changes; segments of equality in between are skipped."""
-    signed_segments = [segment for segment in segments if segment[2]]
-    return [b[0] for a, b in pairwise(signed_segments) if a[2] != b[2]]
+    signed_segments = [segment for segment in segments if segment.sign]
+    return [following.low for segment, following in pairwise(signed_segments) if segment.sign != following.sign]
 
 
-def signs(difference: Array) -> Array:
+def pointwise_signs(difference: Array) -> Array:
     """The sign of the difference at each point, 0 within rounding error."""
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    sign: Array = (difference > level).astype(int) - (difference < -level)
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    sign: Array = (difference > tolerance).astype(int) - (difference < -tolerance)
     return sign
 
 
@@ -72,7 +84,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     y = np.stack(curves)
     has_width = np.diff(x) > 0
     a, b, width = y[:, :-1][:, has_width], y[:, 1:][:, has_width], np.diff(x)[has_width]
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
     # Between crossings the order of the lines does not change, so the midpoint determines it.
     cut_fractions = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
@@ -82,7 +94,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     bounds = np.sort(np.stack(cut_fractions), axis=0)
     centers = (bounds[1:] + bounds[:-1]) / 2
     values = a[:, None] + centers * (b - a)[:, None]
-    return _sum_by_set(values <= values.min(axis=0) + level, np.diff(bounds, axis=0) * width)
+    return _sum_by_set(values <= values.min(axis=0) + tolerance, np.diff(bounds, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -92,8 +104,8 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     {(0,): 1.0, (0, 1): 1.0}
     """
     y = np.stack(curves)
-    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    return _sum_by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
+    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    return _sum_by_set(y <= y.min(axis=0) + tolerance, np.ones(y.shape[1]))
 
 
 def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:

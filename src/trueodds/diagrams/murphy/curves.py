@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
+from trueodds.diagrams.table_columns import Columns
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap_sums import Resampler
 from trueodds.kernels.isotonic import isotonic_means
@@ -36,15 +37,15 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: floa
 
     .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
 
-    as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting` = 1 that row acts, which is the limit
-    from below θ, and with 0 it does not, the limit from above. Units: cost.
+    as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting_share` = 1 that row acts, which is the
+    limit from below θ, and with 0 it does not, the limit from above. Units: cost.
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     thresholds_only = slice(1, None, 2)
-    false = nonevents[..., -1:] - nonevents[..., thresholds_only] + acting_share * (w - wy)[..., thresholds_only]
+    false_alarms = nonevents[..., -1:] - nonevents[..., thresholds_only] + acting_share * (w - wy)[..., thresholds_only]
     missed = events[..., 0:-1:2] + (1 - acting_share) * wy[..., thresholds_only]
-    total = nonevents[..., -1:] + events[..., -1:]
-    cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
+    total_weight = nonevents[..., -1:] + events[..., -1:]
+    cost: Array = 2 * (thresholds * false_alarms + (1 - thresholds) * missed) / total_weight
     return cost
 
 
@@ -63,7 +64,7 @@ class MurphyCurve:
         """Thresholds at which the curves change: the scores, the recalibrated rates and the overall rate."""
         return np.concatenate([self.distinct_scores, self.isotonic_rates, [self.rate]])
 
-    def score(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
+    def cost(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
         """Return the mean cost of acting on these probabilities."""
         return _mean_scores(self.distinct_scores, self.w, self.wy, thresholds, acting_share)
 
@@ -79,7 +80,7 @@ class MurphyCurve:
     def parts(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
         """S = MCB − DSC + UNC at each threshold."""
         score, recalibrated, unc = (
-            self.score(thresholds, acting_share),
+            self.cost(thresholds, acting_share),
             self.recalibrated_cost(thresholds),
             self.constant_prediction_cost(thresholds),
         )
@@ -115,7 +116,6 @@ def threshold_grid(models: Sequence[MurphyCurve], n_even_thresholds: int = N_EVE
     return points[(points >= 0) & (points <= 1)]
 
 
-Columns = dict[str, Array]
 NUMERIC_COLUMNS = (
     "threshold",
     "score",
@@ -131,16 +131,33 @@ NUMERIC_COLUMNS = (
     "share",
 )
 ACTING_SHARE_BY_SIDE = {"below": LIMIT_FROM_BELOW, "above": LIMIT_FROM_ABOVE}  # the limits at a jump
-STRIP_BINS = 20  # of the strip
+STRIP_BINS = 20  # equal bins of the strip of predictions
+
+
+class CostDraws(NamedTuple):
+    """The mean cost of a model by threshold, and that of each of its resamples."""
+
+    cost: Array  # (thresholds,)
+    draws: Array  # (resamples, thresholds)
 
 
 class MurphyModel:
-    """One model in one view."""
+    """One model in one view.
 
-    def __init__(self, name: str, view: View, score: str) -> None:
-        self.name, self.view, self.score = name, view, score
+    Attributes
+    ----------
+    cost_curve : MurphyCurve
+        Its mean cost by threshold.
+    score_name : {"brier", "log_loss"}
+        The proper score that is decomposed.
+    decomposition : dict of str to float
+        The mean of that score, `score`, and its parts `mcb`, `dsc` and `unc`.
+    """
+
+    def __init__(self, name: str, view: View, score_name: str) -> None:
+        self.name, self.view, self.score_name = name, view, score_name
         self.cost_curve = MurphyCurve(view)
-        self.numbers = Corp(score).parts(view)
+        self.decomposition = Corp(score_name).parts(view)
 
     def table_rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
         """Rows of the table; columns that do not apply are NaN or empty."""
@@ -188,17 +205,21 @@ class MurphyModel:
             extra_columns["beyond"] = result.significant_sign
         if mcb is not None:
             extra_columns |= {"low": mcb.error_low, "high": mcb.error_high}
-        return self.table_rows("model", 1, self.numbers | extra_columns)
+        return self.table_rows("model", 1, self.decomposition | extra_columns)
 
-    def band_rows(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
-        """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
-        score = self.cost_curve.score(thresholds)
+    def band_rows(self, thresholds: Array, draws: Array, first_model: CostDraws | None, level: float) -> Columns:
+        """Intervals of the cost, from its draws (resamples, thresholds), and of its difference to the first model."""
+        score = self.cost_curve.cost(thresholds)
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, tails, axis=0)
         extra_columns: dict[str, Array] = {}
-        if first is not None:
-            limits = np.quantile(draws - first[1], tails, axis=0)
-            extra_columns = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
+        if first_model is not None:
+            limits = np.quantile(draws - first_model.draws, tails, axis=0)
+            extra_columns = {
+                "difference": score - first_model.cost,
+                "difference_low": limits[0],
+                "difference_high": limits[1],
+            }
             extra_columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
         return self.table_rows(
             "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | extra_columns
@@ -207,18 +228,21 @@ class MurphyModel:
 
 def bootstrap_bands(
     models: Sequence[MurphyModel],
-    sources: Mapping[str, Any],
+    data_by_model: Mapping[str, Any],
     thresholds: Array,
     level: float,
     resamples: int,
     rng: np.random.Generator,
     paired: bool | None,
 ) -> list[Columns]:
-    """The bands of all models of a view; models with the rows of the first model share its resamples."""
+    """The bands of all models of a view; models with the rows of the first model share its resamples.
+
+    `data_by_model` holds the Predictions or Tally of each model, or None if only its view is known.
+    """
     models_with_same_rows: list[MurphyModel] = [models[0]]
-    first = sources[models[0].name]
+    first = data_by_model[models[0].name]
     for model in models[1:]:
-        model_rows = sources[model.name]
+        model_rows = data_by_model[model.name]
         if (
             isinstance(first, Predictions)
             and isinstance(model_rows, Predictions)
@@ -234,7 +258,7 @@ def bootstrap_bands(
         draws_by_model = {model.name: draws for model, draws in zip(models_with_same_rows, joint_draws, strict=True)}
     for model in models:
         if model.name not in draws_by_model:
-            own_cluster = getattr(sources[model.name], "cluster", None)
+            own_cluster = getattr(data_by_model[model.name], "cluster", None)
             draws_by_model[model.name] = (
                 bootstrap_row_costs([model.view], own_cluster, thresholds, resamples, rng)[0]
                 if model.view.is_rows
@@ -246,7 +270,9 @@ def bootstrap_bands(
         comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
         count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
         first_model_costs = (
-            (models[0].cost_curve.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+            CostDraws(models[0].cost_curve.cost(thresholds), draws_by_model[models[0].name][:count])
+            if comparable
+            else None
         )
         tables.append(model.band_rows(thresholds, draws_by_model[model.name][:count], first_model_costs, level))
     return tables
@@ -262,9 +288,9 @@ def bootstrap_row_costs(
     events = np.stack([view.w * view.y for view in views], axis=1)
     resampler = Resampler(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
 
-    def resampled_costs(times: Array) -> list[Array]:
+    def resampled_costs(multiplicities: Array) -> list[Array]:
         """The costs of each resample, whose rows have these multiplicities."""
-        w, _, wy = resampler.sum_cells(times)
+        w, _, wy = resampler.sum_cells(multiplicities)
         cost_draws = []
         for i in range(len(views)):
             columns = slice(i * size, (i + 1) * size)

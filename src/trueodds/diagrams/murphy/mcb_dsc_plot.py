@@ -25,8 +25,8 @@ class PlaneDiagram(Diagram):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
-        with_table = self.has("numbers") and len(self.panels["view"]) == 1
-        return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if with_table else 0.0)
+        has_table = self.has("numbers") and len(self.panels["view"]) == 1
+        return 6.4, 4.9 + (model_strips.number_table_height(len(self.names)) if has_table else 0.0)
 
     @property
     def names(self) -> list[str]:
@@ -60,21 +60,23 @@ class PlaneDiagram(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, view = (
+        rows, panel_row = (
             self.rows(panel),
             {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"},
         )
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)
-        x, y = (view["x_low"], view["x_high"]), (view["y_low"], view["y_high"])
+        x, y = (panel_row["x_low"], panel_row["x_high"]), (panel_row["y_low"], panel_row["y_high"])
         ax.set_xlim(x)
         ax.set_ylim(y)
         _set_ticks(ax, *x, *y)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         if self.has("lines"):
-            _draw_isolines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not is_narrow)
+            _draw_isolines(
+                ax, panel_row, float(model_rows["unc"][0]), size, shows_labels=self.has("labels") and not is_narrow
+            )
         for i in range(len(self.names)):
             mcb, dsc, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
             if not np.isfinite(mcb):
@@ -98,7 +100,11 @@ class PlaneDiagram(Diagram):
                 ax.plot(
                     [mcb], [dsc], linestyle="none", marker=MARKERS[i], color=color, zorder=4, label="marks", **style
                 )
-        if self.has("numbers") and len(self.panels["view"]) == 1 and model_strips.table_fits(ax, len(self.names)):
+        if (
+            self.has("numbers")
+            and len(self.panels["view"]) == 1
+            and model_strips.number_table_fits(ax, len(self.names))
+        ):
             tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
             score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
             names = [legend_name(name) for name in self.names]
@@ -107,16 +113,18 @@ class PlaneDiagram(Diagram):
             )
 
 
-def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
+def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb_results: Mapping[str, ModelResult]) -> dict[str, float]:
     """The limits that all panels share, and the step of the score between lines."""
     models = [model for models in panels for model in models]
-    mcb_values = [model.numbers["mcb"] for model in models] + [result.error_high for result in mcb.values()]
-    dsc_values = [model.numbers["dsc"] for model in models]
-    finite = [value for value in mcb_values if np.isfinite(value)]
-    width, max_dsc = max([*finite, 1e-3]), max([*dsc_values, 1e-3])
-    low = min(dsc_values)
+    mcb_values = [model.decomposition["mcb"] for model in models] + [
+        result.error_high for result in mcb_results.values()
+    ]
+    dsc_values = [model.decomposition["dsc"] for model in models]
+    finite_mcb_values = [value for value in mcb_values if np.isfinite(value)]
+    width, max_dsc = max([*finite_mcb_values, 1e-3]), max([*dsc_values, 1e-3])
+    min_dsc = min(dsc_values)
     # If all models discriminate similarly, an axis from 0 would put all marks into one corner.
-    bottom = 0.0 if low < 0.5 * max_dsc else low - 0.6 * max(max_dsc - low, width / 2)
+    bottom = 0.0 if min_dsc < 0.5 * max_dsc else min_dsc - 0.6 * max(max_dsc - min_dsc, width / 2)
     bottom = max(0.0, bottom)
     x_high, y_high = 1.12 * width, max_dsc + 0.16 * (max_dsc - bottom) if max_dsc > bottom else 1.2 * max_dsc
     return {
@@ -134,24 +142,24 @@ def _round_up(x: float) -> float:
     return float(next(scale * m for m in (1, 2, 5, 10) if scale * m >= x * (1 - 1e-9)))
 
 
-def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label: bool) -> None:
+def _draw_isolines(ax: Any, panel_row: Mapping[str, float], unc: float, size: float, *, shows_labels: bool) -> None:
     """Draw lines of equal score S, which are DSC = MCB + UNC − S."""
-    x, y = np.array([view["x_low"], view["x_high"]]), (view["y_low"], view["y_high"])
-    step = view["step"]
+    x, y = np.array([panel_row["x_low"], panel_row["x_high"]]), (panel_row["y_low"], panel_row["y_high"])
+    step = panel_row["step"]
     max_score, min_score = unc + x[1] - y[0], unc + x[0] - y[1]
     n_decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
     for k in range(int(np.ceil(min_score / step)), int(np.floor(max_score / step)) + 1):
         score = k * step
         ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
-        if not label or score < 0:
+        if not shows_labels or score < 0:
             continue
         # The number is where the line leaves the axes: at the top or at the right edge.
-        dsc_at_right = y[1] - unc + score
-        inside = x[0] + 0.06 * (x[1] - x[0]) < dsc_at_right < x[1]
-        label_position = (dsc_at_right, y[1]) if inside else (x[1], x[1] + unc - score)
-        if not inside and not y[0] + 0.03 * (y[1] - y[0]) < label_position[1] < y[1] - 0.06 * (y[1] - y[0]):
+        mcb_at_top = y[1] - unc + score
+        leaves_at_top = x[0] + 0.06 * (x[1] - x[0]) < mcb_at_top < x[1]
+        label_position = (mcb_at_top, y[1]) if leaves_at_top else (x[1], x[1] + unc - score)
+        if not leaves_at_top and not y[0] + 0.03 * (y[1] - y[0]) < label_position[1] < y[1] - 0.06 * (y[1] - y[0]):
             continue
-        alignment: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
+        alignment: dict[str, Any] = {"ha": "right", "va": "top"} if leaves_at_top else {"ha": "right", "va": "center"}
         text = f"{score:.{n_decimals}f}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         ax.annotate(text, label_position, xytext=(1, 0), textcoords="offset points", color=styling.MUTED_COLOR,
@@ -163,7 +171,7 @@ def _set_ticks(ax: Any, left: float, right: float, low: float, high: float) -> N
     from matplotlib.ticker import MaxNLocator
 
     width, height = styling.size_in_inches(ax)
-    across = MaxNLocator(6 if width > 3.4 else 3 if width > 1.2 else 2).tick_values(0.0, right)
-    along = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(low, high)
-    ax.set_xticks([float(tick) for tick in across if left <= tick <= right])
-    ax.set_yticks([float(tick) for tick in along if max(low, 0) <= tick <= high])
+    x_ticks = MaxNLocator(6 if width > 3.4 else 3 if width > 1.2 else 2).tick_values(0.0, right)
+    y_ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(low, high)
+    ax.set_xticks([float(tick) for tick in x_ticks if left <= tick <= right])
+    ax.set_yticks([float(tick) for tick in y_ticks if max(low, 0) <= tick <= high])

@@ -13,6 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
+from trueodds.diagrams.table_columns import select_part_of_model
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
@@ -35,7 +36,7 @@ class MurphyDiagram(Diagram):
             6.4,
             4.7,
             self.strip_height,
-            model_strips.table_height(len(self.names)) if self._shows_numbers else 0.0,
+            model_strips.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
         )
 
     @property
@@ -115,20 +116,20 @@ class MurphyDiagram(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
-        high = float(view["y_high"])
+        high = float(panel_row["y_high"])
         styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
         _set_ticks(ax, high)
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._draw_model(
-                ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
+                ax, i, {part: select_part_of_model(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
             )
         if self._shows_decomposition:
-            curve = _select_rows(rows, self.names[0], "curve")
+            curve = select_part_of_model(rows, self.names[0], "curve")
             style: dict[str, Any] = {
                 "color": styling.MUTED_COLOR,
                 "linestyle": PART_DASHES["unc"],
@@ -137,9 +138,9 @@ class MurphyDiagram(Diagram):
             }
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
-            tables = [_select_rows(rows, name, "strip") for name in self.names]
-            model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
-        if self._shows_numbers and model_strips.table_fits(ax, len(self.names)):
+            tables = [select_part_of_model(rows, name, "strip") for name in self.names]
+            model_strips.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
+        if self._shows_numbers and model_strips.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
@@ -166,7 +167,7 @@ class MurphyDiagram(Diagram):
             significant_score = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
             if np.isfinite(significant_score).any():
                 # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
-                under = (
+                significance_style = (
                     SIGNIFICANT_STYLE
                     | ({"linewidth": 3.0} if is_narrow else {})
                     | ({"marker": "o"} if self._marks_thresholds else {})
@@ -178,7 +179,7 @@ class MurphyDiagram(Diagram):
                     zorder=2.5,
                     label="beyond",
                     markersize=10,
-                    **under,
+                    **significance_style,
                 )
         if self._shows_decomposition:
             for part in ("mcb", "dsc"):
@@ -187,32 +188,28 @@ class MurphyDiagram(Diagram):
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         """Draw the table of scores of all models below the axes."""
-        tables = [_select_rows(rows, name, "model") for name in self.names]
+        tables = [select_part_of_model(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
         model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
 
 
-def score_columns(tables: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
+def score_columns(
+    tables: list[dict[str, Array]], first_model: str, score_label: str, size: float
+) -> list[tuple[str, list[str]]]:
     """Score, its parts and the difference to the first model, formatted for the table of numbers."""
     rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
-    significant_cells = [
+    difference_cells = [
         "–"
         if i == 0
         else format_error(row["difference"]) + format_interval(row["difference_low"], row["difference_high"])
         for i, row in enumerate(rows)
     ]
     return [
-        (score, [format_error(row["score"]) for row in rows]),
+        (score_label, [format_error(row["score"]) for row in rows]),
         ("MCB", [format_error(row["mcb"]) for row in rows]),
         ("DSC", [format_error(row["dsc"]) for row in rows]),
-        (f"minus {styling.shorten_text(sentence_name(first), 60, size)}", significant_cells),
+        (f"minus {styling.shorten_text(sentence_name(first_model), 60, size)}", difference_cells),
     ]
-
-
-def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    """The rows of one model and one part of the table."""
-    mask = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mask] for column, values in rows.items()}
 
 
 def _set_ticks(ax: Any, high: float) -> None:

@@ -17,10 +17,11 @@ from trueodds.diagrams.murphy.crossings import (
     length_with_sign,
     lowest_curves,
     lowest_curves_at_points,
+    pointwise_signs,
     sign_segments,
-    signs,
 )
-from trueodds.diagrams.murphy.curves import Columns, MurphyModel
+from trueodds.diagrams.murphy.curves import MurphyModel
+from trueodds.diagrams.table_columns import Columns
 
 SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 MAX_LISTED = 3  # segments, crossings or thresholds that are listed individually
@@ -31,26 +32,26 @@ SHARE_TOLERANCE = 1e-9  # shares up to this are rounding errors
 
 def describe_decomposition(model: MurphyModel) -> str:
     """The score of one model and its decomposition."""
-    n = model.numbers
+    terms = model.decomposition
     return (
-        f"{SCORE_NAMES[model.score]} {format_error(n['score'])} = {format_error(n['mcb'])} miscalibration "
-        f"− {format_error(n['dsc'])} discrimination + {format_error(n['unc'])} uncertainty."
+        f"{SCORE_NAMES[model.score_name]} {format_error(terms['score'])} = {format_error(terms['mcb'])} miscalibration "
+        f"− {format_error(terms['dsc'])} discrimination + {format_error(terms['unc'])} uncertainty."
     )
 
 
-def describe_plane(models: Sequence[MurphyModel], scores: Sequence[ModelResult]) -> str:
+def describe_plane(models: Sequence[MurphyModel], results: Sequence[ModelResult]) -> str:
     """Which model has the best score, and which parts of it."""
     if len(models) == 1:
         return describe_decomposition(models[0])
-    mcb, dsc = ([model.numbers[name] for model in models] for name in ("mcb", "dsc"))
+    mcb, dsc = ([model.decomposition[name] for model in models] for name in ("mcb", "dsc"))
     lowest_mcb_names, highest_dsc_names = (
         _sorted_names(models, tied_indices(values, optimum)) for values, optimum in ((mcb, min(mcb)), (dsc, max(dsc)))
     )
     return (
-        f"{describe_comparison([model.name for model in models], scores, SCORE_NAMES[models[0].score])} "
+        f"{describe_comparison([model.name for model in models], results, SCORE_NAMES[models[0].score_name])} "
         f"Lowest MCB: {lowest_mcb_names} ({format_error(min(mcb))}). "
         f"Highest DSC: {highest_dsc_names} ({format_error(max(dsc))}). "
-        f"UNC\u00a0{format_error(models[0].numbers['unc'])}."
+        f"UNC\u00a0{format_error(models[0].decomposition['unc'])}."
     )
 
 
@@ -63,7 +64,7 @@ def describe_curves(
     models: Sequence[MurphyModel],
     curves: Sequence[Columns],
     bands: Sequence[Columns],
-    scores: Sequence[ModelResult],
+    results: Sequence[ModelResult],
     *,
     fixed_thresholds: bool = False,
 ) -> str:
@@ -78,7 +79,7 @@ def describe_curves(
             if fixed_thresholds
             else describe_two_curves(names, curves, band)
         )
-    return describe_many_curves(names, curves, scores, models[0].score, fixed_thresholds=fixed_thresholds)
+    return describe_many_curves(names, curves, results, models[0].score_name, fixed_thresholds=fixed_thresholds)
 
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
@@ -114,20 +115,20 @@ def describe_two_curves(
     if length_lower + length_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at every threshold."
     better, sign = _cheaper_model(names, length_lower, length_higher)
-    length, crossed = max(length_lower, length_higher), find_crossings(segments)
-    percent, shorter_length = (thresholds[-1] - thresholds[0]) / 100, min(length_lower, length_higher)
+    length, crossings = max(length_lower, length_higher), find_crossings(segments)
+    length_of_percent, shorter_length = (thresholds[-1] - thresholds[0]) / 100, min(length_lower, length_higher)
     if abs(length_lower - length_higher) <= TIE_TOLERANCE:
-        text = f"{_describe_tie(names)} at {length / percent:.0f}\u00a0% of the thresholds"
+        text = f"{_describe_tie(names)} at {length / length_of_percent:.0f}\u00a0% of the thresholds"
     else:
         contrast = "at no threshold a higher cost" if not shorter_length else "a lower cost"
         text = f"{names[better]} has {contrast} than {names[1 - better]}"
         if shorter_length:
-            text += f" at {length / percent:.0f}\u00a0% of the thresholds"
-            text += f" and a higher cost at {shorter_length / percent:.0f}\u00a0%"
-    if len(crossed) > MAX_LISTED:
-        text += f"; the curves cross {len(crossed)} times"
-    elif crossed:
-        text += f"; the curves cross at {join_words([_format_threshold(threshold) for threshold in crossed])}"
+            text += f" at {length / length_of_percent:.0f}\u00a0% of the thresholds"
+            text += f" and a higher cost at {shorter_length / length_of_percent:.0f}\u00a0%"
+    if len(crossings) > MAX_LISTED:
+        text += f"; the curves cross {len(crossings)} times"
+    elif crossings:
+        text += f"; the curves cross at {join_words([_format_threshold(threshold) for threshold in crossings])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
     phrases = [
@@ -143,7 +144,7 @@ def describe_two_at_thresholds(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
     """Describe which of two models has the lower cost at the given thresholds only."""
-    x, sign_at_threshold = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
+    x, sign_at_threshold = curves[0]["threshold"], pointwise_signs(curves[1]["score"] - curves[0]["score"])
     n_lower, n_higher = int((sign_at_threshold < 0).sum()), int((sign_at_threshold > 0).sum())
     if n_lower + n_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at {_describe_all_thresholds(x)}."
@@ -199,10 +200,10 @@ def _describe_tie(names: Sequence[str]) -> str:
     return f"{join_words(sorted(names))} each have the lower cost"
 
 
-def _describe_significance(better: str, phrases: Sequence[str], is_drawn: bool) -> str:
+def _describe_significance(better: str, phrases: Sequence[str], is_tied: bool) -> str:
     """State where differences are significant, or that they are not."""
     text = "; ".join(phrase for phrase in phrases if phrase)
-    return f"Significant differences: {f'{better} ' if is_drawn and text else ''}{text or 'none'}."
+    return f"Significant differences: {f'{better} ' if is_tied and text else ''}{text or 'none'}."
 
 
 def _describe_all_thresholds(x: Array) -> str:
@@ -226,8 +227,8 @@ def _list_thresholds(x: Array, n_evaluated: int | None = None) -> str:
 def describe_many_curves(
     names: Sequence[str],
     curves: Sequence[Mapping[str, Array]],
-    scores: Sequence[ModelResult],
-    score: str,
+    results: Sequence[ModelResult],
+    score_name: str,
     *,
     fixed_thresholds: bool = False,
 ) -> str:
@@ -240,27 +241,28 @@ def describe_many_curves(
     }
     return (
         f"{_describe_lowest_cost(share_by_models, len(names), x if fixed_thresholds else None)} "
-        f"{describe_comparison(names, scores, SCORE_NAMES[score])}"
+        f"{describe_comparison(names, results, SCORE_NAMES[score_name])}"
     )
 
 
-def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
+def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], n_models: int, points: Array | None) -> str:
     """The models with the lowest cost, with shares of the thresholds or counts of the evaluated ones."""
     everywhere = "every threshold" if points is None else _describe_all_thresholds(points)
     n_evaluated = None if points is None else len(points)
-    share_of = {name_set: weight for name_set, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
-    always_lowest = sorted(set.intersection(*map(set, share_of)))
-    order = sorted(share_of, key=lambda name_set: (-round(share_of[name_set], 12), name_set))
+    share_by_names = {name_set: weight for name_set, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
+    always_lowest = sorted(set.intersection(*map(set, share_by_names)))
+    order = sorted(share_by_names, key=lambda name_set: (-round(share_by_names[name_set], 12), name_set))
 
-    def format_amount(name_set: tuple[str, ...], first: bool) -> str:
+    def format_amount(name_set: tuple[str, ...], names_unit: bool) -> str:
         """The share or count of the thresholds at which these models are the lowest."""
         if n_evaluated is not None:
-            return f"{share_of[name_set] * n_evaluated:.0f}{f' of {n_evaluated} evaluated thresholds' if first else ''}"
-        return f"{100 * share_of[name_set]:.0f}\u00a0%{' of the thresholds' if first else ''}"
+            unit = f" of {n_evaluated} evaluated thresholds" if names_unit else ""
+            return f"{share_by_names[name_set] * n_evaluated:.0f}{unit}"
+        return f"{100 * share_by_names[name_set]:.0f}\u00a0%{' of the thresholds' if names_unit else ''}"
 
-    if len(always_lowest) == models:
+    if len(always_lowest) == n_models:
         return f"{join_words(always_lowest)} have the same cost at {everywhere}."
-    if always_lowest and len(share_of) == 1:
+    if always_lowest and len(share_by_names) == 1:
         verb = "has" if len(always_lowest) == 1 else "have"
         return f"{join_words(always_lowest)} {verb} the lowest cost at {everywhere}."
     if always_lowest:
@@ -268,21 +270,21 @@ def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], mode
         never_text = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
         suffix = (
             f", and strictly the lowest at {format_amount(single_model_set, n_evaluated is None)}"
-            if single_model_set in share_of
+            if single_model_set in share_by_names
             else ""
         )
         return f"At {never_text} is the cost of {join_words(always_lowest)} higher than that of another model{suffix}."
-    shown_sets = [name_set for name_set in order if share_of[name_set] >= 0.005][:MAX_SHARES]
-    labels = ["all tied" if len(name_set) == models else join_words(name_set) for name_set in shown_sets]
+    shown_sets = [name_set for name_set in order if share_by_names[name_set] >= 0.005][:MAX_SHARES]
+    labels = ["all tied" if len(name_set) == n_models else join_words(name_set) for name_set in shown_sets]
     shares = [
         f"{label} ({format_amount(name_set, name_set == shown_sets[0])})"
         for label, name_set in zip(labels, shown_sets, strict=True)
     ]
-    rest = sum(share_of[name_set] for name_set in order if name_set not in shown_sets)
+    rest = sum(share_by_names[name_set] for name_set in order if name_set not in shown_sets)
     if rest >= 0.005:
         shares.append(f"others ({rest * n_evaluated:.0f})" if n_evaluated else f"others ({100 * rest:.0f}\u00a0%)")
     # Names of tied models contain commas.
-    if any(1 < len(name_set) < models for name_set in shown_sets):
+    if any(1 < len(name_set) < n_models for name_set in shown_sets):
         return f"Lowest cost: {'; '.join(shares)}."
     return f"Lowest cost: {join_words(shares)}."
 
@@ -315,6 +317,6 @@ def _format_threshold(threshold: float) -> str:
 
 def format_score_range(models: Sequence[MurphyModel]) -> str:
     """Format the smallest and the largest mean score of the models."""
-    scores = [model.numbers["score"] for model in models]
+    scores = [model.decomposition["score"] for model in models]
     low, high = min(scores), max(scores)
     return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

@@ -28,10 +28,10 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
-from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
+from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recalibration_lines.plot import LinePlot
 from trueodds.diagrams.recipe import lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View
 
@@ -135,7 +135,6 @@ class RecalibrationLines(BaselineRecipe):
             )
             notes.append(Note("TN245", text))
         rows = [_panel_row(path, len(paths)) for path in paths]
-        column_types = {"view": object, "title": object, "aside": object, "finding": object}
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
@@ -145,9 +144,7 @@ class RecalibrationLines(BaselineRecipe):
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
-            ),
+            panels=rows_to_columns(rows),
             settings=settings,
             notes=tuple(dict.fromkeys(notes)),
         )
@@ -163,7 +160,7 @@ class RecalibrationLines(BaselineRecipe):
         return [binary_path(view, self.posteriors, self.prior, self.min_prob)]
 
 
-def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
+def _panel_row(path: RecalibrationPath, n_panels: int) -> dict[str, Any]:
     """The row of `panels` for one path, of `panels` in all."""
     std, points = path.std, f"{100 * path.mean_change:.1f} points"
     posterior_predicted, posterior_of_fit = (format_posterior(float(p)) for p in path.posterior[:2])
@@ -188,7 +185,7 @@ def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
         )
     else:
         finding = (
-            f"{path.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {posterior_predicted},"
+            f"{path.title + ': c' if n_panels > 1 else 'C'}alibrated with posterior probability {posterior_predicted},"
             f" and {posterior_of_fit} after the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
@@ -255,7 +252,7 @@ class RecalibrationPath:
         `bold_levels` names the boldness path points of all panels, which follow the first two.
         """
         path_positions = np.array([0, 1, *(2 + bold_levels.index(name) for name in self.names[2:])])
-        parts, merged = [], False
+        parts, has_merged_lines = [], False
         for outcome, share in ((True, self.y), (False, 1 - self.y)):
             has_weight = self.w * share > 0
             if not has_weight.any():
@@ -263,7 +260,7 @@ class RecalibrationPath:
             w = (self.w * share)[has_weight]
             scores, score_index = np.unique(self.probabilities[0, has_weight], return_inverse=True)
             first = group_starts(np.bincount(score_index, w), max_lines)
-            merged |= len(first) < len(scores)
+            has_merged_lines |= len(first) < len(scores)
             line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[score_index]
             line_weight = np.bincount(line, w)
             means = (
@@ -279,27 +276,27 @@ class RecalibrationPath:
             self._line_columns(outcome, n, line_weight, means, max_line_weight, path_positions)
             for outcome, n, line_weight, means in parts
         ]
-        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, merged
+        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, has_merged_lines
 
     def _line_columns(
         self, outcome: bool, n: Array, line_weight: Array, means: Array, max_line_weight: float, path_positions: Array
     ) -> dict[str, Array]:
         """The points of the lines of one outcome, with an opacity by their weight."""
-        m, s = means.shape
+        n_lines, n_points = means.shape
         relative_width = np.sqrt(line_weight / max_line_weight)  # so that rare outcomes are visible
         return {
-            "view": np.full(m * s, self.view, dtype=object),
-            "line": np.repeat(np.arange(m), s),
-            "n": np.repeat(n, s),
-            "weight": np.repeat(line_weight, s),
-            "outcome": np.full(m * s, outcome),
-            "path_point": np.tile(np.array(self.names, dtype=object), m),
-            "place": np.tile(path_positions, m),
-            "posterior": np.tile(self.posterior, m),
+            "view": np.full(n_lines * n_points, self.view, dtype=object),
+            "line": np.repeat(np.arange(n_lines), n_points),
+            "n": np.repeat(n, n_points),
+            "weight": np.repeat(line_weight, n_points),
+            "outcome": np.full(n_lines * n_points, outcome),
+            "path_point": np.tile(np.array(self.names, dtype=object), n_lines),
+            "place": np.tile(path_positions, n_lines),
+            "posterior": np.tile(self.posterior, n_lines),
             "probability": means.ravel(),
-            "share": np.repeat(line_weight / self.w.sum(), s),
-            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * relative_width, s),
-            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * relative_width, s),
+            "share": np.repeat(line_weight / self.w.sum(), n_points),
+            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * relative_width, n_points),
+            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * relative_width, n_points),
         }
 
 
@@ -307,7 +304,7 @@ def binary_path(
     view: View, posteriors: Sequence[float], prior: float, min_prob: float
 ) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
     """Path with predicted probabilities and best fit, and a function that adds boldness recalibrations and notes."""
-    P, Y, w = rows_with_weight(view)
+    P, Y, w = select_weighted_rows(view)
     likelihood, min_prob = LloLikelihood.from_view(view, min_prob, prior), resolve_min_prob(view, min_prob)
     spec = LloSpec(min_prob)
     calibration_map = spec.fit(P, Y, w)
@@ -364,7 +361,11 @@ def class_paths(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[RecalibrationPath]:
     """Paths with predicted probabilities and the best fit against the baseline, for each class."""
-    (P, Y, w), P_with_weight, min_prob = rows_with_weight(view), view.P[view.w > 0], resolve_min_prob(view, min_prob)
+    (P, Y, w), P_with_weight, min_prob = (
+        select_weighted_rows(view),
+        view.P[view.w > 0],
+        resolve_min_prob(view, min_prob),
+    )
     spec = MclloSpec(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
     assert isinstance(calibration_map, MclloMap)

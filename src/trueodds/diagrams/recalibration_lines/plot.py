@@ -51,16 +51,16 @@ class LinePlot(Diagram):
         """One view."""
         from matplotlib.collections import LineCollection
 
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, width = styling.font_size(ax), styling.size_in_inches(ax)[0]
         styling.style_axes(ax, size)
-        count = int(view["path_points"])
+        n_points = int(panel_row["path_points"])
         ax.set_ylim(-0.02, 1.02)
         ticks = np.arange(6) / 5 if styling.size_in_inches(ax)[1] > 1.6 else np.arange(3) / 2
         ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
         ax.grid(False, axis="x")
         if self.has("path_points"):
-            for position in rows["place"][:count]:
+            for position in rows["place"][:n_points]:
                 ax.axvline(position, color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1, label="path points")
         # Panels share their axes, so all have the ticks of the panel with the most path points; labels prefer own rows.
         path_positions, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
@@ -73,14 +73,14 @@ class LinePlot(Diagram):
         self._label_path_points(ax, path_positions, names, point_columns["posterior"])
         if not self.has("lines"):
             return
-        points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, count, 2)
-        outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
+        points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, n_points, 2)
+        outcomes, opacity = rows["outcome"][::n_points], rows["opacity"][::n_points]
         # In the order of the probabilities, so that neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
         marks = [_EVENT_LINE_STYLE if event else _NONEVENT_LINE_STYLE for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
-            linewidths=(rows["width"][::count][order] * (1.0 if width > 3.4 else 0.75)).tolist(),
+            linewidths=(rows["width"][::n_points][order] * (1.0 if width > 3.4 else 0.75)).tolist(),
             colors=[mark["color"] for mark in marks],
             linestyles=[mark["linestyle"] for mark in marks],
             alpha=opacity[order].tolist(),
@@ -133,7 +133,7 @@ def _two_line_labels(names: list[str], posteriors: list[str]) -> list[str]:
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels do not overlap and stay inside the axes."""
-    spacing = 72 * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
+    spacing = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _SIDE_MARGIN * spacing + 4
     return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing

@@ -13,13 +13,13 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams import bin_intervals as chance
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
 from trueodds.diagrams.reliability.text import describe_finding, describe_outside_bins
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.kernels import map_items
 from trueodds.lenses.view import View
 
@@ -109,16 +109,18 @@ class Reliability(BinnedRecipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         binned = map_items(lambda view: bins.BinnedView(view, self.partition), views)
-        binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
-        count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
-        joint_level = 1 - (1 - self.level) / count  # Bonferroni
+        binned = [binned[i] for i in decreasing_order(view_bins.calibration_error for view_bins in binned)]
+        n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
+        joint_level = 1 - (1 - self.level) / n_bars  # Bonferroni
         level = joint_level if self.simultaneous else self.level
-        tables: list[bins.Columns] = []
+        tables: list[Columns] = []
         jointly_outside: list[bool] = []
         methods: list[str] = []
         # Random draws are made for one view after the other, so that they do not depend on the threads.
         add_bars = partial(self._add_bars, level=level, joint_level=joint_level, rng=rng)
-        with_bars = [add_bars(one) for one in binned] if self._resamples_labels else map_items(add_bars, binned)
+        with_bars = (
+            [add_bars(view_bins) for view_bins in binned] if self._resamples_labels else map_items(add_bars, binned)
+        )
         for table, is_outside, method in with_bars:
             tables.append(table)
             jointly_outside.append(is_outside)
@@ -127,8 +129,8 @@ class Reliability(BinnedRecipe):
         return ReliabilityDiagram(
             name=self.name,
             lens=lens_name(views),
-            table=bins.stack_tables(tables),
-            panels=bins.stack_tables([_panel_columns(binned, tables, jointly_outside, self)]),
+            table=stack_tables(tables),
+            panels=_panel_columns(binned, tables, jointly_outside, self),
             settings={
                 "partition": str(partition),
                 "style": self.style,
@@ -141,7 +143,7 @@ class Reliability(BinnedRecipe):
                 "level_of_each_bar": level,
             },
             notes=(
-                *bins.bar_notes(methods, views, partition, "bins"),
+                *bin_intervals.collect_bar_notes(methods, views, partition, "bins"),
                 *self._collect_notes(binned, level, "flipped" in methods),
             ),
         )
@@ -151,18 +153,18 @@ class Reliability(BinnedRecipe):
         """Whether the bars are computed by resampling labels."""
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _select_bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
+    def _select_bar_function(self, rng: np.random.Generator) -> bin_intervals.BarFunction:
         """The function that computes the bars for these settings."""
         if self._resamples_labels:
             return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
-            return chance.consistency_bars_at_levels
+            return bin_intervals.consistency_bars_at_levels
         interval_function = _INTERVAL_FUNCTIONS[self.interval]
         return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
     def _add_bars(
         self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
-    ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
+    ) -> tuple[Columns, bool, tuple[str, ...]]:
         """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
         columns = binned.columns
         if self.bars is None:
@@ -174,13 +176,15 @@ class Reliability(BinnedRecipe):
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
-    def _collect_notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
+    def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
         """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
-        views = len(binned)
-        notes = layout.panel_limit_notes(views, ReliabilityDiagram.view_order)
-        crowded = sum(_is_crowded(view_bins) for view_bins in binned)
-        if crowded:
-            subject = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
+        n_views = len(binned)
+        notes = layout.panel_limit_notes(n_views, ReliabilityDiagram.view_order)
+        n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)
+        if n_crowded:
+            subject = (
+                "All predictions lie" if n_views == 1 else f"In {n_crowded} of {n_views} views all predictions lie"
+            )
             text = f"{subject} in one or two bins, which hide the differences between them"
             notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
         if self.bars == "consistency" and not self.simultaneous:
@@ -202,13 +206,16 @@ class Reliability(BinnedRecipe):
                 if draws_beyond_limit >= _MIN_DRAWS_BEYOND_LIMIT
                 else ", too few for stable ends: increase resamples."
             )
-            if flipped:
+            if has_flipped_residuals:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."
             notes.append(Note("TN266", text))
         return notes
 
 
-_INTERVAL_FUNCTIONS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
+_INTERVAL_FUNCTIONS = {
+    "wilson": bin_intervals.wilson_intervals,
+    "clopper-pearson": bin_intervals.clopper_pearson_intervals,
+}
 _MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
 _MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth
 
@@ -221,8 +228,8 @@ def _is_crowded(binned: bins.BinnedView) -> bool:
 
 
 def _panel_columns(
-    binned: list[bins.BinnedView], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
-) -> bins.Columns:
+    binned: list[bins.BinnedView], tables: list[Columns], jointly_outside: list[bool], recipe: Reliability
+) -> Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
     rows: list[dict[str, Any]] = []
@@ -234,7 +241,7 @@ def _panel_columns(
     max_share = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
     for view_bins, table, is_outside, strip in zip(binned, tables, jointly_outside, strips, strict=True):
         total = bins.pool_rows(view_bins.view)
-        count = len(table["bin"])
+        n_bins = len(table["bin"])
         n_outside = int(table["outside"].sum()) if "outside" in table else None
         segment_text = ""
         if n_outside is not None:
@@ -246,14 +253,14 @@ def _panel_columns(
             {
                 "view": view_bins.view.name,
                 "title": view_bins.view.name.removeprefix("class:"),
-                "aside": f"{count} bins" if n_outside is None else f"{n_outside} of {count} outside",
-                "finding": describe_finding(view_bins, total, segment_text, views=len(binned), largest=not rows),
+                "aside": f"{n_bins} bins" if n_outside is None else f"{n_outside} of {n_bins} outside",
+                "finding": describe_finding(view_bins, total, segment_text, n_views=len(binned), is_largest=not rows),
                 "n": int(total.n[0]),
                 "weight": float(total.w[0]),
                 "mean_prediction": float(total.p[0]),
                 "outcome_rate": float(total.y[0]),
-                "error": view_bins.error,
-                "bins": count,
+                "error": view_bins.calibration_error,
+                "bins": n_bins,
                 "y_low": low,
                 "y_high": high,
                 "tallest": max_share,
@@ -263,6 +270,5 @@ def _panel_columns(
             rows[-1]["strip"] = strip
         if n_outside is not None:
             rows[-1]["bins_outside"] = n_outside
-            rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else count)
-    column_types = {"view": object, "title": object, "aside": object, "finding": object}
-    return {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
+            rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else n_bins)
+    return rows_to_columns(rows)

@@ -14,7 +14,7 @@ from trueodds.diagrams.bins import BinnedView
 from trueodds.lenses.view import View
 
 _MIN_ERROR_SHARE = 0.1  # smallest share of the error outside the bars for which a segment is named
-_ALPHA = 0.05  # with a larger probability of as many bins outside under calibration, only their number is given
+_CHANCE_ALPHA = 0.05  # with a larger probability of as many bins outside under calibration, only their number is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[Bin
     return sorted(segments, key=lambda segment: -segment.error_share)
 
 
-def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
+def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str:
     """Describe at most two segments, those with the largest error, such as `overconfident above 60 %`.
 
     Edges are those of the bins. The first and last occupied bin count as reaching to 0 and 1.
@@ -54,13 +54,13 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
     >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
     >>> table = {name: np.array(column) for name, column in columns.items()}
-    >>> describe_segments(table, confident=True).replace("\u00a0", " ")
+    >>> describe_segments(table, is_confidence=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])
     total = sum(segment.error_share for segment in segments)
     largest_segments = [segment for segment in segments[:2] if segment.error_share >= _MIN_ERROR_SHARE * total]
-    bias_verbs = ("underconfident", "overconfident") if confident else ("underpredicts", "overpredicts")
+    bias_verbs = ("underconfident", "overconfident") if is_confidence else ("underpredicts", "overpredicts")
     ordered = sorted(largest_segments, key=lambda segment: segment.first)
     phrases: list[str] = []
     for i, current in enumerate(ordered):
@@ -79,7 +79,7 @@ def is_explained_by_chance(n_bins: int, n_outside: int, level: float) -> bool:
     >>> is_explained_by_chance(11, 1, 0.9), is_explained_by_chance(11, 6, 0.9)
     (True, False)
     """
-    return n_outside == 0 or float(bdtrc(n_outside - 1, n_bins, 1 - level)) >= _ALPHA
+    return n_outside == 0 or float(bdtrc(n_outside - 1, n_bins, 1 - level)) >= _CHANCE_ALPHA
 
 
 def expected_outside_text(n_bins: int, level: float) -> str:
@@ -128,42 +128,43 @@ def describe_outside_bins(
     name: str,
 ) -> str:
     """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar."""
-    count = len(table["low"])
-    bins = f"{count} {'bins' if count != 1 else 'bin'}"
-    count_text, verb = f"{n_outside} of {bins}", "lies" if n_outside <= 1 else "lie"
+    n_bins = len(table["low"])
+    bins_phrase = f"{n_bins} {'bins' if n_bins != 1 else 'bin'}"
+    count_text, verb = f"{n_outside} of {bins_phrase}", "lies" if n_outside <= 1 else "lie"
     text = (
         f"in {count_text} the interval excludes the mean prediction" if around_rate else f"{count_text} {verb} outside"
     )
     if n_outside == 0 and around_rate:
-        bins_text = "the only bin" if count == 1 else f"all {bins}"
+        bins_text = "the only bin" if n_bins == 1 else f"all {bins_phrase}"
         return f"In {bins_text} the interval contains the mean prediction."
     if n_outside == 0:
         return (
             "The only bin lies inside its consistency bar."
-            if count == 1
-            else f"All {bins} lie inside their consistency bars."
+            if n_bins == 1
+            else f"All {bins_phrase} lie inside their consistency bars."
         )
-    as_many = f"{expected_outside_text(count, level)} expected if calibrated"
-    if not jointly_outside and not simultaneous and is_explained_by_chance(count, n_outside, level):
-        return f"{_capitalize_first(text)} ({as_many})."
-    segment_text = _capitalize_first(describe_segments(table, confident=name == "confidence"))
+    expected_text = f"{expected_outside_text(n_bins, level)} expected if calibrated"
+    if not jointly_outside and not simultaneous and is_explained_by_chance(n_bins, n_outside, level):
+        return f"{_capitalize_first(text)} ({expected_text})."
+    segment_text = _capitalize_first(describe_segments(table, is_confidence=name == "confidence"))
     if not jointly_outside and not simultaneous:
-        return f"{segment_text}: {text} ({as_many})."
+        return f"{segment_text}: {text} ({expected_text})."
     if around_rate:
         return f"{segment_text}: {text}."
     bars = "its consistency bar" if n_outside == 1 else "their consistency bars"
     return f"{segment_text}: {count_text} {verb} outside {bars}."
 
 
-def describe_finding(binned: BinnedView, total: View, segment_text: str, *, views: int, largest: bool) -> str:
+def describe_finding(binned: BinnedView, total: View, segment_text: str, *, n_views: int, is_largest: bool) -> str:
     """Describe where the view is miscalibrated, and its mean prediction and event rate."""
     name = binned.view.name
     predicted, observed = ("confidence", "accuracy") if name == "confidence" else ("predicted", "observed")
     text = f"Mean {predicted} {format_percent(float(total.p[0]))}, {observed} {format_percent(float(total.y[0]))}."
     text = f"{segment_text} {text}" if segment_text else text
-    if views == 1:
+    if n_views == 1:
         return text
-    return f"{'Largest error: ' if largest else ''}{name.removeprefix('class:')}, ECE\u00a0{binned.error:.4f}. {text}"
+    title = f"{'Largest error: ' if is_largest else ''}{name.removeprefix('class:')}"
+    return f"{title}, ECE\u00a0{binned.calibration_error:.4f}. {text}"
 
 
 def _capitalize_first(text: str) -> str:

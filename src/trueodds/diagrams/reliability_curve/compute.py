@@ -16,7 +16,7 @@ from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import freedman_diaconis_bins, score_histogram, stack_tables
+from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
@@ -28,6 +28,7 @@ from trueodds.diagrams.reliability_curve.smoother import (
     smooth_view,
 )
 from trueodds.diagrams.reliability_curve.text import CurveSegment, describe_finding, find_segments_outside
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
 
 COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
@@ -151,24 +152,16 @@ class ReliabilityCurve(Recipe):
                 for panel in drawn_panels
             ]
             panels[: layout.MAX_PANELS] = drawn_panels
-        count = self.bins or drawn_panels[0].strip_bins
-        strips = [score_histogram(panel.view, count) for panel in panels]
+        n_bins = self.bins or drawn_panels[0].strip_bin_count
+        strips = [score_histogram(panel.view, n_bins) for panel in panels]
         max_share = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
-        rows = [panel.panel_row(len(panels), self.band, max_share, first=panel is panels[0]) for panel in panels]
-        text_columns = {"view", "title", "aside", "finding", "scale"}
+        rows = [panel.panel_row(len(panels), self.band, max_share, is_first=panel is panels[0]) for panel in panels]
         return ReliabilityCurveDiagram(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]),
-            panels=stack_tables(
-                [
-                    {
-                        name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
-                        for name in rows[0]
-                    }
-                ]
-            ),
-            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": count},
+            panels=rows_to_columns(rows),
+            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels)),
         )
 
@@ -204,7 +197,7 @@ class ReliabilityCurve(Recipe):
                 " band. The table contains the curves of all."
             )
             notes.append(Note("TN245", text))
-        if self.band is not None and any(panel.scores.has_vote_shares for panel in drawn_panels):
+        if self.band is not None and any(panel.score_sums.has_vote_shares for panel in drawn_panels):
             notes.append(
                 Note("TN243", "Outcomes are shares of votes; limits use their observed variance around the curve.")
             )
@@ -239,22 +232,22 @@ class CurvePanel:
     """The curve, band and texts of one view."""
 
     view: View
-    scores: DistinctScoreSums
+    score_sums: DistinctScoreSums
     smoother: CurveSmoother
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
-    def from_view(cls, view: View, bandwidth: float | str, scale: str, range: RangeSetting | None) -> Self:
+    def from_view(cls, view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> Self:
         """Compute the curve of a view, without a band."""
-        return cls(view, *smooth_view(view, bandwidth, scale, range))
+        return cls(view, *smooth_view(view, bandwidth, scale, range_setting))
 
-    def with_band(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
+    def with_band(self, band: str, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
         """Return the curve with a band, simultaneous if `rng` is not None."""
-        columns, limits = self.columns, SmootherBand.from_curve(self.scores, self.smoother, self.columns)
+        columns, limits = self.columns, SmootherBand.from_curve(self.score_sums, self.smoother, self.columns)
         limits_of_band = (
-            limits.confidence_limits(level, draws, rng)
+            limits.confidence_limits(level, n_draws, rng)
             if band == "confidence"
-            else limits.consistency_limits(level, draws, rng)
+            else limits.consistency_limits(level, n_draws, rng)
         )
         compared_curve = columns["reference"] if band == "confidence" else columns["rate"]
         tolerance = 1e-12  # equal counts must compare as equal
@@ -282,48 +275,50 @@ class CurvePanel:
     @cached_property
     def mean_local_error(self) -> float:
         """The mean local error: the mean distance of the curve from the reference over the predictions."""
-        error = np.abs(np.interp(self.scores.score, self.columns["score"], self.columns["error"]))
-        return float(self.scores.w @ error / self.scores.w.sum())
+        error = np.abs(np.interp(self.score_sums.score, self.columns["score"], self.columns["error"]))
+        return float(self.score_sums.w @ error / self.score_sums.w.sum())
 
     @cached_property
     def miscalibrated_segments(self) -> list[CurveSegment]:
         """The segments where the model is miscalibrated."""
         return (
-            find_segments_outside(self.columns, self.scores.score, self.scores.w) if "outside" in self.columns else []
+            find_segments_outside(self.columns, self.score_sums.score, self.score_sums.w)
+            if "outside" in self.columns
+            else []
         )
 
     @property
-    def strip_bins(self) -> int:
+    def strip_bin_count(self) -> int:
         """The number of bins of the strip that suits the scores; a weight of two is two rows."""
-        return freedman_diaconis_bins(
-            replace(self.scores, n=self.scores.w * (self.view.n_represented / self.view.total))
+        return freedman_diaconis_bin_count(
+            replace(self.score_sums, n=self.score_sums.w * (self.view.n_represented / self.view.total))
         )
 
     def table_columns(self, strip: dict[str, Array]) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
-        k, bins = len(self.columns["score"]), len(strip["share"])
+        n_points, n_bins = len(self.columns["score"]), len(strip["share"])
         table = {
-            "view": np.full(k + bins, self.view.name, dtype=object),
-            "part": np.repeat(np.array(["curve", "strip"], dtype=object), (k, bins)),
-            "piece": np.concatenate([self.columns["piece"], np.full(bins, -1)]),
+            "view": np.full(n_points + n_bins, self.view.name, dtype=object),
+            "part": np.repeat(np.array(["curve", "strip"], dtype=object), (n_points, n_bins)),
+            "piece": np.concatenate([self.columns["piece"], np.full(n_bins, -1)]),
         }
         for name in NUMBER_COLUMNS:
             parts = [
                 np.asarray(part.get(name, np.full(size, np.nan)), dtype=np.float64)
-                for part, size in ((self.columns, k), (strip, bins))
+                for part, size in ((self.columns, n_points), (strip, n_bins))
             ]
             table[name] = np.concatenate(parts)
-        outside = self.columns.get("outside", np.zeros(k, dtype=bool))
-        return table | {"outside": np.concatenate([outside, np.zeros(bins, dtype=bool)])}
+        outside = self.columns.get("outside", np.zeros(n_points, dtype=bool))
+        return table | {"outside": np.concatenate([outside, np.zeros(n_bins, dtype=bool)])}
 
-    def panel_row(self, views: int, band: str | None, max_share: float, *, first: bool) -> dict[str, Any]:
+    def panel_row(self, n_views: int, band: str | None, max_share: float, *, is_first: bool) -> dict[str, Any]:
         """The numbers and texts of the panel."""
         total, text = (
-            self.scores.w.sum(),
+            self.score_sums.w.sum(),
             describe_finding(self.columns, self.miscalibrated_segments, self.mean_local_error, self.view.name, band),
         )
-        if views > 1:
-            text = f"{'Largest local error: ' if first else ''}{self.title}. {text}"
+        if n_views > 1:
+            text = f"{'Largest local error: ' if is_first else ''}{self.title}. {text}"
         return {
             "view": self.view.name,
             "title": self.title,
@@ -331,8 +326,8 @@ class CurvePanel:
             "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,
-            "mean_prediction": float(self.scores.w @ self.scores.score / total),
-            "outcome_rate": float(self.scores.wy.sum() / total),
+            "mean_prediction": float(self.score_sums.w @ self.score_sums.score / total),
+            "outcome_rate": float(self.score_sums.wy.sum() / total),
             "local_error": self.mean_local_error,
             "scale": self.smoother.scale,
             "bandwidth": self.smoother.bandwidth,

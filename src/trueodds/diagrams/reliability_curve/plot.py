@@ -10,7 +10,8 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams.table_columns import select_part
 
 MIN_OPAQUE_EFFECTIVE_N = 20  # effective sample size below which the band is drawn fainter
 
@@ -65,12 +66,12 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         """
         if isinstance(score, bool) or not isinstance(score, (int, float, np.number)) or not 0 <= float(score) <= 1:
             raise InputError("TO203", "score must be a probability.", describe(score), "For instance at(0.9).")
-        named = self.panels["view"].tolist()
-        if view is not None and view not in named:
+        view_names = self.panels["view"].tolist()
+        if view is not None and view not in view_names:
             raise InputError(
-                "TO203", "The diagram has no such view.", describe(view), f"Use one of {', '.join(named[:8])}."
+                "TO203", "The diagram has no such view.", describe(view), f"Use one of {', '.join(view_names[:8])}."
             )
-        panel = 0 if view is None else named.index(view)
+        panel = 0 if view is None else view_names.index(view)
         rows = select_part(self.rows(panel), "curve")
         x = float(score)
         after = min(int(np.searchsorted(rows["score"], x, "left")), len(rows["score"]) - 1)
@@ -130,7 +131,9 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         if self.has("strip"):
             shares = select_part(rows, "strip")
             max_share = float(self.panels["tallest"][panel])
-            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["share"], max_share, size, label=is_wide)
+            styling.draw_strip(
+                ax, shares["x_low"], shares["x_high"], shares["share"], max_share, size, shows_max_share=is_wide
+            )
         curve = select_part(rows, "curve")
         for piece in np.unique(curve["piece"]):
             self._draw_piece(

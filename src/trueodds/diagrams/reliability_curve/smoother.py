@@ -93,47 +93,47 @@ class CurveSmoother:
         point, first = np.unique(point[order], return_index=True)
         return point, piece[first]
 
-    def score_groups(self, scores: DistinctScoreSums) -> DistinctScoreSums:
+    def score_groups(self, score_sums: DistinctScoreSums) -> DistinctScoreSums:
         """Merge neighboring scores within a quarter of a bandwidth."""
-        z = self.on_scale(scores.score)
+        z = self.on_scale(score_sums.score)
         cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.relative_bandwidth)).astype(np.int64)
-        return scores.merge_groups(np.flatnonzero(np.diff(cell, prepend=-1)))
+        return score_sums.merge_groups(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
 def choose_smoother(
-    view: View, scores: DistinctScoreSums, bandwidth: float | str, scale: str, range: RangeSetting | None
+    view: View, score_sums: DistinctScoreSums, bandwidth: float | str, scale: str, range_setting: RangeSetting | None
 ) -> CurveSmoother:
     """The smoother of a view, chosen from its scores alone, without the outcomes."""
-    w = scores.w * (view.n_represented / view.total)
-    low = _range_start(view, scores, range) if scale == "probability" else 0.0
+    w = score_sums.w * (view.n_represented / view.total)
+    low = _range_start(view, score_sums, range_setting) if scale == "probability" else 0.0
     if scale == "probability":
-        return CurveSmoother(scale, low, select_bandwidth(scores.score, w, bandwidth, scale))
+        return CurveSmoother(scale, low, select_bandwidth(score_sums.score, w, bandwidth, scale))
     return CurveSmoother(
-        scale, low, select_bandwidth(log_odds(scores.score, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
+        scale, low, select_bandwidth(log_odds(score_sums.score, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
     )
 
 
 def smooth_view(
-    view: View, bandwidth: float | str, scale: str, range: RangeSetting | None
+    view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None
 ) -> tuple[DistinctScoreSums, CurveSmoother, dict[str, Array]]:
     """The scores of a view, its smoother, and the columns of the curve: smoothed outcomes and smoothed predictions."""
-    scores = sum_by_score(view)
-    smoother = choose_smoother(view, scores, bandwidth, scale, range)
-    point, piece = smoother.curve_points(scores.score)
-    z, x = smoother.on_scale(scores.score), smoother.on_scale(point)
+    score_sums = sum_by_score(view)
+    smoother = choose_smoother(view, score_sums, bandwidth, scale, range_setting)
+    point, piece = smoother.curve_points(score_sums.score)
+    z, x = smoother.on_scale(score_sums.score), smoother.on_scale(point)
     rate, reference = (
         kernel_regression(
             x,
-            *bin_scores(z, scores.w, sums, smoother.relative_bandwidth),
+            *bin_scores(z, score_sums.w, sums, smoother.relative_bandwidth),
             smoother.relative_bandwidth,
             smoother.reflects,
         )[0]
-        for sums in (scores.wy, scores.w * scores.score)
+        for sums in (score_sums.wy, score_sums.w * score_sums.score)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
     columns = {"piece": piece, "score": point, "rate": rate, "reference": reference}
     return (
-        scores,
+        score_sums,
         smoother,
         columns | {"error": rate - reference, "probability": correct_smoothing_bias(rate, point, reference)},
     )
@@ -154,12 +154,16 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, corrected, rate), 0.0, 1.0))
 
 
-def _range_start(view: View, scores: DistinctScoreSums, range: RangeSetting | None) -> float:
+def _range_start(view: View, score_sums: DistinctScoreSums, range_setting: RangeSetting | None) -> float:
     """The lower end of the range of scores: 0, or 1/K for the largest of K probabilities."""
-    if range == "auto":
-        known = view.name == "confidence" and view.classes >= 2
-        return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - MAX_RANGE_SHORTFALL else 0.0
-    return KernelDensityError(range=range).span(view)[0]
+    if range_setting == "auto":
+        is_largest_probability = view.name == "confidence" and view.classes >= 2
+        return (
+            1 / view.classes
+            if is_largest_probability and score_sums.score[0] >= 1 / view.classes - MAX_RANGE_SHORTFALL
+            else 0.0
+        )
+    return KernelDensityError(range=range_setting).span(view)[0]
 
 
 def _neighborhood(numbers: Array, radius: int) -> Array:
@@ -183,14 +187,16 @@ class SmootherBand:
     reference: Array  # (points,), the curve expected under calibration
 
     @classmethod
-    def from_curve(cls, scores: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]) -> SmootherBand:
+    def from_curve(
+        cls, score_sums: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]
+    ) -> SmootherBand:
         """The band of a curve and its scores."""
-        score_groups = smoother.score_groups(scores)
+        score_groups = smoother.score_groups(score_sums)
         kernel = pairwise_kernel_weights(
             smoother.on_scale(score_groups.score),
             smoother.on_scale(columns["score"]),
             smoother.relative_bandwidth,
-            mirrored=smoother.reflects,
+            has_images=smoother.reflects,
         )
         return cls(score_groups, kernel, columns["rate"], columns["reference"])
 
@@ -217,23 +223,23 @@ class SmootherBand:
             else 1.0
         )
 
-    def confidence_limits(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def confidence_limits(self, level: float, n_draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Confidence limits of the smoothed event rate, pointwise, or simultaneous if `rng` is not None.
 
         Clopper-Pearson limits for the effective sample size over the dispersion. Simultaneous: each tail has the
         probability beyond c standard errors of a normal distribution, where c is the quantile of the largest deviation
         of bootstrap curves in standard errors.
         """
-        m, tail = self.effective_n / self.dispersion, (1 - level) / 2
+        n_trials, tail = self.effective_n / self.dispersion, (1 - level) / 2
         if rng is not None:
             groups = self.score_groups
-            w, wy = ResampledLabels(groups, np.clip(groups.wy / groups.w, 0.0, 1.0)).draw_rows_and_events(draws, rng)
+            w, wy = ResampledLabels(groups, np.clip(groups.wy / groups.w, 0.0, 1.0)).draw_rows_and_events(n_draws, rng)
             # Divide by the observed weight, since that of a draw may be close to zero.
             deviation = np.abs(wy @ self.kernel - self.rate * (w @ self.kernel)) / self.kernel_weight_sum
-            std_error = np.sqrt(self.rate * (1 - self.rate) / m)
-            largest = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
-            tail = min(tail, float(ndtr(-_max_deviation_quantile(largest, level))))
-        n_events, n_nonevents = m * self.rate, m * (1 - self.rate)
+            std_error = np.sqrt(self.rate * (1 - self.rate) / n_trials)
+            max_deviations = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
+            tail = min(tail, float(ndtr(-_max_deviation_quantile(max_deviations, level))))
+        n_events, n_nonevents = n_trials * self.rate, n_trials * (1 - self.rate)
         positive_events, positive_nonevents = np.maximum(n_events, 1e-12), np.maximum(n_nonevents, 1e-12)
         low = np.where(n_events > positive_events / 2, betaincinv(positive_events, n_nonevents + 1, tail), 0.0)
         high = np.where(
@@ -241,7 +247,7 @@ class SmootherBand:
         )
         return np.minimum(low, self.rate), np.maximum(high, self.rate)
 
-    def consistency_limits(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def consistency_limits(self, level: float, n_draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Range of the curve if labels are drawn from the predictions, pointwise, or simultaneous given `rng`.
 
         Quantiles of a binomial distribution, interpolated between integers, with the mean and variance of the curve.
@@ -252,48 +258,54 @@ class SmootherBand:
         predicted = np.clip(groups.score, 0.0, 1.0)
         variance = (groups.event_variance(predicted) @ self.kernel**2) / self.kernel_weight_sum**2
         is_random = (variance > 0) & (p > 0) & (p < 1)  # where the curve is random
-        m, p = (p * (1 - p))[is_random] / variance[is_random], p[is_random]
+        n_trials, p = (p * (1 - p))[is_random] / variance[is_random], p[is_random]
         if rng is not None and is_random.any():
             deviation = (
-                (ResampledLabels(groups, predicted).draw_events(draws, rng) - groups.w * predicted)
+                (ResampledLabels(groups, predicted).draw_events(n_draws, rng) - groups.w * predicted)
                 @ self.kernel[:, is_random]
                 / self.kernel_weight_sum[is_random]
             )
-            above = _binomial_tail(np.clip(p + deviation, 0.0, 1.0), m, p)
+            above = _binomial_tail(np.clip(p + deviation, 0.0, 1.0), n_trials, p)
             min_tail = np.minimum(above, 1 - above).min(axis=1)
             tail = min(tail, -_max_deviation_quantile(-min_tail, level))
         low, high = self.reference.copy(), self.reference.copy()
         for limit, q in ((low, tail), (high, 1 - tail)):
-            limit[is_random] = _binomial_quantile(q, m, p)
+            limit[is_random] = _binomial_quantile(q, n_trials, p)
         return np.clip(np.minimum(low, self.reference), 0, 1), np.clip(np.maximum(high, self.reference), 0, 1)
 
 
-def pairwise_kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
+def pairwise_kernel_weights(z: Array, x: Array, bandwidth: float, *, has_images: bool) -> Array:
     """Kernel weights of each score (m,) at each point (k,), (m, k), with images if reflected at 0 and 1."""
     gaussian = KERNELS["gaussian"]
     images = [x]
-    if mirrored:
-        n_images = math.ceil((gaussian.radius * h + 1) / 2)
-        every = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
-        images = [i for i in every if i.max() >= -gaussian.radius * h and i.min() <= 1 + gaussian.radius * h]
-    return np.asarray(sum(gaussian.density((z[:, None] - i) / h) for i in images))
+    if has_images:
+        n_images = math.ceil((gaussian.radius * bandwidth + 1) / 2)
+        all_images = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
+        images = [
+            i
+            for i in all_images
+            if i.max() >= -gaussian.radius * bandwidth and i.min() <= 1 + gaussian.radius * bandwidth
+        ]
+    return np.asarray(sum(gaussian.density((z[:, None] - i) / bandwidth) for i in images))
 
 
-def _binomial_tail(share: Array, m: Array, p: Array) -> Array:
+def _binomial_tail(share: Array, n_trials: Array, p: Array) -> Array:
     """The probability that a binomial share, interpolated between integers, exceeds this one."""
-    use_normal = m * p * (1 - p) > MIN_NORMAL_VARIANCE
-    trials = np.where(use_normal, 1.0, m)
+    use_normal = n_trials * p * (1 - p) > MIN_NORMAL_VARIANCE
+    trials = np.where(use_normal, 1.0, n_trials)
     x = trials * share
-    normal = ndtr((p - share) * np.sqrt(m / (p * (1 - p))))
+    normal = ndtr((p - share) * np.sqrt(n_trials / (p * (1 - p))))
     return np.where(use_normal, normal, betainc(x + 0.5, trials - x + 0.5, p))
 
 
-def _binomial_quantile(q: float, m: Array, p: Array) -> Array:
+def _binomial_quantile(q: float, n_trials: Array, p: Array) -> Array:
     """The quantile q of a binomial share, interpolated between integers."""
-    use_normal = m * p * (1 - p) > MIN_NORMAL_VARIANCE
-    trials = np.where(use_normal, 1.0, m)
+    use_normal = n_trials * p * (1 - p) > MIN_NORMAL_VARIANCE
+    trials = np.where(use_normal, 1.0, n_trials)
     k = bdtrik(q, trials, p)
-    return np.where(use_normal, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / trials, 0.0))
+    return np.where(
+        use_normal, p + ndtri(q) * np.sqrt(p * (1 - p) / n_trials), np.where(k > 0, (k + 0.5) / trials, 0.0)
+    )
 
 
 def _max_deviation_quantile(max_deviations: Array, level: float) -> float:

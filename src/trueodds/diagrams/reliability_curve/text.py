@@ -10,7 +10,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_probabilities
 
 MAX_SEGMENTS = 2  # segments named at most: those with the largest loss
-MIN_RELATIVE_LOSS = 0.2  # smallest loss of a named segment relative to the largest
+MIN_RELATIVE_ERROR = 0.2  # smallest loss of a named segment relative to the largest
 MIN_NAMED_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 
@@ -26,7 +26,7 @@ class CurveSegment:
     peak_index: int  # index of the point with the largest loss
 
 
-def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, w: Array) -> list[CurveSegment]:
+def find_segments_outside(columns: dict[str, Array], row_scores: Array, w: Array) -> list[CurveSegment]:
     """Find the segments outside the band, by increasing score, from the columns of the curve.
 
     The distinct scores (m,) of the rows and their weights `w` (m,) determine how much a segment matters.
@@ -35,16 +35,16 @@ def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, 
     segments = []
     for overpredicts in (True, False):
         is_outside = columns["outside"] & ((error < 0) if overpredicts else (error > 0))
-        run = np.flatnonzero(is_outside)
-        if not len(run):
+        outside_points = np.flatnonzero(is_outside)
+        if not len(outside_points):
             continue
-        for segment_points in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
+        for segment_points in np.split(
+            outside_points, np.flatnonzero((np.diff(outside_points) > 1) | (np.diff(piece[outside_points]) > 0)) + 1
+        ):
             low, high = float(score[segment_points[0]]), float(score[segment_points[-1]])
-            in_segment = slice(
-                np.searchsorted(score_of_row_group, low, "left"), np.searchsorted(score_of_row_group, high, "right")
-            )
+            in_segment = slice(np.searchsorted(row_scores, low, "left"), np.searchsorted(row_scores, high, "right"))
             share = w[in_segment] / w.sum()
-            local_error = float(share @ np.abs(np.interp(score_of_row_group[in_segment], score, error)))
+            local_error = float(share @ np.abs(np.interp(row_scores[in_segment], score, error)))
             # Report a round score if possible, 90 % rather than 89.6 %.
             weighted_error = columns["mass"][segment_points] * np.abs(error[segment_points])
             is_round = np.abs(100 * score[segment_points] - np.rint(100 * score[segment_points])) < 1e-6
@@ -68,12 +68,12 @@ def describe_finding(
     overpredicted, underpredicted = (
         ("overconfident", "underconfident") if view == "confidence" else ("overpredicts", "underpredicts")
     )
-    by_loss = sorted(segments, key=lambda segment: -segment.local_error)
+    by_local_error = sorted(segments, key=lambda segment: -segment.local_error)
     shown_segments = sorted(
         (
             segment
-            for segment in by_loss[:MAX_SEGMENTS]
-            if segment.local_error >= MIN_RELATIVE_LOSS * by_loss[0].local_error
+            for segment in by_local_error[:MAX_SEGMENTS]
+            if segment.local_error >= MIN_RELATIVE_ERROR * by_local_error[0].local_error
         ),
         key=lambda segment: segment.low,
     )

@@ -16,9 +16,9 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_views
 from trueodds.diagrams.selective_risk.plot import RiskPlot
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.base import Lens
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk_of_view
 from trueodds.lenses.view import View
@@ -100,15 +100,15 @@ class RiskCoverage(Recipe):
         """The diagram of one model, with the clusters of its rows."""
         if len(models) != 1:
             return super().compare_models(models, lens, rng)  # raises an error
-        (rows,) = models.values()
-        cluster = rows.cluster if isinstance(rows, Predictions) else None
-        return self._evaluate_diagram(lens_views(rows, lens), cluster, as_generator(rng))
+        (data,) = models.values()
+        cluster = data.cluster if isinstance(data, Predictions) else None
+        return self._diagram_of_view(lens_views(data, lens), cluster, as_generator(rng))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
-        return self._evaluate_diagram(views, None, rng)
+        return self._diagram_of_view(views, None, rng)
 
-    def _evaluate_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
+    def _diagram_of_view(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
         """Compute the curve of the only view, with resampled clusters if there are any."""
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"
@@ -119,14 +119,11 @@ class RiskCoverage(Recipe):
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
-        row = _panel_row(view, curve)
-        text_columns = {"view", "title", "aside", "finding"}
-        panels = {key: np.array([value], dtype=object if key in text_columns else None) for key, value in row.items()}
         return RiskPlot(
             name=self.name,
             lens=view.name,
             table=stack_tables([table]),
-            panels=stack_tables([panels]),
+            panels=rows_to_columns([_panel_row(view, curve)]),
             settings={
                 "n_queries": curve.n_queries,
                 "level": self.level,

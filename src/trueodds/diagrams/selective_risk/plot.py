@@ -55,11 +55,11 @@ class RiskPlot(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
-        high, max_coverage = float(view["y_high"]), float(view["coverage"])
+        high, max_coverage = float(panel_row["y_high"]), float(panel_row["coverage"])
         ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_risk_ticks(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
@@ -78,7 +78,7 @@ class RiskPlot(Diagram):
             ax.fill_between(x, rows["low"], rows["high"], **style)
         if self.has("random"):
             style = {"colors": styling.OUTSIDE_COLOR, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
-            ax.hlines([float(view["random"])], 0, max_coverage, label="random", **style)
+            ax.hlines([float(panel_row["random"])], 0, max_coverage, label="random", **style)
         if self.has("curve"):
             ax.plot(x, rows["risk"], color=styling.INSIDE_COLOR, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
@@ -91,18 +91,18 @@ class RiskPlot(Diagram):
 
 def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
     """Label ticks along x with the confidence threshold of each coverage, if there is room."""
-    strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    strip, points_per_unit = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
     strip_label = "confidence:"
-    label_end = first + (styling.text_width(strip_label, size - 1.5) + 12) / points
-    strip.text(first + 4 / points, 0.42, strip_label, ha="left", **style)
+    label_end = first + (styling.text_width(strip_label, size - 1.5) + 12) / points_per_unit
+    strip.text(first + 4 / points_per_unit, 0.42, strip_label, ha="left", **style)
     for tick in np.arange(1, 11) / 10:
         step = int(np.searchsorted(coverage, tick - 1e-9))
         if step == len(coverage):
             break
         label = _format_confidence(float(threshold[step]))
-        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points_per_unit
         tick_position = min(float(tick), last - half_width)
         if tick_position - half_width >= label_end:
             label_end = tick_position + half_width

@@ -10,11 +10,11 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex.plot import SimplexDiagram
-from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_rows
+from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_columns
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
+from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
 # Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.
@@ -100,14 +100,14 @@ class Simplex(SimplexRecipe):
 
     def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
-        arrows = [body for view in views for body in self._evaluate_triangles(view, names)]
-        evidence = [-body.log_adjusted_pvalue for body in arrows]
-        arrows = [arrows[i] for i in decreasing_order(evidence, [body.error for body in arrows])]
+        arrows = [triangle for view in views for triangle in self._evaluate_triangles(view, names)]
+        evidence = [-triangle.log_adjusted_pvalue for triangle in arrows]
+        arrows = [arrows[i] for i in decreasing_order(evidence, [triangle.error for triangle in arrows])]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
-        cells = sum(len(table["cell"]) for table in tables)
-        cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level
+        n_cells = sum(len(table["cell"]) for table in tables)
+        cell_level = 1 - (1 - self.level) / n_cells if self.simultaneous else self.level
         if self.ellipses:
-            arrows_with_ellipses = (body.with_ellipses(cell_level) for body in arrows)
+            arrows_with_ellipses = (triangle.with_ellipses(cell_level) for triangle in arrows)
             tables = [{**table, **ellipse} for table, ellipse in zip(tables, arrows_with_ellipses, strict=True)]
         settings = {
             "partition": str(arrows[0].partition),
@@ -126,7 +126,7 @@ class Simplex(SimplexRecipe):
             )
             notes.append(Note("TN253", text))
         return SimplexDiagram(
-            self.name, lens_name(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)
+            self.name, lens_name(views), stack_tables(tables), panel_columns(arrows, tables), settings, tuple(notes)
         )
 
     def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:

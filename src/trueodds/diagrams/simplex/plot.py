@@ -44,7 +44,7 @@ class SimplexDiagram(Diagram):
         """The arrows, shades and ellipses."""
         from matplotlib.lines import Line2D
 
-        entries = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
+        entries = simplex_marks.legend_entries(self, self.panel_values(0))
         if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
             level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
             handle = Line2D(
@@ -55,7 +55,7 @@ class SimplexDiagram(Diagram):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one triangle."""
-        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         size, is_single_view = styling.font_size(ax), len(self.panels["view"]) == 1
         has_key = is_single_view and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
@@ -63,9 +63,9 @@ class SimplexDiagram(Diagram):
         ax.fill(*outline.T, facecolor="#FBFBFB", edgecolor="none", zorder=0.8)
         ax.plot(*outline.T, color="#7A7A7A", linewidth=1.0, zorder=1.5, label="edge")
         if self.has("cells"):
-            _draw_cells(ax, rows, view)
+            _draw_cells(ax, rows, panel_row)
         if has_key:
-            simplex_marks.draw_key(ax, view, (1.1, 0.36, 0.045, 0.4), size)
+            simplex_marks.draw_key(ax, panel_row, (1.1, 0.36, 0.045, 0.4), size)
         tail, head = (
             simplex_geometry.to_triangle(stack_outcomes(dict(rows), name))
             for name in ("mean_prediction", "outcome_frequency")
@@ -79,7 +79,7 @@ class SimplexDiagram(Diagram):
         ):
             if self.has(layer) and mask.any():
                 artist = simplex_marks.draw_arrows(ax, tail[mask], head[mask], arrow_kind, zorder=z)
-                artist.set_alpha(simplex_marks.arrow_opacity(rows, view)[mask] if arrow_kind == "faded" else 1.0)
+                artist.set_alpha(simplex_marks.arrow_opacity(rows, panel_row)[mask] if arrow_kind == "faded" else 1.0)
         left, right = (-0.2, 1.36 if has_key else 1.2) if is_single_view else (-0.06, 1.06)
         # In a smaller figure, names take a larger part of the side.
         line = (
@@ -93,15 +93,15 @@ class SimplexDiagram(Diagram):
         side = simplex_marks.points_per_unit(
             ax, width_in_units=right - left, height_in_units=high[1] - low[1], is_single_panel=is_single_view
         )
-        _draw_names(ax, simplex_marks.corner_names(view), size, side, is_single_panel=is_single_view)
+        _draw_names(ax, simplex_marks.corner_names(panel_row), size, side, is_single_panel=is_single_view)
         simplex_marks.EqualAspect(ax, low, high)
 
 
-def _draw_cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> None:
+def _draw_cells(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str, Any]) -> None:
     """Draw the cells in the color of their share of rows; those without area as dots."""
     from matplotlib.collections import PolyCollection
 
-    colors = np.array(simplex_marks.cell_colors(rows, view))
+    colors = np.array(simplex_marks.cell_colors(rows, panel_row))
     low, high = (stack_outcomes(dict(rows), name) for name in ("low", "high"))
     shapes = [simplex_geometry.cell_outline(a, b) for a, b in zip(low, high, strict=True)]
     is_empty = np.array([len(shape) == 0 for shape in shapes])

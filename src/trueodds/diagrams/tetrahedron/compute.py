@@ -9,9 +9,9 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import Range
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_rows
+from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_columns
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
+from trueodds.diagrams.table_columns import stack_tables
 from trueodds.diagrams.tetrahedron.plot import TetrahedronDiagram
 from trueodds.lenses.view import View
 
@@ -113,5 +113,5 @@ class Tetrahedron(SimplexRecipe):
         }
         notes = tuple(method_notes(arrows, self.level, simultaneous=self.simultaneous))
         return TetrahedronDiagram(
-            self.name, view.name, stack_tables(tables), panel_rows(arrows, tables), settings, notes
+            self.name, view.name, stack_tables(tables), panel_columns(arrows, tables), settings, notes
         )

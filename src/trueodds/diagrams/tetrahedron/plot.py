@@ -53,11 +53,11 @@ class TetrahedronDiagram(Diagram):
 
     def view(self) -> dict[str, Any]:
         """The one row of `panels`."""
-        return {name: column[0] for name, column in self.panels.items()}
+        return self.panel_values(0)
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the tetrahedron from its viewing angles."""
-        rows, view = dict(self.rows(panel)), self.view()
+        rows, panel_row = dict(self.rows(panel)), self.view()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
         size = styling.font_size(ax)
         has_key = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
@@ -70,10 +70,10 @@ class TetrahedronDiagram(Diagram):
         order = np.argsort(tail[:, 2], kind="stable")  # near cells are drawn over far ones
         opacity = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
         if self.has("cells"):
-            colors = np.array(simplex_marks.cell_colors(rows, view))
+            colors = np.array(simplex_marks.cell_colors(rows, panel_row))
             ax.scatter(
                 *tail[order, :2].T,
-                s=dot_areas(rows, view)[order] * min(styling.size_in_inches(ax)[0] / 4.5, 1.0) ** 2,
+                s=dot_areas(rows, panel_row)[order] * min(styling.size_in_inches(ax)[0] / 4.5, 1.0) ** 2,
                 c=colors[order].tolist(),
                 edgecolors="#53616E",
                 linewidths=0.6,
@@ -89,12 +89,12 @@ class TetrahedronDiagram(Diagram):
                 artist = simplex_marks.draw_arrows(ax, tail[selected, :2], head[selected, :2], arrow_kind, zorder=z)
                 artist.set_alpha(
                     opacity[selected]
-                    * (simplex_marks.arrow_opacity(rows, view)[selected] if arrow_kind == "faded" else 1.0)
+                    * (simplex_marks.arrow_opacity(rows, panel_row)[selected] if arrow_kind == "faded" else 1.0)
                 )
-        names = simplex_marks.corner_names(view)
+        names = simplex_marks.corner_names(panel_row)
         low, high = _view_limits(ax, names, corners, size)
         if has_key:
-            simplex_marks.draw_key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
+            simplex_marks.draw_key(ax, panel_row, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
             points = simplex_marks.points_per_unit(
                 ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
             )
@@ -129,27 +129,27 @@ class TetrahedronDiagram(Diagram):
             super()._write(path)
 
 
-def dot_areas(rows: dict[str, Array], view: dict[str, Any]) -> Array:
+def dot_areas(rows: dict[str, Array], panel_row: dict[str, Any]) -> Array:
     """The area of the dot of each cell in square points; darker dots are larger."""
-    pale = (simplex_marks.arrow_opacity(rows, view) - simplex_marks.MIN_OPACITY) / simplex_marks.OPACITY_RANGE
-    return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * pale)
+    position = (simplex_marks.arrow_opacity(rows, panel_row) - simplex_marks.MIN_OPACITY) / simplex_marks.OPACITY_RANGE
+    return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * position)
 
 
 def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
     """The lower and upper limits of the axes that contain the tetrahedron with its names."""
-    side = simplex_marks.points_per_unit(
+    points_per_edge = simplex_marks.points_per_unit(
         ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
     )
-    line = (1.35 * size + 5) / side
+    line = (1.35 * size + 5) / points_per_edge
     low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
     for name, (x, y, _) in zip(names, corners, strict=True):
-        name_width = min(styling.text_width(name, size, "bold") / side, MAX_NAME_WIDTH)
+        name_width = min(styling.text_width(name, size, "bold") / points_per_edge, MAX_NAME_WIDTH)
         x_direction = _outward_direction(x, y)[0]
-        beside = name_width + 7 / side
+        width_beside = name_width + 7 / points_per_edge
         left, right = (
-            (0.0, beside)
+            (0.0, width_beside)
             if x_direction > 0.5
-            else (beside, 0.0)
+            else (width_beside, 0.0)
             if x_direction < -0.5
             else (name_width / 2, name_width / 2)
         )
@@ -159,16 +159,16 @@ def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -
 
 def _outward_direction(x: float, y: float) -> tuple[float, float]:
     """The direction from a corner to its name: away from the center, or up if the corner is the center."""
-    out = np.hypot(x, y)
-    return (x / out, y / out) if out > 0.05 else (0.0, 1.0)
+    distance = np.hypot(x, y)
+    return (x / distance, y / distance) if distance > 0.05 else (0.0, 1.0)
 
 
-def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: float) -> None:
+def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, points_per_edge: float) -> None:
     """Write each outcome outside its corner; names behind the tetrahedron are paler."""
     for name, (x, y, depth) in zip(names, corners, strict=True):
         dx, dy = _outward_direction(x, y)
         ax.annotate(
-            styling.shorten_text(name, MAX_NAME_WIDTH * side, size, "bold"),
+            styling.shorten_text(name, MAX_NAME_WIDTH * points_per_edge, size, "bold"),
             (x, y),
             xytext=(5 * dx, 5 * dy),
             textcoords="offset points",
@@ -252,14 +252,14 @@ def html_page(diagram: TetrahedronDiagram) -> str:
 def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
     """The data for the script: coordinates of the corners, and position and style of the arrow of each cell."""
 
-    rows, view = dict(diagram.table), diagram.view()
+    rows, panel_row = dict(diagram.table), diagram.view()
     predicted, observed = (stack_outcomes(rows, name) for name in ("mean_prediction", "outcome_frequency"))
-    pale, colors, areas = (
-        simplex_marks.arrow_opacity(rows, view),
-        simplex_marks.cell_colors(rows, view),
-        dot_areas(rows, view),
+    opacity, colors, areas = (
+        simplex_marks.arrow_opacity(rows, panel_row),
+        simplex_marks.cell_colors(rows, panel_row),
+        dot_areas(rows, panel_row),
     )
-    names = simplex_marks.corner_names(view)
+    names = simplex_marks.corner_names(panel_row)
     shown_layers = diagram.has("arrows"), diagram.has("faded")
     cells = [
         {
@@ -268,7 +268,7 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
             "color": colors[i] if diagram.has("cells") else "none",
             "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
             "beyond": bool(rows["beyond"][i]),
-            "opacity": 1.0 if rows["beyond"][i] else round(float(pale[i]), 3),
+            "opacity": 1.0 if rows["beyond"][i] else round(float(opacity[i]), 3),
             "title": _cell_text(names, predicted[i], observed[i], int(rows["n"][i]), float(rows["pvalue"][i])),
         }
         for i in range(len(predicted))
@@ -319,8 +319,8 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
     """The legend of the interactive picture as HTML."""
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
-    view = diagram.view()
-    low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
+    panel_row = diagram.view()
+    low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
     text = (
         "Each arrow goes from the mean prediction to the observed frequency of a cell. "
         "Closer to a corner means a higher probability of its outcome. "
@@ -333,8 +333,8 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
 def _html_table(diagram: TetrahedronDiagram) -> str:
     """The table of all cells, the smallest p-value first."""
     rows, names = diagram.table, simplex_marks.corner_names(diagram.view())
-    heads = ["n", "share", *(f"predicted {n}" for n in names), *(f"observed {n}" for n in names)]
-    heads += ["p-value", "significant"]
+    headings = ["n", "share", *(f"predicted {n}" for n in names), *(f"observed {n}" for n in names)]
+    headings += ["p-value", "significant"]
     predicted, observed = (stack_outcomes(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
     lines = []
     for i in np.argsort(rows["pvalue"], kind="stable"):
@@ -344,10 +344,10 @@ def _html_table(diagram: TetrahedronDiagram) -> str:
         ]
         cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in heads)
+    header_row = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
     return (
         '<div class="box" tabindex="0" role="region" aria-label="The cells of the tetrahedron"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"<thead><tr>{header_row}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

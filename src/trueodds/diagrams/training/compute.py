@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,6 +20,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bin_intervals import is_significant, wilson_intervals
 from trueodds.diagrams.recipe import BinnedRecipe
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.diagrams.training.plot import TrainingPlot
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.proper_scores import LogLoss
@@ -106,29 +107,25 @@ class Training(BinnedRecipe):
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of models named by their epochs."""
-        rows_by_epoch = {parse_epoch(name): rows for name, rows in models.items()}
-        check_epochs(models, rows_by_epoch)
+        data_by_epoch = {parse_epoch(name): data for name, data in models.items()}
+        check_epochs(models, data_by_epoch)
         seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
-        order = sorted(rows_by_epoch, key=lambda key: key[1])
-        runs = list(dict.fromkeys(run for run, _ in rows_by_epoch))
-        keys = [key for run in runs for key in order if key[0] == run]
+        runs = list(dict.fromkeys(epoch.run for epoch in data_by_epoch))  # in the order in which they are given
+        epochs = sorted(data_by_epoch, key=lambda epoch: (runs.index(epoch.run), epoch.number))
         notes: list[Note] = []
-        rows = [self._epoch_row(lens, key, rows_by_epoch[key], seed, notes) for key in keys]
-        table = {name: np.array([row[name] for row in rows], dtype=_COLUMN_DTYPES.get(name)) for name in rows[0]}
-        table["lowest_log_loss"] = _lowest_loss(table)
+        columns = rows_to_columns([self._epoch_row(lens, epoch, data_by_epoch[epoch], seed, notes) for epoch in epochs])
+        table = stack_tables([{**columns, "lowest_log_loss": _has_lowest_loss(columns)}])
         if table["lowest_log_loss"].any():
             text = (
                 "The epoch with the lowest log loss was selected on the rows that evaluate it: expect a higher loss "
                 "on new data."
             )
             notes.append(Note("TN265", text))
-        for column in table.values():
-            column.flags.writeable = False
         return TrainingPlot(
             name=self.name,
             lens=str(lens),
             table=table,
-            panels=self._panel_columns(str(lens), table),
+            panels=rows_to_columns([self._panel_row(str(lens), table)]),
             settings={
                 "partition": None if self.partition is None else str(self.partition),
                 "level": self.level,
@@ -138,19 +135,19 @@ class Training(BinnedRecipe):
         )
 
     def _epoch_row(
-        self, lens: Lens, epoch: Epoch, rows: Predictions | Tally, seed: int, notes: list[Note]
+        self, lens: Lens, epoch: Epoch, data: Predictions | Tally, seed: int, notes: list[Note]
     ) -> dict[str, Any]:
         """Evaluate one epoch: its log loss, accuracy and ECE, each with its uncertainty. Adds to `notes`."""
         test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
         generator = as_generator(seed)
-        verdict = test.from_tally(rows, [lens], generator) if isinstance(rows, Tally) else test(rows, [lens], generator)
+        verdict = test.from_tally(data, [lens], generator) if isinstance(data, Tally) else test(data, [lens], generator)
         notes += verdict.notes
-        loss, error = mean_log_loss(rows)
-        if isinstance(rows, Predictions) and math.isinf(loss):
-            epoch_text = f"{epoch[0]}/{epoch[1]:g}".removeprefix("/")
-            notes += [replace(note, text=f"Epoch {epoch_text}: {note.text}") for note in infinite_loss_notes(rows)]
-        half_width = float(ndtri((1 + self.level) / 2)) * error
-        correctness = correctness_view(rows)
+        loss, standard_error = mean_log_loss(data)
+        if isinstance(data, Predictions) and math.isinf(loss):
+            epoch_text = f"{epoch.run}/{epoch.number:g}".removeprefix("/")
+            notes += [replace(note, text=f"Epoch {epoch_text}: {note.text}") for note in infinite_loss_notes(data)]
+        half_width = float(ndtri((1 + self.level) / 2)) * standard_error
+        correctness = correctness_view(data)
         accuracy, low, high = (math.nan,) * 3
         if correctness is not None:
             bars = wilson_intervals(correctness, np.zeros(len(correctness.w), dtype=np.intp), 1, self.level)
@@ -161,9 +158,9 @@ class Training(BinnedRecipe):
             )
         return {
             "view": str(lens),
-            "run": epoch[0],
-            "epoch": epoch[1],
-            "n": rows.n,
+            "run": epoch.run,
+            "epoch": epoch.number,
+            "n": data.n,
             "log_loss": loss,
             "log_loss_low": max(loss - half_width, 0.0),
             "log_loss_high": loss + half_width,
@@ -175,33 +172,30 @@ class Training(BinnedRecipe):
             "pvalue": float(verdict.pvalue),
         }
 
-    def _panel_columns(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
-        """The single row of `panels`, as columns."""
-        lowest_loss = np.flatnonzero(table["lowest_log_loss"])
-        n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss], self.level).sum())
-        runs, epochs = len(set(table["run"])), len(table["run"])
+    def _panel_row(self, lens_name: str, table: Mapping[str, Array]) -> dict[str, Any]:
+        """The single row of `panels`."""
+        lowest_loss_rows = np.flatnonzero(table["lowest_log_loss"])
+        n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss_rows], self.level).sum())
+        n_runs, n_epochs = len(set(table["run"])), len(table["run"])
         aside = (
-            f"{n_miscalibrated} of {len(lowest_loss)} miscalibrated at lowest loss"
-            if runs > 1
-            else f"{epochs} {'epochs' if epochs > 1 else 'epoch'}"
+            f"{n_miscalibrated} of {len(lowest_loss_rows)} miscalibrated at lowest loss"
+            if n_runs > 1
+            else f"{n_epochs} {'epochs' if n_epochs > 1 else 'epoch'}"
         )
-        row = {
-            "view": lens,
-            "title": lens,
+        return {
+            "view": lens_name,
+            "title": lens_name,
             "aside": aside,
-            "finding": _describe_finding(table, lowest_loss, n_miscalibrated, self.level),
+            "finding": _describe_finding(table, lowest_loss_rows, n_miscalibrated, self.level),
             "n": int(table["n"].max()),
-            "runs": runs,
-            "epochs": epochs,
+            "runs": n_runs,
+            "epochs": n_epochs,
             "n_miscalibrated": n_miscalibrated,
         }
-        return {
-            name: np.array([value], dtype=object if isinstance(value, str) else None) for name, value in row.items()
-        }
 
 
-def _lowest_loss(table: Mapping[str, Array]) -> Array:
-    """The first epoch of each run with the lowest finite log loss."""
+def _has_lowest_loss(table: Mapping[str, Array]) -> Array:
+    """Mask (epochs,) of the epoch of each run with the lowest finite log loss, the first one if several have it."""
     mask = np.zeros(len(table["run"]), dtype=bool)
     for run in dict.fromkeys(table["run"]):
         run_rows = np.flatnonzero((table["run"] == run) & np.isfinite(table["log_loss"]))
@@ -210,18 +204,18 @@ def _lowest_loss(table: Mapping[str, Array]) -> Array:
     return mask
 
 
-def _describe_finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
-    """Describe whether the epochs with the lowest log loss, given by their rows, are miscalibrated."""
-    if not len(lowest_loss):
+def _describe_finding(table: Mapping[str, Array], lowest_loss_rows: Array, n_miscalibrated: int, level: float) -> str:
+    """Describe whether the epochs with the lowest log loss, given by their row numbers, are miscalibrated."""
+    if not len(lowest_loss_rows):
         return "No epoch has a finite log loss."
     alpha = f"{100 * (1 - level):.3g}\u00a0%"
-    if len(lowest_loss) > 1:
-        chance = f"; about {len(lowest_loss) * (1 - level):.2g} expected by chance" if n_miscalibrated else ""
+    if len(lowest_loss_rows) > 1:
+        chance = f"; about {len(lowest_loss_rows) * (1 - level):.2g} expected by chance" if n_miscalibrated else ""
         return (
-            f"At the lowest log loss, {_count_runs(n_miscalibrated, len(lowest_loss))} significantly miscalibrated"
+            f"At the lowest log loss, {_count_runs(n_miscalibrated, len(lowest_loss_rows))} significantly miscalibrated"
             f" (p\u00a0≤\u00a0{alpha}){chance}."
         )
-    i = int(lowest_loss[0])
+    i = int(lowest_loss_rows[0])
     significance_text = "the ECE is significant" if n_miscalibrated else "the ECE is consistent with calibration"
     ece, noise_floor, p = (format_number(float(table[name][i])) for name in ("ece", "noise_floor", "pvalue"))
     return (
@@ -237,10 +231,12 @@ def _count_runs(count: int, runs: int) -> str:
     return f"{count or 'none'} of {runs} runs {'is' if count <= 1 else 'are'}"
 
 
-_COLUMN_DTYPES: dict[str, Any] = {"view": object, "run": object}
+class Epoch(NamedTuple):
+    """One epoch of a training run."""
 
+    run: str  # name of the run; empty if there is only one, without a name
+    number: float
 
-Epoch = tuple[str, float]  # name of the run, epoch
 
 _EPOCH_NAME = re.compile(r"(?:(?P<run>.+)/)?(?P<epoch>[^/]+)", re.DOTALL)
 
@@ -249,62 +245,62 @@ def parse_epoch(name: str) -> Epoch:
     """Run and epoch from the name of a model.
 
     >>> parse_epoch("a/3"), parse_epoch("0.5")
-    (('a', 3.0), ('', 0.5))
+    (Epoch(run='a', number=3.0), Epoch(run='', number=0.5))
     """
     match = _EPOCH_NAME.fullmatch(name)
     try:
-        epoch = float(match["epoch"]) if match else math.nan
+        number = float(match["epoch"]) if match else math.nan
     except ValueError:
-        epoch = math.nan
-    if not math.isfinite(epoch):
+        number = math.nan
+    if not math.isfinite(number):
         raise epoch_name_error(repr(name))
-    return (match["run"] or "" if match else ""), epoch
+    return Epoch((match["run"] or "") if match else "", number)
 
 
 def epoch_name_error(got: str) -> InputError:
-    """The error for a model name without an epoch."""
+    """The error for `got`, a model name without an epoch."""
     fix = "For instance draw({'1': first, '2': second}, 'training'), or {'a/1': …, 'b/1': …} for several runs."
     return InputError("TO205", "The diagram training requires models named by their epoch, or by run/epoch.", got, fix)
 
 
-def check_epochs(models: Mapping[str, Predictions | Tally], rows_by_epoch: Mapping[Epoch, Predictions | Tally]) -> None:
+def check_epochs(models: Mapping[str, Predictions | Tally], data_by_epoch: Mapping[Epoch, Predictions | Tally]) -> None:
     """Raise an error for duplicate epochs, a mix of named and unnamed runs, and models with different outcomes."""
     fix = "Give each run and epoch a unique name."
-    if len(rows_by_epoch) < len(models):
+    if len(data_by_epoch) < len(models):
         raise InputError("TO205", "Two models have the same run and epoch.", ", ".join(models), fix)
-    if len({run == "" for run, _ in rows_by_epoch}) > 1:
+    if len({epoch.run == "" for epoch in data_by_epoch}) > 1:
         raise InputError("TO205", "Some model names have a run and some do not.", ", ".join(models), fix)
-    layouts = {(rows.kind, tuple(map(str, rows.classes))) for rows in models.values()}
+    layouts = {(data.kind, tuple(map(str, data.classes))) for data in models.values()}
     if len(layouts) > 1:
         got = " and ".join(sorted(f"{kind} of {len(classes)}" for kind, classes in layouts))
         raise InputError("TO205", "All epochs must predict the same outcomes.", got, "Draw them in separate diagrams.")
 
 
-def mean_log_loss(rows: Predictions | Tally) -> tuple[float, float]:
+def mean_log_loss(data: Predictions | Tally) -> tuple[float, float]:
     """Mean log loss of the whole prediction, in nats, and its standard error."""
-    if isinstance(rows, Tally):
-        sums = rows.score("log_loss")
+    if isinstance(data, Tally):
+        sums = data.score("log_loss")
         return sums["mean"], sums["standard_error"]
-    if rows.kind == "multilabel":
-        per_label = [log_loss(p, y) for p, y in zip(rows.P.T, rows.Y.T, strict=True)]
-        loss_sums = ProperScoreSums.from_scores(np.mean(per_label, axis=0), rows.weight)
+    if data.kind == "multilabel":
+        losses_by_label = [log_loss(p, y) for p, y in zip(data.P.T, data.Y.T, strict=True)]
+        loss_sums = ProperScoreSums.from_scores(np.mean(losses_by_label, axis=0), data.weight)
     else:
-        (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
+        (view,) = (Confidence() if data.kind == "confidence" else Canonical()).views(data)
         loss_sums = ProperScoreSums.from_scores(LogLoss().row_scores(view), view.w)
     return loss_sums.mean, loss_sums.standard_error
 
 
-def infinite_loss_notes(rows: Predictions) -> list[Note]:
+def infinite_loss_notes(data: Predictions) -> list[Note]:
     """Notes on the rows that make a log loss infinite."""
-    if rows.kind == "multilabel":
+    if data.kind == "multilabel":
         return []
-    (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
+    (view,) = (Confidence() if data.kind == "confidence" else Canonical()).views(data)
     return LogLoss().notes(view)
 
 
-def correctness_view(rows: Predictions | Tally) -> View | None:
+def correctness_view(data: Predictions | Tally) -> View | None:
     """The view of whether the predicted class is correct; None for multilabel data."""
-    if rows.kind == "multilabel":
+    if data.kind == "multilabel":
         return None
-    (view,) = rows.views("confidence") if isinstance(rows, Tally) else Confidence().views(rows)
+    (view,) = data.views("confidence") if isinstance(data, Tally) else Confidence().views(data)
     return view

@@ -91,7 +91,7 @@ class TrainingPlot(Diagram):
         """Draw the column of the table that one part shows, for all runs."""
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
-        max_width = 72 * styling.size_in_inches(ax)[0]
+        max_width = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0]
         ax.set_title(styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
                      fontweight="bold", color=styling.TEXT_COLOR)  # fmt: skip
         runs = self.runs

@@ -1,0 +1,62 @@
+"""Columns of the tables of a diagram: build them from rows, stack tables, and select the rows of a part or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+Columns = dict[str, Array]  # the columns of a table by name, of equal length
+
+
+def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
+    """Concatenate tables row-wise into read-only columns.
+
+    Parameters
+    ----------
+    tables : sequence of mappings of str to ndarray
+        Tables with the columns of the first one. Other columns are left out.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The columns of the first table.
+    """
+    stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    for column in stacked.values():
+        column.flags.writeable = False
+    return stacked
+
+
+def rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Convert table rows with the same names into read-only columns; texts become columns of objects.
+
+    >>> columns = rows_to_columns([{"view": "class:a", "n": 3}, {"view": "class:b", "n": 5}])
+    >>> columns["view"].tolist(), columns["view"].dtype.kind, columns["n"].tolist()
+    (['class:a', 'class:b'], 'O', [3, 5])
+    """
+    columns = {
+        name: np.array([row[name] for row in rows], dtype=object if isinstance(rows[0][name], str) else None)
+        for name in rows[0]
+    }
+    return stack_tables([columns])
+
+
+def select_part(rows: Mapping[str, Array], part: str) -> Columns:
+    """Select the rows whose column `part` has this value, such as `curve`, `band` or `strip`."""
+    mask = rows["part"] == part
+    return {name: column[mask] for name, column in rows.items()}
+
+
+def select_part_of_model(rows: Mapping[str, Array], model_name: str, part: str) -> Columns:
+    """Select the rows of one model and one part of a table with the columns `model` and `part`.
+
+    >>> rows = {"model": np.array(["a", "b"]), "part": np.array(["bin", "bin"]), "n": np.array([3, 5])}
+    >>> select_part_of_model(rows, "b", "bin")["n"].tolist()
+    [5]
+    """
+    mask = (rows["model"] == model_name) & (rows["part"] == part)
+    return {name: column[mask] for name, column in rows.items()}

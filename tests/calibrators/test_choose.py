@@ -134,7 +134,6 @@ class Hopeless(IdentitySpec):
     """A rule that swaps the classes."""
 
     name: ClassVar[str] = "hopeless"
-    complexity: ClassVar[int] = 9
     fits: ClassVar[int] = 0
 
     def fit(self, P, Y, w):
@@ -225,7 +224,6 @@ class Nudged(IdentitySpec):
     """The identity, sharper by as much as rounding changes a fit."""
 
     name: ClassVar[str] = "nudged"
-    complexity: ClassVar[int] = 5
 
     def fit(self, P, Y, w):
         return Sharper(set())

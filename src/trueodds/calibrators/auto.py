@@ -42,7 +42,7 @@ from trueodds.tallies.proper_score_sums import log_loss_from_logs
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
-_ONE_PARAMETER_COMPLEXITY = 1  # complexity of the candidate that is also tested by itself: temperature
+_ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
 _NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
 
@@ -92,7 +92,6 @@ class AutoSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "auto"
-    complexity: ClassVar[int] = 100
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
@@ -174,7 +173,7 @@ class AutoSpec(CalibratorSpec):
         confirmation: Confirmation,
     ) -> tuple[CandidateChoice, Confirmation]:
         """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
-        index = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER_COMPLEXITY), None)
+        index = next((i for i, spec in enumerate(specs) if spec.name == _ONE_PARAMETER_METHOD), None)
         if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
             return choice, confirmation
         cross_fitted = cross_fitted_logs[index]

@@ -81,7 +81,6 @@ class CalibratorSpec(Settings, ABC):
     """The settings of a calibrator, in dataclass fields, and its fitting routine."""
 
     name: ClassVar[str]
-    complexity: ClassVar[int]  # rank by which the simpler of two equally good maps is chosen; the identity has 0
     keeps_argmax: ClassVar[bool]  # whether the order within every row is kept, and so every predicted class
     map_type: ClassVar[type[CalibrationMap] | None] = None
     two_classes: ClassVar[bool] = False  # whether it supports two classes only

@@ -74,7 +74,6 @@ class BbqSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "bbq"
-    complexity: ClassVar[int] = 26
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BbqMap

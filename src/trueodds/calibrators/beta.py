@@ -135,7 +135,6 @@ class BetaSpec(SummedSpec):
 
     name: ClassVar[str] = "beta"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BetaMap
     parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"

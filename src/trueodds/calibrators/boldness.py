@@ -86,7 +86,6 @@ class BoldnessSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "boldness"
-    complexity: ClassVar[int] = 8
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = BoldnessMap

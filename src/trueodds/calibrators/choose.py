@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
@@ -170,11 +171,17 @@ def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, losses: Arr
 
 
 def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
-    """The candidates from the simplest to the most complex, always with the identity."""
+    """The candidates from the simplest to the most complex, always with the identity.
+
+    The table CALIBRATORS lists the calibrators in this order, with `auto` as the last one. Others than these follow
+    before `auto`, in the given order.
+    """
     specs = list(candidates)
     if not any(spec.name == "identity" for spec in specs):
         specs.append(IdentitySpec())
-    return sorted(specs, key=lambda spec: spec.complexity)
+    names = CALIBRATORS.names()
+    ranks = {name: rank for rank, name in enumerate(names)} | {names[-1]: len(names)}
+    return sorted(specs, key=lambda spec: ranks.get(spec.name, len(names) - 1))
 
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.

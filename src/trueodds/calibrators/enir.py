@@ -100,7 +100,6 @@ class EnirSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "enir"
-    complexity: ClassVar[int] = 25
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = EnirMap

@@ -134,7 +134,6 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "ensemble_temperature"
-    complexity: ClassVar[int] = 2
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap

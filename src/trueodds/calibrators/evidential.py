@@ -174,7 +174,6 @@ class EvidentialSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "evidential"
-    complexity: ClassVar[int] = 9
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap

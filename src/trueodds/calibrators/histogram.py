@@ -122,7 +122,6 @@ class HistogramSpec(TalliedSpec):
     """
 
     name: ClassVar[str] = "histogram"
-    complexity: ClassVar[int] = 28
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = HistogramMap
     exemptions: ClassVar[Mapping[str, str]] = {

@@ -97,7 +97,6 @@ class IrmSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "irm"
-    complexity: ClassVar[int] = 20
     keeps_argmax: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = IrmMap
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9

@@ -183,7 +183,6 @@ class KernelSpec(CalibratorSpec):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 16
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = KernelMap

@@ -150,7 +150,6 @@ class LloSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "llo"
-    complexity: ClassVar[int] = 5
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = LloMap

@@ -193,7 +193,6 @@ class MatrixSpec(FullMatrixSpec):
     """
 
     name: ClassVar[str] = "matrix"
-    complexity: ClassVar[int] = 14
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = MatrixMap
     candidate: ClassVar[bool] = False

@@ -191,7 +191,6 @@ class MclloSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "mcllo"
-    complexity: ClassVar[int] = 11
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True

@@ -174,7 +174,6 @@ class PlattSpec(SummedSpec):
 
     name: ClassVar[str] = "platt"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 6
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = PlattMap

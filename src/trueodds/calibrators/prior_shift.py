@@ -119,7 +119,6 @@ class PriorShiftSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "prior_shift"
-    complexity: ClassVar[int] = 17
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = PriorShiftMap
     candidate: ClassVar[bool] = False

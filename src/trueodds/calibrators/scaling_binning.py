@@ -125,7 +125,6 @@ class ScalingBinningSpec(CalibratorSpec):
 
     name: ClassVar[str] = "scaling_binning"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 27
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = ScalingBinningMap

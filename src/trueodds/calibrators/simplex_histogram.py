@@ -243,7 +243,6 @@ class SimplexHistogramSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "simplex_histogram"
-    complexity: ClassVar[int] = 29
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap

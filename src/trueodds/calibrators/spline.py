@@ -229,7 +229,6 @@ class SplineSpec(CalibratorSpec):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SplineMap
     kind: Annotated[str, OneOf(tuple(_DEFAULT_KNOTS))] = "natural"

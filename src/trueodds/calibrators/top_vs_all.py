@@ -152,7 +152,6 @@ class TopVsAllSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "top_vs_all"
-    complexity: ClassVar[int] = 3
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap

@@ -123,7 +123,6 @@ class VennAbersSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "venn_abers"
-    complexity: ClassVar[int] = 24
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
     accepts_raw_arrays: ClassVar[bool] = True

@@ -21,7 +21,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import log_with_mixture, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
@@ -215,7 +215,7 @@ class CrossFittingRows(NamedTuple):
         """
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
-            return log_with_mixture(to_probabilities(self.P[held_out]), share)
+            return logs_floored_at_share(to_probabilities(self.P[held_out]), share)
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
@@ -329,7 +329,7 @@ def _indices_to_drop(
     """Indices of the candidates that are far behind the best, or more complex than the current one and no better."""
     dropped = []
     for i, (distance, se) in enumerate(excess_losses):
-        no_better = i > current and distance >= excess_losses[current][0]
-        if specs[i].name != "identity" and i != current and (no_better or distance > MAX_STD_ERRORS_BEHIND * se):
+        is_no_better = i > current and distance >= excess_losses[current][0]
+        if specs[i].name != "identity" and i != current and (is_no_better or distance > MAX_STD_ERRORS_BEHIND * se):
             dropped.append(i)
     return dropped

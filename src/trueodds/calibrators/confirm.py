@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
-from trueodds.calibrators.uniform_mixture import log_with_mixture
+from trueodds.calibrators.uniform_mixture import logs_floored_at_share
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
@@ -147,26 +147,28 @@ def _estimate_gain(
 ) -> _GainEstimate:
     """Estimate the gain of the log-probabilities `logs` over P, and its excess over the null distribution."""
     p = to_probabilities(P)
-    log_ratios = logs - log_with_mixture(p, uniform_share)
+    log_ratios = logs - logs_floored_at_share(p, uniform_share)
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * log_ratios).sum(axis=1)
     variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)
     gains = (Y * log_ratios).sum(axis=1)
     excess_gain, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    before, after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
-    gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
+    loss_before, loss_after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
+    gain, se = mean_and_standard_error(
+        loss_before - loss_after if np.isfinite(loss_before).all() else gains, w, cluster
+    )
     # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
     if ((Y == 0) | (Y == 1)).all():
         implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
         se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
     return _GainEstimate(
-        gain,
-        se,
-        excess_gain,
-        null_std_error,
-        float(w @ gains) > 0,
-        float(w @ before / w.sum()),
-        float(w @ after / w.sum()),
+        gain=gain,
+        se=se,
+        excess_gain=excess_gain,
+        null_std_error=null_std_error,
+        is_positive=float(w @ gains) > 0,
+        log_loss_before=float(w @ loss_before / w.sum()),
+        log_loss_after=float(w @ loss_after / w.sum()),
     )
 
 
@@ -248,14 +250,14 @@ class Recalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; the gain is null if no recalibration was chosen."""
-        confirmation, labels = self.confirmation, self.predicted_classes
-        tried = confirmation if self.chosen != "identity" else None
+        confirmation, predicted_classes = self.confirmation, self.predicted_classes
+        chosen_confirmation = confirmation if self.chosen != "identity" else None
         loss_before = confirmation.log_loss_before if confirmation else None
         percent_factor = 100 / loss_before if loss_before is not None and 0 < loss_before < math.inf else None
         gain_percent = gain_low_percent = required_rows = None
-        if tried and percent_factor:
-            gain_percent = percent_factor * (tried.log_loss_before - tried.log_loss_after)
-            gain_low_percent = percent_factor * tried.low
+        if chosen_confirmation and percent_factor:
+            gain_percent = percent_factor * (chosen_confirmation.log_loss_before - chosen_confirmation.log_loss_after)
+            gain_low_percent = percent_factor * chosen_confirmation.low
         if confirmation and self.outcome == NOT_ENOUGH_ROWS:
             required_rows = round_to_two_digits(confirmation.required_rows)
         report = {
@@ -265,21 +267,21 @@ class Recalibration:
             "outcome": self.outcome,
             "applied": self.applied,
             "alpha": confirmation.alpha if confirmation else None,
-            "gain": tried.gain if tried else None,
-            "gain_of": tried.gain_of if tried else None,
+            "gain": chosen_confirmation.gain if chosen_confirmation else None,
+            "gain_of": chosen_confirmation.gain_of if chosen_confirmation else None,
             "gain_percent": gain_percent,
             "gain_low_percent": gain_low_percent,
-            "gain_se": tried.se if tried else None,
-            "gain_low": tried.low if tried else None,
-            "gain_high": tried.high if tried else None,
-            "pvalue": tried.pvalue if tried else None,
+            "gain_se": chosen_confirmation.se if chosen_confirmation else None,
+            "gain_low": chosen_confirmation.low if chosen_confirmation else None,
+            "gain_high": chosen_confirmation.high if chosen_confirmation else None,
+            "pvalue": chosen_confirmation.pvalue if chosen_confirmation else None,
             "required_rows": required_rows,
             "detectable_gain": confirmation.detectable if confirmation else None,
             "log_loss_before": loss_before,
             "log_loss_after": confirmation.log_loss_after if confirmation and self.confirmed else loss_before,
-            "accuracy_before": labels.accuracy_before if labels else None,
-            "accuracy_after": labels.accuracy_after if labels else None,
-            "label_flips": labels.label_flips if labels else 0,
+            "accuracy_before": predicted_classes.accuracy_before if predicted_classes else None,
+            "accuracy_after": predicted_classes.accuracy_after if predicted_classes else None,
+            "label_flips": predicted_classes.label_flips if predicted_classes else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": confirmation.mixing if confirmation else None,
             "min_prob": self.min_prob,

@@ -229,15 +229,15 @@ class AutoSpec(CalibratorSpec):
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
         return applied_map, Recalibration(
-            choice,
-            confirmation,
-            applied_map.name,
-            applied_map.describe(),
-            len(P),
-            len(compared),
-            min_prob,
-            tuple(notes),
-            PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+            choice=choice,
+            confirmation=confirmation,
+            applied=applied_map.name,
+            summary=applied_map.describe(),
+            fit_rows=len(P),
+            confirm_rows=len(compared),
+            min_prob=min_prob,
+            notes=tuple(notes),
+            predicted_classes=PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
         )
 
     def _choose_and_confirm(
@@ -269,7 +269,14 @@ def _refuse_recalibration(
     """The identity for n rows on which no recalibration is attempted, and a report with the reasons."""
     identity_map = IdentityMap()
     return identity_map, Recalibration(
-        None, None, identity_map.name, identity_map.describe(), n, 0, min_prob, tuple(reasons)
+        choice=None,
+        confirmation=None,
+        applied=identity_map.name,
+        summary=identity_map.describe(),
+        fit_rows=n,
+        confirm_rows=0,
+        min_prob=min_prob,
+        notes=tuple(reasons),
     )
 
 

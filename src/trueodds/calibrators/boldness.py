@@ -100,8 +100,8 @@ class BoldnessSpec(CalibratorSpec):
 
     def max_log_likelihood_loss(self, n: float) -> float:
         """Allowed loss of log-likelihood for n rows; raises TO514 if the posterior probability cannot be reached."""
-        tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if tolerance < -_LOG_LIKELIHOOD_ROUNDING:
+        max_loss = float(np.log(n) - logit(self.posterior) + logit(self.prior))
+        if max_loss < -_LOG_LIKELIHOOD_ROUNDING:
             max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
@@ -110,18 +110,18 @@ class BoldnessSpec(CalibratorSpec):
                 "Choose a smaller posterior, or use more rows.",
             )
         # 19 rows for .95 allow a loss of exactly 0: the square root of a rounding error would show in the slope.
-        return tolerance if tolerance > _LOG_LIKELIHOOD_ROUNDING else 0.0
+        return max_loss if max_loss > _LOG_LIKELIHOOD_ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """Fit the boldest map."""
-        tolerance, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
+        max_loss, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
             optimum, y = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS), smoothed_targets(y, w)
         theta = optimum.theta
-        if optimum.rank == 2 and tolerance > 0:
-            theta = _boldest_on_contour(group_by_score(x, y, w), theta, tolerance)
+        if optimum.rank == 2 and max_loss > 0:
+            theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
@@ -165,25 +165,25 @@ def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
     return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
-def _boldest_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
+def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) -> Array:
     """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
     groups = rows.pool_neighbors()
     surface = LikelihoodSurface.around_minimum(groups, theta)
     center_angle, half_width = 0.0, np.pi
     for _ in range(3):
         angles = center_angle + half_width * np.linspace(-1, 1, _N_ANGLES + 1)
-        radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
+        radii = np.sqrt(2 * loss_increase) * surface.radii(angles, loss_increase)
         points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std_of_probabilities(groups, point) for point in points])
         is_boldest = stds >= stds.max() * (1 - 1e-9)
         boldest = int(np.argmax(np.where(is_boldest, points[:, 1], -np.inf)))
         center_angle, half_width = float(angles[boldest]), 2 * half_width / _N_ANGLES
     min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
-    return _refine_by_newton(rows, points[boldest], min_loss + tolerance)
+    return _refine_by_newton(rows, points[boldest], min_loss + loss_increase)
 
 
-def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
-    r"""The point near θ where F equals its level and its gradient is parallel to that of the variance.
+def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Array:
+    r"""The point near θ where the loss F equals `target_loss` and its gradient is parallel to that of the variance.
 
     Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one Newton step is one pass.
     """
@@ -193,7 +193,7 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
         likelihood = logistic_likelihood(X, y, rows.w, theta)
         (ft, fg), H = likelihood.gradient, likelihood.hessian
         (vt, vg), B = _variance_derivatives(rows, theta)
-        residuals = np.array([likelihood.value - level, vt * fg - vg * ft])
+        residuals = np.array([likelihood.value - target_loss, vt * fg - vg * ft])
         parallelism_gradient = [
             B[0, 0] * fg + vt * H[0, 1] - B[0, 1] * ft - vg * H[0, 0],
             B[0, 1] * fg + vt * H[1, 1] - B[1, 1] * ft - vg * H[0, 1],

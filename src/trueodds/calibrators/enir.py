@@ -131,22 +131,22 @@ def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
     Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
     likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
     """
-    last, levels = len(path.lambdas) - 1, path.n_blocks
+    last, n_levels = len(path.lambdas) - 1, path.n_blocks
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # λ = 0 only if nothing falls
     log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
     intervals = [(first, last)]
-    bic[[first, last]] = [levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
+    bic[[first, last]] = [n_levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
     while intervals:
         lower, upper = intervals.pop()
         if (
             upper - lower < 2
-            or levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
+            or n_levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
         ):
             continue
         middle = (lower + upper) // 2
         log_likelihoods[middle] = model_log_likelihood(path, middle)
-        bic[middle] = levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
+        bic[middle] = n_levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
         intervals += [(lower, middle), (middle, upper)]  # the simpler ones first, where the best ones are
     bic_difference = bic - bic.min()
     weights = np.where(

@@ -230,14 +230,14 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
     A, w = A[has_weight], w[has_weight]
     total_weight = float(w.sum())
     smallest_gain, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
-    for face in _nonempty_subsets(A.shape[1]):
-        shares = _newton_on_simplex(A[:, face], w)
-        q = A[:, face] @ shares
+    for subset in _nonempty_subsets(A.shape[1]):
+        shares = _newton_on_simplex(A[:, subset], w)
+        q = A[:, subset] @ shares
         if not (q > 0).all():
             continue
         possible_gain = float(((w / q) @ A).max(initial=total_weight)) / total_weight - 1
         if possible_gain < smallest_gain:
-            smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, face, A.shape[1])
+            smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, subset, A.shape[1])
         if possible_gain <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
@@ -251,16 +251,16 @@ def least_squares_weights(G: Array, c: Array) -> Array:
     """
     scale = max(float(np.abs(G).max()), float(np.abs(c).max()))
     smallest_gain, optimal = np.inf, np.full(len(c), 1 / len(c))
-    for face in _nonempty_subsets(len(c)):
-        m = len(face)
+    for subset in _nonempty_subsets(len(c)):
+        m = len(subset)
         kkt_matrix = np.ones((m + 1, m + 1))
-        kkt_matrix[:m, :m], kkt_matrix[m, m] = G[np.ix_(face, face)], 0.0
-        shares = np.linalg.lstsq(kkt_matrix, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
+        kkt_matrix[:m, :m], kkt_matrix[m, m] = G[np.ix_(subset, subset)], 0.0
+        shares = np.linalg.lstsq(kkt_matrix, np.append(c[subset], 1.0), rcond=1e-14)[0][:m]
         if (shares < 0).any():
             continue
-        v = _expand_to_all_components(shares / shares.sum(), face, len(c))
+        v = _expand_to_all_components(shares / shares.sum(), subset, len(c))
         gradient = G @ v - c
-        possible_gain = (float(gradient[face].min()) - float(gradient.min())) / scale if scale else 0.0
+        possible_gain = (float(gradient[subset].min()) - float(gradient.min())) / scale if scale else 0.0
         if possible_gain < smallest_gain:
             smallest_gain, optimal = possible_gain, v
         if possible_gain <= _OPTIMALITY_TOLERANCE:
@@ -270,13 +270,13 @@ def least_squares_weights(G: Array, c: Array) -> Array:
 
 def _nonempty_subsets(m: int) -> list[list[int]]:
     """The nonempty subsets of the components 0 to m − 1, from the smallest to the largest."""
-    return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
+    return [list(subset) for size in range(1, m + 1) for subset in combinations(range(m), size)]
 
 
-def _expand_to_all_components(shares: Array, face: list[int], m: int) -> Array:
-    """The weights (m,) of all components from those of a subset `face`; the others are 0."""
+def _expand_to_all_components(shares: Array, subset: list[int], m: int) -> Array:
+    """The weights (m,) of all components from those of a subset `subset`; the others are 0."""
     v = np.zeros(m)
-    v[face] = shares
+    v[subset] = shares
     return v
 
 

@@ -179,8 +179,8 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
         bins = Bins(edges_between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
     bin_index = bins.index(x)
     mass = np.bincount(bin_index, w, bins.size)
-    midpoints_of_bins = (bins.edges[:-1] + bins.edges[1:]) / 2
-    values = np.divide(np.bincount(bin_index, w * y, bins.size), mass, out=midpoints_of_bins, where=mass > 0)
+    bin_midpoints = (bins.edges[:-1] + bins.edges[1:]) / 2
+    values = np.divide(np.bincount(bin_index, w * y, bins.size), mass, out=bin_midpoints, where=mass > 0)
     return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 

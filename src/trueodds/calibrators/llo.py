@@ -25,7 +25,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     separation_note,
 )
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
-from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
     FitEvidence,
     ParameterUncertainty,
@@ -57,7 +57,7 @@ class LloMap(CalibrationMap):
     @property
     def delta(self) -> float:
         """exp τ: the factor of the odds where the predicted odds are even."""
-        return math.exp(min(self.tau, 700.0))
+        return math.exp(min(self.tau, MAX_EXPONENT))
 
     def apply(self, P: Probabilities) -> Array:
         """Both probabilities computed separately, so that small ones keep their digits."""
@@ -227,7 +227,13 @@ def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> Parameter
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return FitEvidence(
-        summary, sums.hessian, np.array([mean]), np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]), 0.0,
-        None if data.rows is None else score_vectors, lambda: sums.squared_weight_hessian,
-        lambda: max(2 * (sums.identity_loss - optimum.value), 0.0), optimum.rank,
-    ).uncertainty()  # fmt: skip
+        summary=summary,
+        hessian=sums.hessian,
+        means=np.array([mean]),
+        both_signs=np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]),
+        penalty=0.0,
+        scores=None if data.rows is None else score_vectors,
+        squared_weight_hessian=lambda: sums.squared_weight_hessian,
+        likelihood_ratio=lambda: max(2 * (sums.identity_loss - optimum.value), 0.0),
+        rank=optimum.rank,
+    ).uncertainty()

@@ -45,11 +45,8 @@ def read_vector(
     mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
 ) -> Array:
     """Read finite numbers within their range, of the right length, `strictly` or `weakly` increasing on request."""
-    values, low, high = (
-        mapping[key],
-        float(low),
-        float(high),
-    )  # NumPy numbers cannot be compared with integers this large
+    values = mapping[key]
+    low, high = float(low), float(high)  # NumPy numbers cannot be compared with integers that no float can hold
     are_numbers = isinstance(values, list) and all(
         isinstance(v, (int, float)) and not isinstance(v, bool) for v in values
     )

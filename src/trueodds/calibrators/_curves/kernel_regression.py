@@ -41,9 +41,9 @@ def kernel_regression(
     """
     if mirrored:
         s, w, wy = _reflect_scores(s, w, wy, h)
-    mass, events, slope_of_mass, slope_of_events, log = gaussian_sums(points, s, w, wy, h).T
+    mass, events, slope_of_mass, slope_of_events, log_scale = gaussian_sums(points, s, w, wy, h).T
     values = events / mass
-    return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log)
+    return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log_scale)
 
 
 def _reflect_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:

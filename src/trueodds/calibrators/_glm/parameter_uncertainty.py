@@ -121,7 +121,16 @@ class ParameterUncertainty:
         if even is not None and (V is None or not _is_flag_list(even, k - 1)):
             raise _mismatch_error("even", f"{k - 1} times true or false beside the covariance", even)
         covariance = None if V is None else _read_covariances(V, k)
-        return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
+        return cls(
+            std_error_method=errors,
+            covariance=covariance,
+            likelihood_ratio=ratio,
+            rank=rank,
+            n=n,
+            penalized=penalized,
+            effective_units=units,
+            both_signs=None if even is None else np.array(even),
+        )
 
 
 def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
@@ -215,9 +224,15 @@ class FitEvidence:
 
         def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
             """The result with this method, or reason why there are no standard errors."""
-            even = None if V is None else self.both_signs
             return ParameterUncertainty(
-                method, V, likelihood_ratio, rank, float(self.summary.n), penalized, units, even
+                std_error_method=method,
+                covariance=V,
+                likelihood_ratio=likelihood_ratio,
+                rank=rank,
+                n=float(self.summary.n),
+                penalized=penalized,
+                effective_units=units,
+                both_signs=None if V is None else self.both_signs,
             )
 
         if rank < d and not penalized:
@@ -235,7 +250,7 @@ class FitEvidence:
         return (
             make_uncertainty(std_error_method, V, parameter_covariance.effective_units)
             if are_proper_covariances(V)
-            else ParameterUncertainty("untold", None, None, rank, 0.0, penalized)
+            else ParameterUncertainty("untold", rank=rank, penalized=penalized)
         )
 
     def _parameter_covariance(self, std_error_method: str) -> ParameterCovariance | None:

@@ -20,6 +20,7 @@ from trueodds.calibrators.choose import (
 )
 from trueodds.calibrators.confirm import confirm_gain
 from trueodds.calibrators.cross_validation import (
+    MeanEstimate,
     mean_and_standard_error,
     row_losses,
     stratified_folds,
@@ -196,20 +197,26 @@ def test_overconfident_by_two_is_a_matter_of_temperature():
     assert choice.candidates[1].accuracy_change == 0.0
 
 
+def excess(*means_and_errors):
+    return [MeanEstimate(*pair) for pair in means_and_errors]
+
+
 def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
     specs = [IdentitySpec(), TemperatureSpec(), IsotonicSpec(), HistogramSpec()]
     # Distances to the best with their errors; the identity's is the gain of the best.
-    assert one_standard_error_rule(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
+    assert one_standard_error_rule(specs, excess((0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02))) == 1
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2
+        one_standard_error_rule(specs, excess((0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02))) == 2
     )  # beyond the error
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2
+        one_standard_error_rule(specs, excess((0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02))) == 2
     )  # most of the gain is lost
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3
+        one_standard_error_rule(specs, excess((0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0))) == 3
     )  # the identity is no fix
-    assert one_standard_error_rule(specs, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
+    assert (
+        one_standard_error_rule(specs, excess((0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1))) == 0
+    )  # but may be the best
 
 
 def test_nothing_is_chosen_where_nothing_is_better():

@@ -149,7 +149,7 @@ def _estimate_gain(
     p = to_probabilities(P)
     log_ratios = logs - logs_floored_at_share(p, uniform_share)
     p = p / p.sum(axis=1, keepdims=True)
-    expected = (p * log_ratios).sum(axis=1)
+    expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated
     variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)
     gains = (Y * log_ratios).sum(axis=1)
     excess_gain, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
@@ -196,9 +196,10 @@ class PredictedClasses:
     ) -> PredictedClasses:
         """Compare the predicted classes of P with those of the applied map, Q."""
         p = to_probabilities(P)
-        flips, before = count_label_flips(p, Q), accuracy(p, Y, w)
+        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
         change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
-        return cls(flips, before, before + (change or 0.0) if flips else before)
+        accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
+        return cls(label_flips, accuracy_before, accuracy_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +326,7 @@ _NOT_CONFIRMED_CODE = "TN543"
 
 def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
     """The notes on how candidates are evaluated, and on the gain of the chosen one."""
-    c, name = confirmation, choice.spec.name
+    name = choice.spec.name
     evaluation_note = Note(
         "TN508",
         f"Each fitted map is mixed with a share {choice.mixing:.2g} of the uniform distribution, so that no log loss is"
@@ -333,29 +334,32 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[N
         " smallest probability that this mixture can have. The reported gain uses the unmodified probabilities, unless"
         " their log loss is infinite.",
     )
-    pvalue = f"p = {format_number(c.pvalue)}" if c.pvalue >= 0.0001 else "p < 0.0001"
+    pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
-        f"{format_number(c.gain)} nats per row ({_percent(1 - 2 * c.alpha)} interval {format_number(c.low)} to"
-        f" {format_number(c.high)}; {pvalue})"
+        f"{format_number(confirmation.gain)} nats per row ({_percent(1 - 2 * confirmation.alpha)} interval"
+        f" {format_number(confirmation.low)} to {format_number(confirmation.high)}; {pvalue})"
     )
-    if name != "identity" and c.confirmed:
+    if name != "identity" and confirmation.confirmed:
         established = (
-            "Confirmed" if c.low > 0 else "Miscalibration in this direction confirmed; size of the gain uncertain"
+            "Confirmed"
+            if confirmation.low > 0
+            else "Miscalibration in this direction confirmed; size of the gain uncertain"
         )
-        scope = " of choice and fit together" if c.gain_of == PROCEDURE else ""
+        scope = " of choice and fit together" if confirmation.gain_of == PROCEDURE else ""
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
             f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
-    if name != "identity" and c.outcome == NOT_ENOUGH_ROWS:
+    if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:
         text = (
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
-            f" {round_to_two_digits(c.required_rows):,} rows would confirm it with 80 % power. {_power_text(c)}"
+            f" {round_to_two_digits(confirmation.required_rows):,} rows would confirm it with 80 % power."
+            f" {_power_text(confirmation)}"
         )
         return [evaluation_note, Note(_NOT_CONFIRMED_CODE, text)]
-    return [evaluation_note, _no_gain_note(c)]
+    return [evaluation_note, _no_gain_note(confirmation)]
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:

@@ -34,6 +34,10 @@ from trueodds.core.typing import Array
 
 _LOG_LIKELIHOOD_ROUNDING = 1e-12  # rounding error in nats
 _N_ANGLES = 64  # of points on the contour in each of three increasingly fine searches
+_TIE_TOLERANCE = 1e-9  # relative difference up to which two standard deviations are tied
+_MAX_NEWTON_STEPS = 20
+_MAX_RELATIVE_MOVE = 0.1  # largest move from the start, relative to 1 + |θ|; beyond it Newton's method has diverged
+_STEP_TOLERANCE = 1e-10  # relative to 1 + |θ|: a smaller step ends the search
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) ->
         radii = np.sqrt(2 * loss_increase) * surface.radii(angles, loss_increase)
         points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std_of_probabilities(groups, point) for point in points])
-        is_boldest = stds >= stds.max() * (1 - 1e-9)
+        is_boldest = stds >= stds.max() * (1 - _TIE_TOLERANCE)
         boldest = int(np.argmax(np.where(is_boldest, points[:, 1], -np.inf)))
         center_angle, half_width = float(angles[boldest]), 2 * half_width / _N_ANGLES
     min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
@@ -189,8 +193,9 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Arr
     """
     X, y = intercept_and_score(rows.x), rows.wy / rows.w
     start, scale = theta, np.abs(theta) + 1
-    for _ in range(20):
+    for _ in range(_MAX_NEWTON_STEPS):
         likelihood = logistic_likelihood(X, y, rows.w, theta)
+        # Derivatives of F (gradient ft, fg; Hessian H) and of V (gradient vt, vg; Hessian B) by τ and γ.
         (ft, fg), H = likelihood.gradient, likelihood.hessian
         (vt, vg), B = _variance_derivatives(rows, theta)
         residuals = np.array([likelihood.value - target_loss, vt * fg - vg * ft])
@@ -203,9 +208,9 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Arr
         except np.linalg.LinAlgError:
             return start
         theta = theta - step
-        if not (np.abs(theta - start) < 0.1 * scale).all():
+        if not (np.abs(theta - start) < _MAX_RELATIVE_MOVE * scale).all():
             return start  # diverged to another point where the two gradients are parallel
-        if (np.abs(step) <= 1e-10 * scale).all():
+        if (np.abs(step) <= _STEP_TOLERANCE * scale).all():
             break
     return theta
 

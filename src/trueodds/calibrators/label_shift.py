@@ -151,6 +151,8 @@ GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 
 MAX_EVALUATIONS = 200  # of the function and its derivatives together
 _CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
 _MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
+_MIN_DECREASE_SHARE = 1e-4  # share of the predicted decrease that a step must attain (Armijo's rule)
+_VALUE_ROUNDING = 1e-14  # rounding error of a value, relative to 1 + its size
 _MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
@@ -199,12 +201,15 @@ def minimize_nonnegative(
             candidate_value = value(candidate)
             n_evaluations += 1
             # A difference within rounding error counts as a decrease.
-            if candidate_value <= current_value - 1e-4 * length * decrease + 1e-14 * (1 + abs(current_value)):
+            if candidate_value <= (
+                current_value - _MIN_DECREASE_SHARE * length * decrease + _VALUE_ROUNDING * (1 + abs(current_value))
+            ):
                 x, current_value = candidate, candidate_value
                 break
             length /= 2
         else:
             break
+    # A search that stopped at the rounding error has converged too.
     return NonnegativeMinimum(x, n_evaluations, violation <= 100 * GRADIENT_TOLERANCE)
 
 

@@ -157,13 +157,10 @@ class HistogramSpec(TalliedSpec):
     def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
         """Note TN506 on empty bins, or none."""
         assert isinstance(calibration_map, HistogramMap)
-        n_empty, n_bins = (
-            sum(curve.n_empty for curve in calibration_map.curves),
-            sum(len(curve.values) for curve in calibration_map.curves),
-        )
-        return (
-            [Note("TN506", f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint.")] if n_empty else []
-        )
+        n_empty = sum(curve.n_empty for curve in calibration_map.curves)
+        n_bins = sum(len(curve.values) for curve in calibration_map.curves)
+        text = f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint."
+        return [Note("TN506", text)] if n_empty else []
 
 
 def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:

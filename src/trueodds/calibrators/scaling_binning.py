@@ -142,10 +142,8 @@ class ScalingBinningSpec(CalibratorSpec):
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
-        n_separated, n_nonincreasing = (
-            sum(not c.converged for c in calibration_map.curves),
-            sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
-        )
+        n_separated = sum(not c.converged for c in calibration_map.curves)
+        n_nonincreasing = sum(c.sigmoid.slope <= 0 for c in calibration_map.curves)
         fit_notes += curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 

@@ -20,6 +20,7 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels.bins import Bins
 
+_MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
 
 
@@ -279,7 +280,7 @@ class SimplexHistogramSpec(CalibratorSpec):
             cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), row_counts)
             # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.
             singleton_share = float((cell_weights == 1).sum() / cell_weights.sum())
-            if singleton_share >= 0.0005:
+            if singleton_share >= _MIN_NOTED_SHARE:
                 fit_notes.append(
                     Note(
                         "TN524",

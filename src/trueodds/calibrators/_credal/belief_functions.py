@@ -17,11 +17,13 @@ from trueodds.tallies.softmax_likelihood import Likelihood
 
 # The level γ of a cut is uniform. With γ = exp(−t²/2) the ends of cuts are smooth in t, so few nodes suffice.
 MAX_CUT_LEVEL = 6.0  # largest t: γ = 1.5e-8
+# Gauss-Legendre nodes of t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
 CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
+_MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
 _PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
 MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
@@ -139,9 +141,11 @@ def _trace_cut_ends(
     """
     likelihood = likelihood_at_theta(theta)
     min_loss, current = likelihood.value, theta
+    # At each evaluated θ: t, θ and dθ/dt.
     t, thetas, slopes = [0.0], [theta], [direction / float(np.sqrt(likelihood.hessian[0, 0]))]
-    for _ in range(200):
+    for _ in range(_MAX_EVALUATIONS):
         loss_increase = ((t[-1] + _EVALUATION_SPACING) ** 2 - t[-1] ** 2) / 2
+        # The root of g s + h s²/2 = loss increase, without a difference of nearly equal numbers.
         g, h = abs(float(likelihood.gradient[0])), float(likelihood.hessian[0, 0])
         current += direction * 2 * loss_increase / (g + float(np.sqrt(g * g + 2 * h * loss_increase)))
         likelihood = likelihood_at_theta(current)
@@ -169,8 +173,8 @@ class ShiftSlopeBeliefs:
 
     theta: Array  # (2,) τ and γ at maximum likelihood
     turn: Array  # (2, 2) linear map to the coordinates in which cuts are nearly round
-    support: Array  # (t, a) at angles 2πi/a, over t
-    slope: Array  # (t, a) its derivative by the angle
+    support: Array  # (t, a) support function at angles 2πi/a, divided by t
+    slope: Array  # (t, a) derivative of the support function by the angle
 
     @classmethod
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:

@@ -140,6 +140,7 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
                 sums_at_points=lambda places: centered.sums(map(likelihood_of_rows, places)),
             )  # fmt: skip
         curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / total_weight
+        # The last term bounds the scale of parameters without curvature.
         scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
         return minimize_lbfgs(partial(sums, with_hessian=False), target, Ridge(strengths, target), scale)
 

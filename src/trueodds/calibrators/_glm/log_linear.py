@@ -231,6 +231,7 @@ def _minimize_penalized(
         )  # fmt: skip
     curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
+    # The last term bounds the scale of parameters without curvature.
     scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
     return minimize_lbfgs(
         lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)), initial, Ridge(strengths, center), scale

@@ -98,10 +98,8 @@ def _leave_one_out_steps(
     for _ in range(min(len(bread) + 2, _MAX_CG_STEPS)):
         hessian_products = directions @ hessian
         reduced_products = hessian_products - scores.hessian_vector_product(units, directions)
-        curvatures, full_curvatures = (
-            (reduced_products * directions).sum(axis=1),
-            (hessian_products * directions).sum(axis=1),
-        )
+        curvatures = (reduced_products * directions).sum(axis=1)
+        full_curvatures = (hessian_products * directions).sum(axis=1)
         # A direction that one unit alone determines has no curvature without it, and no finite step.
         step_sizes = np.divide(
             squared_norms,
@@ -115,13 +113,10 @@ def _leave_one_out_steps(
         previous_norms, squared_norms = squared_norms, (residuals * preconditioned).sum(axis=1)
         if (squared_norms <= norm_tolerances).all() or not step_sizes.any():
             break
-        directions = (
-            preconditioned
-            + np.divide(squared_norms, previous_norms, out=np.zeros_like(squared_norms), where=previous_norms > 0)[
-                :, None
-            ]
-            * directions
+        norm_ratios = np.divide(
+            squared_norms, previous_norms, out=np.zeros_like(squared_norms), where=previous_norms > 0
         )
+        directions = preconditioned + norm_ratios[:, None] * directions
     return z
 
 

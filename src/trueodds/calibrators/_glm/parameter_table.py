@@ -35,8 +35,8 @@ class ParameterTable:
     baseline: int  # number of the baseline class
     tau: Array  # (K − 1,) shifts of the log odds
     gamma: Array  # (K − 1,) slopes of the log odds
-    certainty: ParameterUncertainty | None
-    method: str = "mcllo"
+    certainty: ParameterUncertainty | None  # of the parameters; None if it is unknown
+    method: str = "mcllo"  # name of the calibrator, for hints
 
     def lines(self) -> list[str]:
         """The table, a sentence for each of its rows, and how the numbers were computed."""
@@ -44,10 +44,8 @@ class ParameterTable:
         shown = list(range(len(parameter_classes)))
         if len(shown) > MAX_SHOWN_CLASSES:
             shown = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
-        baseline_text, names = (
-            f"against {self._class_label(self.baseline)}",
-            [self._class_label(parameter_classes[i]) for i in shown],
-        )
+        baseline_text = f"against {self._class_label(self.baseline)}"
+        names = [self._class_label(parameter_classes[i]) for i in shown]
         cells = [
             (baseline_text, *_COLUMN_HEADERS),
             *((name, *self._class_cells(i)) for name, i in zip(names, shown, strict=True)),
@@ -159,7 +157,7 @@ _NO_STD_ERROR_TEXTS = {
         " them."
     ),
 }
-_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # by a penalty
+_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # with a penalty there are standard errors
 _ROBUST_STD_ERROR_TEXTS = {
     "weights": (
         "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts"

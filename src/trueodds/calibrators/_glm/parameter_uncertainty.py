@@ -94,12 +94,8 @@ class ParameterUncertainty:
         saved_parameters.check_keys(
             parameters, _SAVED_KEYS + tuple(key for key in _OPTIONAL_SAVED_KEYS if key in parameters), "certainty"
         )
-        errors, V, ratio, rank = (
-            parameters["errors"],
-            parameters["covariance"],
-            parameters["ratio"],
-            saved_parameters.read_count(parameters, "rank"),
-        )
+        errors, V, ratio = parameters["errors"], parameters["covariance"], parameters["ratio"]
+        rank = saved_parameters.read_count(parameters, "rank")
         if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
             raise _mismatch_error("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):

@@ -258,10 +258,8 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
     if len(np.unique(data.x)) < 3:
         return CurvatureDirections(np.empty(0), np.empty(0))
     likelihood = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
-    H, line_adjustment = (
-        likelihood.hessian,
-        np.linalg.pinv(likelihood.hessian[:2, :2], hermitian=True) @ likelihood.hessian[:2, 2:],
-    )
+    H = likelihood.hessian
+    line_adjustment = np.linalg.pinv(H[:2, :2], hermitian=True) @ H[:2, 2:]  # (2, m − 2)
     curvature, eigenvectors = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ line_adjustment)
     return CurvatureDirections(
         np.maximum(curvature, 0.0),

@@ -179,13 +179,16 @@ def _select_columns(rows: LogisticRows, used_columns: list[int]) -> LogisticRows
 
 
 def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
-    """The coefficients a, b and c of a fit with θ = (c, a, b)."""
+    """The coefficients a, b and c of a fit with θ = (c, a, b); for "ab", c is that of q(1/2) = 1/2."""
     c, a, b = optimum.theta.tolist()
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
 def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
-    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
+    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it.
+
+    `fit` is `fit_logistic_from_sums` or `fit_smoothed_from_sums`, and `data` are sums over `_logistic_rows`.
+    """
     has_intercept = parameters.endswith("m")  # a free c, which moves the midpoint m of the curve
 
     def fit_columns(*columns: int) -> LogisticFit:

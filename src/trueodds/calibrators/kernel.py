@@ -81,6 +81,7 @@ class KernelCurve:
         j = np.minimum(u.astype(np.int64), steps - 1)
         u -= j
         width = (self.high - self.low) / steps
+        # The line between the two points plus a cubic that vanishes at both and corrects the slopes there.
         left, right = self.values[j], self.values[j + 1]
         left_excess, right_excess = width * self.slopes[j] - (right - left), (right - left) - width * self.slopes[j + 1]
         return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)

@@ -181,15 +181,18 @@ def _logistic_rows(data: FitData) -> LogisticRows:
 class _EvidenceSums:
     """Sums at the fitted τ and γ from which their uncertainty is computed; sums of batches add up."""
 
-    hessian: Array  # of (γ, τ′)
-    squared_weight_hessian: Array  # the same with squared weights, if needed
-    identity_loss: float  # minus the log-likelihood of the identity
+    hessian: Array  # (2, 2) of (γ, τ′), where τ′ = τ + γ mean is the shift at the mean log odds
+    squared_weight_hessian: Array  # (2, 2) the same with squared weights; zeros where it is not needed
+    identity_loss: float  # minus the log-likelihood of the identity; 0 where it is not needed
     min_log_odds: float
     max_log_odds: float
 
     @classmethod
     def from_rows(cls, rows: LogisticRows, theta: Array, mean: float, has_weights: bool) -> _EvidenceSums:
-        """The sums over these rows, with log odds centered at `mean`."""
+        """The sums over these rows at θ = (τ, γ), with log odds centered at `mean`.
+
+        With `has_weights` there is no likelihood ratio, so the loss of the identity is not needed.
+        """
         x = rows.X[:, 1]
         centered_X, centered_theta = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 

@@ -240,7 +240,7 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
     )
 
 
-T = TypeVar("T")
+Curve = TypeVar("Curve")
 
 _SCORE_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
 
@@ -260,13 +260,15 @@ def pair_score(a: Array, b: Array) -> Array:
     return np.where(b < a, rounded_half, 1 - rounded_half)
 
 
-def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+def fit_pair_curves(
+    P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], Curve]
+) -> tuple[Curve, ...]:
     """Fit a curve `fit_curve(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
     The scores are preferences for the second class of the pair; w are weights > 0.
     """
 
-    def fit_block(start: int, stop: int) -> list[T]:
+    def fit_block(start: int, stop: int) -> list[Curve]:
         """Fit the curves of the pairs from start to stop."""
         return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 

@@ -169,7 +169,10 @@ def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> L
 
 
 def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_hessian: bool) -> Likelihood:
-    """Likelihood of slopes and shifts θ and its derivatives, summed over these rows."""
+    """Likelihood of slopes and shifts θ (d,) and its derivatives, summed over these rows.
+
+    `tying` (2K, d) maps them to slope and shift of every class, which are 0 for the baseline.
+    """
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 

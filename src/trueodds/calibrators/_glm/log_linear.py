@@ -326,7 +326,11 @@ def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
 
 
 def scaled_penalty(k: int, total_weight: float, factor: float = 1.0, diagonal: float = DIAGONAL_PENALTY) -> Array:
-    """Penalty per row that decreases with the total weight: K(K−1) nats off the diagonal and K per bias."""
+    """Penalty per row that decreases with the total weight, (K, K + 1).
+
+    In nats over all rows it is `factor` times K(K−1) for each weight off the diagonal and times K for each bias, and
+    `diagonal` for each weight on the diagonal.
+    """
     return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / total_weight
 
 

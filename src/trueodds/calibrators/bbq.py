@@ -168,6 +168,6 @@ def _distinct_cuts(n: float, integer_weights: bool, by_score: SortedScores, scor
 def _bin_counts(n: float) -> range:
     """The numbers of bins that are averaged for n rows."""
     cube_root = float(np.cbrt(n))  # of a cube it may be off by a rounding error, hence the tolerance
-    fewest = min(max(1, math.floor(cube_root / _BIN_COUNT_FACTOR + _ROUNDING)), _MAX_BINS)
-    most = min(math.ceil(n / _MIN_ROWS_PER_BIN), math.ceil(_BIN_COUNT_FACTOR * cube_root - _ROUNDING), _MAX_BINS)
-    return range(fewest, max(fewest, most) + 1)
+    min_bins = min(max(1, math.floor(cube_root / _BIN_COUNT_FACTOR + _ROUNDING)), _MAX_BINS)
+    max_bins = min(math.ceil(n / _MIN_ROWS_PER_BIN), math.ceil(_BIN_COUNT_FACTOR * cube_root - _ROUNDING), _MAX_BINS)
+    return range(min_bins, max(min_bins, max_bins) + 1)

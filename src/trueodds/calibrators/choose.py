@@ -238,8 +238,8 @@ class CrossFittingRows(NamedTuple):
         """
         w, cluster = self.w[rows_compared], None if self.cluster is None else self.cluster[rows_compared]
         means = losses @ w / w.sum()
-        best = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
-        return [mean_and_standard_error(loss - losses[best], w, cluster) for loss in losses]
+        index_of_smallest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
+        return [mean_and_standard_error(loss - losses[index_of_smallest], w, cluster) for loss in losses]
 
 
 class NestedChoice(NamedTuple):
@@ -331,7 +331,7 @@ def _indices_to_drop(specs: Sequence[CalibratorSpec], excess_losses: Sequence[Me
     dropped = []
     for i, excess in enumerate(excess_losses):
         is_no_better = i > current and excess.mean >= excess_losses[current].mean
-        is_far_behind = excess.mean > MAX_STD_ERRORS_BEHIND * excess.se
-        if specs[i].name != "identity" and i != current and (is_no_better or is_far_behind):
+        exceeds_limit = excess.mean > MAX_STD_ERRORS_BEHIND * excess.se
+        if specs[i].name != "identity" and i != current and (is_no_better or exceeds_limit):
             dropped.append(i)
     return dropped

@@ -170,7 +170,7 @@ class SplineBasis:
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
         """The likelihood at these parameters, of which the last ones may be omitted as 0."""
         d = len(theta)
-        # For each segment the value, the gradient by its `segment_ends` (4), and the lower triangle of the Hessian (10).
+        # For each segment the value, the gradient by `segment_ends` (4), and the lower triangle of the Hessian (10).
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
         segment_ends = self.segment_ends[:, :, :d]
         moments = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.bbq import BbqSpec, score_binnings
+from trueodds.calibrators.bbq import BbqSpec, fit_binnings
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.data.predictions import Predictions
@@ -33,9 +33,9 @@ def test_one_bin_and_two_are_averaged_by_how_likely_they_make_the_outcomes():
 def test_the_reference_numbers():
     # Scores equal the authors' program run in Octave to 1e-9 where its bins are the same (recalibration/bbq.json).
     want, rows = golden("recalibration/bbq.json"), frame("recalibration/binary.csv")
-    candidates = score_binnings(rows["p"], rows["y"], np.ones(300))
+    candidates = fit_binnings(rows["p"], rows["y"], np.ones(300))
     assert np.diff(candidates.first_bins).tolist() == want["bins"][:-1]
-    assert candidates.log_scores == pytest.approx(np.array(want["log_score"]), abs=1e-9)
+    assert candidates.log_likelihoods == pytest.approx(np.array(want["log_score"]), abs=1e-9)
     assert candidates.weights == pytest.approx(np.array(want["weights"]), abs=1e-12)
     got = fit_map(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
@@ -60,7 +60,7 @@ def test_it_is_the_papers_score_and_not_a_bic_over_bins_of_equal_width():
 def test_ties_are_never_split_and_equal_binnings_count_once():
     # Two scores, 100 rows each: whatever the number of bins, they are one bin or two.
     p, y = np.repeat([0.2, 0.6], 100), np.tile([0, 0, 0, 1], 50)
-    candidates = score_binnings(p, y.astype(float), np.ones(200))
+    candidates = fit_binnings(p, y.astype(float), np.ones(200))
     assert candidates.first_bins.tolist() == [0, 1]
     assert candidates.upper_edges.tolist() == [1.0, 0.4, 1.0]
     order = np.random.default_rng(0).permutation(200)
@@ -105,8 +105,8 @@ def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are()
 
 
 def test_counts_as_weights_do_not_ask_for_more_memory_than_rows_could():
-    candidates = score_binnings(np.arange(1, 6) / 6, np.array([0.0, 0, 0.5, 1, 1]), np.full(5, 2.0**40))
-    assert len(candidates.log_scores) >= 1
+    candidates = fit_binnings(np.arange(1, 6) / 6, np.array([0.0, 0, 0.5, 1, 1]), np.full(5, 2.0**40))
+    assert len(candidates.log_likelihoods) >= 1
     assert len(candidates.upper_edges) < 3000 * 3000 / 2
 
 

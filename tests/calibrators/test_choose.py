@@ -20,6 +20,7 @@ from trueodds.calibrators.choose import (
 )
 from trueodds.calibrators.confirm import confirm_gain
 from trueodds.calibrators.cross_validation import (
+    MeanEstimate,
     mean_and_standard_error,
     row_losses,
     stratified_folds,
@@ -29,7 +30,7 @@ from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.calibrators.uniform_mixture import log_with_mixture, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 
 ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
@@ -134,7 +135,6 @@ class Hopeless(IdentitySpec):
     """A rule that swaps the classes."""
 
     name: ClassVar[str] = "hopeless"
-    complexity: ClassVar[int] = 9
     fits: ClassVar[int] = 0
 
     def fit(self, P, Y, w):
@@ -197,20 +197,26 @@ def test_overconfident_by_two_is_a_matter_of_temperature():
     assert choice.candidates[1].accuracy_change == 0.0
 
 
+def excess(*means_and_errors):
+    return [MeanEstimate(*pair) for pair in means_and_errors]
+
+
 def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
     specs = [IdentitySpec(), TemperatureSpec(), IsotonicSpec(), HistogramSpec()]
     # Distances to the best with their errors; the identity's is the gain of the best.
-    assert one_standard_error_rule(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
+    assert one_standard_error_rule(specs, excess((0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02))) == 1
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2
+        one_standard_error_rule(specs, excess((0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02))) == 2
     )  # beyond the error
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2
+        one_standard_error_rule(specs, excess((0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02))) == 2
     )  # most of the gain is lost
     assert (
-        one_standard_error_rule(specs, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3
+        one_standard_error_rule(specs, excess((0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0))) == 3
     )  # the identity is no fix
-    assert one_standard_error_rule(specs, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
+    assert (
+        one_standard_error_rule(specs, excess((0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1))) == 0
+    )  # but may be the best
 
 
 def test_nothing_is_chosen_where_nothing_is_better():
@@ -225,7 +231,6 @@ class Nudged(IdentitySpec):
     """The identity, sharper by as much as rounding changes a fit."""
 
     name: ClassVar[str] = "nudged"
-    complexity: ClassVar[int] = 5
 
     def fit(self, P, Y, w):
         return Sharper(set())
@@ -321,7 +326,7 @@ def test_ten_right_answers_confirm_nothing():
 def test_an_unchanged_map_gains_nothing():
     P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    evidence = confirm_gain(P, log_with_mixture(P, share), one_hot(y, 3), np.ones(60), share)
+    evidence = confirm_gain(P, logs_floored_at_share(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
     assert (evidence.pvalue, evidence.outcome) == (1.0, "no gain")
 

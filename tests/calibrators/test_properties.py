@@ -4,6 +4,8 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from sklearn.base import clone
 import trueodds.calibrators
 from tests.calibrators.rows import draw_predictions, made, one_hot
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.choose import sort_by_complexity
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.identity import IdentitySpec
 from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.data.predictions import Predictions
@@ -180,10 +184,16 @@ def test_the_scikit_learn_estimator_has_the_settings_and_can_be_cloned(name):
         assert parameters[field].default == getattr(CALIBRATORS.load(name)(), field)
 
 
-def test_ranks_of_complexity_differ_and_start_with_the_identity():
-    ranks = [CALIBRATORS.load(name).complexity for name in CALIBRATORS.names()]
-    assert ranks == sorted(set(ranks))
-    assert ranks[0] == 0
+def test_the_order_of_complexity_is_that_of_the_table_with_others_before_auto():
+    @dataclass(frozen=True)
+    class Other(IdentitySpec):
+        name: ClassVar[str] = "other"
+
+    names = CALIBRATORS.names()
+    assert names[0] == "identity"
+    assert names[-1] == "auto"
+    specs = [Other(), *(CALIBRATORS.load(name)() for name in reversed(names[1:]))]
+    assert [spec.name for spec in sort_by_complexity(specs)] == [*names[:-1], "other", "auto"]
 
 
 def test_naming_and_applying_load_no_scikit_learn():

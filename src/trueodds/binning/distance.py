@@ -40,7 +40,7 @@ class Distance:
 def _kl_divergence(predicted: Array, observed: Array) -> Array:
     """KL(observed ‖ predicted) in nats; +inf if an outcome of predicted probability 0 was observed."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        # 1 − p of a p that rounding left above 1 is a zero.
+        # Of a p that rounding left above 1, 1 − p counts as 0.
         terms = np.where(observed > 0, observed * (np.log(observed) - np.log(np.maximum(predicted, 0))), 0.0)
     total: Array = terms.sum(axis=-1)
     return total
@@ -70,7 +70,7 @@ def _two_outcomes(x: Array) -> Array:
 
 
 def lp(power: float) -> Distance:
-    """The p-norm of the difference.
+    """The p-norm of the difference with p = `power`; `max` if it is infinite.
 
     >>> float(lp(2).vector_distance(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
     1.0
@@ -100,7 +100,8 @@ DISTANCES = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
 def as_distance(distance: str | Distance | Callable[[Array, Array], float], order: float = 1.0) -> Distance:
     """Resolve a distance from its name or a callable `d(predicted, observed)` of two probability vectors.
 
-    `lp` alone takes its power from `order`, so that the outer average undoes the inner root. `lp:3` sets the power.
+    `lp:3` sets the power. `lp` alone takes it from `order`, the power to which a calibration error raises distances
+    before it averages them, which undoes the root of the norm.
 
     >>> as_distance("tv").name, as_distance("lp", order=2).name, as_distance("lp:3").name
     ('tv', 'lp:2', 'lp:3')

@@ -26,8 +26,8 @@ class EqualMass(Partition):
     neighboring scores. A weight of two counts as two rows.
     """
 
-    bins: BinCount | BinRule = 15
-    closed: Closed = "right"
+    bins: BinCount | BinRule = 15  # number of bins, or the rule for it
+    closed: Closed = "right"  # the side on which a bin includes its edge
     # "first" makes the first groups the larger ones; "floor" ends group i after ⌊n i / bins⌋ rows (histogram binning).
     cut: Literal["first", "floor"] = "first"
 
@@ -39,8 +39,8 @@ class EqualMass(Partition):
 
     def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cut_weights(selections.first_view, resolve_n_bins(self.bins, selections.first_view), self.cut)
-        inner_edges = _midpoints_at_cuts(selections, cuts)
+        k = resolve_n_bins(self.bins, selections.first_view)
+        inner_edges = _midpoints_at_cuts(selections, _cut_weights(selections.first_view, k, self.cut))
         return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Sweep(Partition):
     the labels, so the search is repeated for every draw. Source: Roelofs et al. (2022).
     """
 
-    base: Literal["equal-mass", "uniform"] = "equal-mass"
+    base: Literal["equal-mass", "uniform"] = "equal-mass"  # kind of bins of which the number is searched
     uses_outcomes = True
 
     def fit(self, view: View) -> FittedPartition:
@@ -66,10 +66,10 @@ class Sweep(Partition):
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
         max_bins, by_mass = round(view.n_represented) - 1, self.base == "equal-mass"
-        _, bins = monotonic_sweep(
+        _, n_bins = monotonic_sweep(
             mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0
         )
-        k = int(bins[0])
+        k = int(n_bins[0])
         return Bins(_edges_at_cuts(by_score, _cut_weights(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
 
     def __str__(self) -> str:
@@ -77,29 +77,31 @@ class Sweep(Partition):
 
 
 def _cut_weights(view: View, k: int, rounding: str) -> Array:
-    """Return the weight up to the end of each of k groups but the last, (k − 1,), in whole rows if possible."""
+    """Return the weight up to the end of each of k groups but the last, (k − 1,), in whole rows if possible.
+
+    `rounding` says where group i ends: after ⌊n i / k⌋ rows ("floor"), after ⌈n i / k⌉ rows ("ceil"), so that row r
+    is in group ⌊r k / n⌋, or so that the first groups have one row more than the others ("first").
+    """
     j, unit = np.arange(1, k), view.unit_weight
     if unit is None:
         return j * view.total / k
     n = round(view.total / unit)
-    if rounding == "first":  # sizes differ by at most one, larger groups first
+    if rounding == "first":
         return (j * (n // k) + np.minimum(j, n % k)) * unit
     quotients, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
-    return (
-        quotients + (remainder // k if rounding == "floor" else -(-remainder // k))
-    ) * unit  # "ceil": row r is in group floor(r k / n)
+    return (quotients + (remainder // k if rounding == "floor" else -(-remainder // k))) * unit
 
 
-def _edges_at_cuts(by_score: SortedScores, cuts: Array) -> Array:
-    """Return edges midway between the row that completes each cut (cumulative weight) and the next row."""
-    inner_edges = np.unique(_midpoints_at_cuts(by_score, cuts))
+def _edges_at_cuts(by_score: SortedScores, cut_weights: Array) -> Array:
+    """Return edges midway between the row that completes each cumulative weight (cuts,) and the next row."""
+    inner_edges = np.unique(_midpoints_at_cuts(by_score, cut_weights))
     inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
-def _midpoints_at_cuts(by_score: SortedScores | Selections, cuts: Array) -> Array:
-    """Midpoints between the row that completes each cut and the next row, (cuts,) or (selections, cuts)."""
-    last_score, next_score = by_score.scores_at_weight(cuts)
+def _midpoints_at_cuts(by_score: SortedScores | Selections, cut_weights: Array) -> Array:
+    """Midpoints between the row that completes each weight and the next row, (cuts,) or (selections, cuts)."""
+    last_score, next_score = by_score.scores_at_weight(cut_weights)
     return np.asarray((last_score + next_score) / 2)
 
 
@@ -116,8 +118,8 @@ class FixedMass(Partition):
     ('mass 100', 2)
     """
 
-    rows: Count = 100
-    closed: Closed = "right"
+    rows: Count = 100  # per bin
+    closed: Closed = "right"  # the side on which a bin includes its edge
 
     def fit(self, view: View) -> FittedPartition:
         """Return bins with edges midway between neighboring groups of scores."""
@@ -126,9 +128,11 @@ class FixedMass(Partition):
         if n // self.rows <= len(view):
             return Bins(_edges_at_cuts(by_score, self._cut_weights(view)), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
-        step = self.rows * view.total / n
-        ends = np.unique(np.floor(np.cumsum(by_score.sums_by_score()[1]) / step))
-        return Bins(_edges_at_cuts(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
+        group_weight = self.rows * view.total / n
+        _, mass, _ = by_score.sums_by_score()
+        completed_groups = np.unique(np.floor(np.cumsum(mass) / group_weight))
+        is_inner = (completed_groups >= 1) & (completed_groups < n // self.rows)
+        return Bins(_edges_at_cuts(by_score, completed_groups[is_inner] * group_weight), self.closed)
 
     def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""

@@ -29,8 +29,8 @@ class MedianVariance(Partition):
     child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
     """
 
-    min_size: Count = 10
-    max_bins: Count | None = None
+    min_size: Count = 10  # rows
+    max_bins: Count | None = None  # cells
 
     def fit(self, view: View) -> FittedPartition:
         """The tree fitted to these predictions. A binary view is split along its single score."""
@@ -100,14 +100,15 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
         return tree
     splits = _possible_splits(x, w, min_size)
     creation_order = 0  # nodes of equal variance are split in the order of creation
+    # Leaves that may be split, the one of largest variance first: rank, order, number of the node and of its split.
     heap = [(*splits[0].rank, creation_order, 0, 0)]
-    leaves = 1
-    while heap and (max_bins is None or leaves < max_bins):
-        _, axis, _, node, number = heapq.heappop(heap)
-        split = splits[number]
+    n_leaves = 1
+    while heap and (max_bins is None or n_leaves < max_bins):
+        _, axis, _, node, split_number = heapq.heappop(heap)
+        split = splits[split_number]
         if split.children is None:
             continue
-        leaves += 1
+        n_leaves += 1
         for child, child_number in zip(tree.split(node, axis, split.cut), split.children, strict=True):
             if child_number >= 0:
                 creation_order += 1
@@ -123,6 +124,10 @@ class _Split:
     cut: float
     children: tuple[int, int] | None = None  # numbers of the children's splits, −1 if too small; None: no split
 
+
+_VARIANCE_TOLERANCE = 1e-9  # relative difference up to which the variances of two axes are tied
+_MEDIAN_TOLERANCE = 1e-12  # share of a node's weight within which a row completes half of it
+_ROUNDED_DECIMALS = 12  # to which means and variances are rounded before they are compared, against rounding errors
 
 # Subtrees of nodes of at most so many rows are grown one by one, in the cache and on several threads.
 MAX_SUBTREE_ROWS = 2**15
@@ -233,7 +238,7 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
         squares *= mass[:, None]
     variance = np.add.reduceat(squares, starts, axis=0) / np.maximum(total - 1, np.finfo(float).tiny)[:, None]
     # Rounded, because the order of the rows changes rounding errors, which must not break ties.
-    axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
+    axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - _VARIANCE_TOLERANCE), axis=1)
     return variance[np.arange(len(starts)), axis], axis
 
 
@@ -246,7 +251,8 @@ def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, tota
     order = order[argsort_bins(node_of_row[order], len(starts))]
     weight_up_to = np.cumsum(mass[order])
     half_weight = np.concatenate([[0.0], weight_up_to])[starts] + total / 2
-    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * weight_up_to[-1]
+    # Rounding errors of the cumulative sum grow with the weight of all nodes.
+    tolerance = _MEDIAN_TOLERANCE * total + 4 * np.finfo(float).eps * weight_up_to[-1]
     last_rows = np.append(starts[1:], len(values)) - 1
     lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
     upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
@@ -264,19 +270,19 @@ def nested_cells(x: Array, depth: int) -> Array:
     array([0, 1, 2, 3])
     """
     cell = np.zeros(len(x), dtype=np.int64)
-    pending_cells = [(np.arange(len(x)), 0, depth)]
+    pending_cells = [(np.arange(len(x)), 0, depth)]  # rows of the cell, its number, and how often it is split
     while pending_cells:
         rows, prefix, levels_left = pending_cells.pop()
         if levels_left == 0 or len(rows) < 2:
             cell[rows] = prefix << levels_left
             continue
         node_rows = x[rows]
-        axis = int(np.argmax(np.round(node_rows.var(axis=0), 12)))
+        axis = int(np.argmax(np.round(node_rows.var(axis=0), _ROUNDED_DECIMALS)))
         column = node_rows[:, axis]
-        low = column < round(float(column.mean()), 12)  # rounded, so that rounding errors of sums have no effect
-        if low.all() or not low.any():  # no vector differs on any axis
+        is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
+        if is_low.all() or not is_low.any():  # no vector differs on any axis
             cell[rows] = prefix << levels_left
             continue
-        pending_cells.append((rows[low], 2 * prefix, levels_left - 1))
-        pending_cells.append((rows[~low], 2 * prefix + 1, levels_left - 1))
+        pending_cells.append((rows[is_low], 2 * prefix, levels_left - 1))
+        pending_cells.append((rows[~is_low], 2 * prefix + 1, levels_left - 1))
     return cell

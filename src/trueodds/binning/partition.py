@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
 
-BIN_RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
+BIN_RULES = ("auto", "sqrt")  # names of the rules by which the number of rows determines the number of bins
 BinRule = Annotated[str, OneOf(BIN_RULES)]
 BinsOrEdges = Annotated[
     BinCount | BinRule | Sequence[float], Described("a number of bins, a list of edges, 'auto' or 'sqrt'")
@@ -36,7 +36,7 @@ class Partition(Settings):
 
 
 def require_binary(view: View, kind: str) -> None:
-    """Raise InputError for a joint view if the bins need one score per row."""
+    """Raise TO205 for a joint view, because bins of this kind, such as "sweep", need one score per row."""
     if view.joint:
         raise InputError(
             "TO205",
@@ -66,6 +66,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
         return int(bins)
     # The effective number of rows is used: survey weights of several hundred do not represent that many rows.
     n = view.effective_n
+    # Where n^(2/5) is whole, its rounding error must not add a bin.
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
@@ -15,7 +15,8 @@ from trueodds.core.settings import Count, OneOf, check
 from trueodds.kernels.bins import Closed
 from trueodds.lenses.view import View
 
-PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {  # by name, with the settings of each
+# By name the class and the settings that it takes.
+PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "uniform": (Uniform, ("bins", "closed", "range")),
     "equal-mass": (EqualMass, ("bins", "closed")),
     "sweep": (Sweep, ()),
@@ -50,8 +51,6 @@ def as_partition(
         _reject_other_settings(settings, f"a partition that is given as {type(partition).__name__}", ())
         return partition
     if isinstance(partition, str) and partition.startswith("mass:"):
-        from trueodds.binning.equal_mass import parse_mass
-
         _reject_other_settings(settings, f"partition {partition}", ("closed",))
         return parse_mass(partition, settings.get("closed", "right"))
     partition = check("partition", partition, Annotated[str, OneOf(PARTITION_NAMES)] | Partition | None)

@@ -19,6 +19,8 @@ T = TypeVar("T")
 class Selections:
     """Several selections of rows of one view, such as bootstrap resamples. A selection may repeat rows.
 
+    `rows` holds the numbers of the rows of each selection, which may have more or fewer rows than another.
+
     >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
     >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
     ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
@@ -26,7 +28,7 @@ class Selections:
 
     def __init__(self, view: View, rows: Sequence[Any] | Array) -> None:
         self.view = view
-        self.rows = rows  # the numbers of the rows of each selection, which may hold more or fewer than another
+        self.rows = rows
         self._cache: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
@@ -67,7 +69,7 @@ class Selections:
         return np.take_along_axis(p, order, axis=1), y
 
     def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
-        """For each selection, the score of the row that completes each weight and the score of the next row."""
+        """Scores of the row that completes each weight (c,) and of the next row, both (selections, c)."""
         p, _ = self.sorted_scores
         last_rank, next_rank = ranks_around(cumulative_weight, p.shape[1])
         return p[:, last_rank], p[:, next_rank]

@@ -19,8 +19,8 @@ from trueodds.lenses.view import View
 class SimplexGrid(Partition):
     """Grid on all axes of the simplex. Rows share a cell if all their probabilities lie in the same uniform bins."""
 
-    bins: BinCount = 15
-    closed: Closed = "right"
+    bins: BinCount = 15  # per axis
+    closed: Closed = "right"  # the side on which a bin includes its edge
 
     def fit(self, view: View) -> FittedPartition:
         """Return the occupied cells of the grid. For a binary view it has one axis, and all its bins are kept."""
@@ -37,24 +37,23 @@ class Distinct(Partition):
 
     def fit(self, view: View) -> FittedPartition:
         """Return one cell for each distinct prediction of this view."""
-        return OccupiedCells(prediction_key, view.partition_values)
+        return OccupiedCells(prediction_keys, view.partition_values)
 
     def __str__(self) -> str:
         return "distinct"
 
 
-CellKeyFunction = Callable[
-    [Array], Array
-]  # predictions (n,) or (n, m) -> keys (n,): rows in the same cell have equal keys
+# From predictions (n,) or (n, m) to keys (n,): rows in the same cell have equal keys.
+CellKeyFunction = Callable[[Array], Array]
 
 
 class OccupiedCells:
-    """Cells that were occupied when the partition was fitted. `key_function` maps rows to the keys of their cells."""
+    """Cells that were occupied by the predictions (n,) or (n, m) of the fit, numbered in the order of their keys."""
 
     def __init__(self, key_function: CellKeyFunction, values: Array) -> None:
         self.key_function = key_function
-        self.keys = np.unique(key_function(values))
-        self.size = len(self.keys)
+        self.keys = np.unique(key_function(values))  # (cells,)
+        self.size = len(self.keys)  # number of cells
 
     def index(self, values: Array) -> Array:
         """The cell of each row. A row in an unknown cell raises an error."""
@@ -76,8 +75,8 @@ def grid_key_function(axis_bins: Bins) -> CellKeyFunction:
     return lambda P: _rows_as_bytes(np.stack([axis_bins.index(column) for column in P.T], axis=1).astype(">u4"))
 
 
-def prediction_key(p: Array) -> Array:
-    """Return a key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
+def prediction_keys(p: Array) -> Array:
+    """Return the key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
     normalized = p.astype(np.float64) + 0.0  # −0 is 0
     return normalized if normalized.ndim == 1 else _rows_as_bytes(normalized)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,13 +36,35 @@ def _sort_rows(view: View) -> SortedScores:
     return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)
 
 
+class _WeightedRows(NamedTuple):
+    """Rows with unequal weights, and their order by score."""
+
+    p: Array  # (n,) scores
+    y: Array  # (n,) outcomes
+    w: Array  # (n,) weights
+    order: Array  # (n,) indices of the rows in increasing order of the score
+
+
 class SortedScores:
     """Rows or cells sorted by score, without those of weight zero.
 
     Only a key per row is stored, or the sort order of rows of unequal weight, 4 or 8 bytes per row. Sums are computed
     on demand, because views of a thousand classes would otherwise need several times the memory of their probabilities.
-    A few bins of many rows are computed by counting. Otherwise the keys are sorted once.
+    A few bins of many rows are computed by counting. Otherwise the keys are sorted once. Equal-mass bins need two
+    steps, their edges and then their sums: `scores_at_weight` keeps the order statistics that it counted, from which
+    `sums_in_bins` takes the sums if these are the edges.
 
+    Parameters
+    ----------
+    p : ndarray of shape (n,)
+        Scores.
+    y : ndarray of shape (n,)
+        Outcomes.
+    w : ndarray of shape (n,), optional
+        Weights, by default 1.
+
+    Examples
+    --------
     >>> by_score = SortedScores(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
     >>> [x.tolist() for x in by_score.sums_by_score()]
     [[0.2, 0.9], [1.0, 2.0], [0.0, 1.0]]
@@ -51,7 +74,8 @@ class SortedScores:
         is_unweighted = w is None or bool((w == 1).all())
         self._set_keys(score_keys.encode_rows(p, y) if is_unweighted else None)
         if self._keys is None:
-            self._weighted_rows = p, y, np.ones(len(p)) if w is None else w, score_keys.argsort_scores(p)
+            w = np.ones(len(p)) if w is None else w
+            self._weighted_rows = _WeightedRows(p, y, w, score_keys.argsort_scores(p))
 
     @classmethod
     def from_sort_keys(cls, keys: Array) -> SortedScores:
@@ -61,9 +85,10 @@ class SortedScores:
         return new
 
     def _set_keys(self, keys: Array | None) -> None:
-        """Store the row keys, not sorted yet; None if rows have unequal weights."""
+        """Store the row keys (n,), not sorted yet; None if rows have unequal weights."""
         self._keys, self._is_sorted = keys, False
-        self._order_statistics: OrderStatistics | None = None  # order statistics of the last cuts
+        # Those of the last call of `scores_at_weight`, if it counted, for `sums_in_bins`.
+        self._last_order_statistics: OrderStatistics | None = None
 
     def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
@@ -72,25 +97,26 @@ class SortedScores:
         return distinct_scores.sum_by_score(*self._weighted_rows)
 
     def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
-        """n, wp, wy, wpy and wpp of each bin; None if rows have unequal weights."""
+        """Sums n, wp, wy, wpy and wpp of each bin, (bins,) by name; None if rows have unequal weights.
+
+        Bins whose edges are between the scores of the last `scores_at_weight` take no further pass over the rows.
+        """
         if self._keys is None:
             return None
         if self._prefers_counting(self._keys, bins.size):
-            order_statistics = self._order_statistics
+            order_statistics = self._last_order_statistics
             table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
             return combine_outcome_sums(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
         table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
-        """Score of the row that completes each cumulative weight, and score of the next row."""
+        """Score of the row that completes each cumulative weight (c,), and score of the next row, both (c,)."""
         if not len(cumulative_weight):
             return np.empty(0), np.empty(0)
         if self._keys is not None and len(self._keys):
-            keys, ranks = self._keys, np.concatenate(ranks_around(cumulative_weight, len(self._keys)))
-            cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(cumulative_weight)) else None
-            self._order_statistics = cut
-            scores = score_keys.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
+            ranks = np.concatenate(ranks_around(cumulative_weight, len(self._keys)))
+            scores = self._scores_at_ranks(self._keys, ranks, len(cumulative_weight))
             return scores[: len(cumulative_weight)], scores[len(cumulative_weight) :]
         s, w, _ = self.sums_by_score()
         if not len(s):
@@ -98,13 +124,19 @@ class SortedScores:
         weight_up_to = np.cumsum(w)
         tolerance = WEIGHT_TOLERANCE * weight_up_to[-1]
         last_index = np.searchsorted(weight_up_to, cumulative_weight - tolerance, "left")
-        return s[last_index], s[
-            np.minimum(np.searchsorted(weight_up_to, cumulative_weight + tolerance, "right"), len(s) - 1)
-        ]
+        next_index = np.minimum(np.searchsorted(weight_up_to, cumulative_weight + tolerance, "right"), len(s) - 1)
+        return s[last_index], s[next_index]
 
-    def _prefers_counting(self, keys: Array, bins: int) -> bool:
+    def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
+        """The scores at these ranks (r,), by counting or sorting; order statistics are kept for `sums_in_bins`."""
+        order_statistics = select_order_statistics(keys, ranks) if self._prefers_counting(keys, n_bins) else None
+        self._last_order_statistics = order_statistics
+        selected = self._sorted_keys(keys)[ranks] if order_statistics is None else order_statistics.select(ranks)
+        return score_keys.scores_of_keys(selected)
+
+    def _prefers_counting(self, keys: Array, n_bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
-        return not self._is_sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
+        return not self._is_sorted and n_bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
 
     def _sorted_keys(self, keys: Array) -> Array:
         """Sort the keys in place on first use."""
@@ -115,22 +147,29 @@ class SortedScores:
 
 
 def ranks_around(cumulative_weight: Array, n: int) -> tuple[Array, Array]:
-    """Ranks of the row that completes each weight and of the next row, among n sorted rows of weight 1."""
+    """Ranks from 0, among n sorted rows of weight 1, of the row that completes each weight (c,) and of the next row."""
     tolerance = WEIGHT_TOLERANCE * n
     last_rank = np.clip(np.ceil(cumulative_weight - tolerance) - 1, 0, n - 1).astype(np.int64)
     return last_rank, np.minimum(np.floor(cumulative_weight + tolerance), n - 1).astype(np.int64)
 
 
 def group_starts(w: Array, max_groups: int) -> Array:
-    """First score of each group, if scores of weight w (m,) form at most this many groups of about equal weight."""
+    """Index of the first score of each group, if m scores form at most `max_groups` groups of about equal weight.
+
+    `w` (m,) are the weights of the increasing scores. A score belongs to the group in which the middle of its weight
+    lies, so that scores of large weight form groups by themselves.
+
+    >>> group_starts(np.array([5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 4).tolist()
+    [0, 1, 3]
+    """
     if len(w) <= max_groups:
         return np.arange(len(w))
-    middle = (np.cumsum(w) - w / 2) / w.sum()
-    return np.flatnonzero(np.diff((middle * max_groups).astype(np.int64), prepend=-1) > 0)
+    middles = (np.cumsum(w) - w / 2) / w.sum()
+    return np.flatnonzero(np.diff((middles * max_groups).astype(np.int64), prepend=-1) > 0)
 
 
 def weighted_std(x: Array, w: Array) -> Array:
-    """Weighted standard deviation of scores (…, m), with weights (m,)."""
+    """Weighted standard deviation (…) of scores x (…, m), with weights (m,)."""
     mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
     deviation = x - mean
     deviation *= deviation
@@ -139,7 +178,9 @@ def weighted_std(x: Array, w: Array) -> Array:
 
 
 def weighted_quantiles(s: Array, w: Array, levels: tuple[float, ...]) -> list[Array]:
-    """Weighted quantiles of sorted scores (…, m) with linear interpolation. A weight of two is equivalent to two rows.
+    """Weighted quantile (…) of sorted scores s (…, m) at each level, with linear interpolation.
+
+    `w` (m,) are weights; a weight of two is equivalent to two rows.
 
     The quantile q of n rows is the mean of the sorted rows from position q(n − 1) to the next one, which is the usual
     interpolation for equal weights.
@@ -150,11 +191,9 @@ def weighted_quantiles(s: Array, w: Array, levels: tuple[float, ...]) -> list[Ar
     weight_up_to = np.cumsum(w)
     values = []
     for position in np.asarray(levels) * (weight_up_to[-1] - 1):
-        first, last = (
-            np.searchsorted(weight_up_to, position, "right"),
-            np.searchsorted(weight_up_to, position + 1, "left"),
-        )
-        first, last = min(first, len(w) - 1), min(last, len(w) - 1)
+        first = min(np.searchsorted(weight_up_to, position, "right"), len(w) - 1)
+        last = min(np.searchsorted(weight_up_to, position + 1, "left"), len(w) - 1)
+        # Weight of each score in the interval from `position` to `position` + 1.
         overlap = np.diff(
             np.clip(weight_up_to[first:last], position, position + 1), prepend=position, append=position + 1
         )

@@ -31,9 +31,9 @@ class Uniform(Partition):
     `bins="sqrt"` uses ⌊√n⌋ bins, and `"auto"` uses ⌈n^(2/5)⌉, so that their noise decreases as n grows.
     """
 
-    bins: BinCount | BinRule = 15
-    closed: Closed = "right"
-    range: Literal["1/K"] | None = None
+    bins: BinCount | BinRule = 15  # number of bins, or the rule for it
+    closed: Closed = "right"  # the side on which a bin includes its edge
+    range: Literal["1/K"] | None = None  # of the bins; None is [0, 1]
     ignores_scores = True
 
     def fit(self, view: View) -> FittedPartition:
@@ -64,13 +64,13 @@ class FixedEdges(Partition):
     """Bins between user-defined edges from 0 to 1."""
 
     edges: tuple[float, ...]
-    closed: Closed = "right"
+    closed: Closed = "right"  # the side on which a bin includes its edge
     ignores_scores = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        e = np.asarray(self.edges, dtype=np.float64)
-        if len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
+        edges = np.asarray(self.edges, dtype=np.float64)
+        if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
             raise InputError(
                 "TO203", "Edges must increase from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
             )
@@ -85,4 +85,8 @@ class FixedEdges(Partition):
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:
-        return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")
+        return (
+            "edges "
+            + " ".join(f"{edge:.12g}" for edge in self.edges)
+            + (", left-closed" if self.closed == "left" else "")
+        )

@@ -7,6 +7,7 @@ from typing import Any
 
 from trueodds.core.registry import Registry
 
+# From the simplest to the most complex, as the simpler one of two equally good candidates is chosen; `auto` is last.
 CALIBRATORS = Registry(
     "calibrator",
     {

@@ -42,7 +42,7 @@ from trueodds.tallies.proper_score_sums import log_loss_from_logs
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
-_ONE_PARAMETER_COMPLEXITY = 1  # complexity of the candidate that is also tested by itself: temperature
+_ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
 _NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
 
@@ -92,7 +92,6 @@ class AutoSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "auto"
-    complexity: ClassVar[int] = 100
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
@@ -174,7 +173,7 @@ class AutoSpec(CalibratorSpec):
         confirmation: Confirmation,
     ) -> tuple[CandidateChoice, Confirmation]:
         """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
-        index = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER_COMPLEXITY), None)
+        index = next((i for i, spec in enumerate(specs) if spec.name == _ONE_PARAMETER_METHOD), None)
         if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
             return choice, confirmation
         cross_fitted = cross_fitted_logs[index]
@@ -230,15 +229,15 @@ class AutoSpec(CalibratorSpec):
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
         return applied_map, Recalibration(
-            choice,
-            confirmation,
-            applied_map.name,
-            applied_map.describe(),
-            len(P),
-            len(compared),
-            min_prob,
-            tuple(notes),
-            PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+            choice=choice,
+            confirmation=confirmation,
+            applied=applied_map.name,
+            summary=applied_map.describe(),
+            fit_rows=len(P),
+            confirm_rows=len(compared),
+            min_prob=min_prob,
+            notes=tuple(notes),
+            predicted_classes=PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
         )
 
     def _choose_and_confirm(
@@ -270,7 +269,14 @@ def _refuse_recalibration(
     """The identity for n rows on which no recalibration is attempted, and a report with the reasons."""
     identity_map = IdentityMap()
     return identity_map, Recalibration(
-        None, None, identity_map.name, identity_map.describe(), n, 0, min_prob, tuple(reasons)
+        choice=None,
+        confirmation=None,
+        applied=identity_map.name,
+        summary=identity_map.describe(),
+        fit_rows=n,
+        confirm_rows=0,
+        min_prob=min_prob,
+        notes=tuple(reasons),
     )
 
 

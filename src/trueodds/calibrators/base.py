@@ -81,14 +81,12 @@ class CalibratorSpec(Settings, ABC):
     """The settings of a calibrator, in dataclass fields, and its fitting routine."""
 
     name: ClassVar[str]
-    complexity: ClassVar[int]  # rank by which the simpler of two equally good maps is chosen; the identity has 0
     keeps_argmax: ClassVar[bool]  # whether the order within every row is kept, and so every predicted class
     map_type: ClassVar[type[CalibrationMap] | None] = None
     two_classes: ClassVar[bool] = False  # whether it supports two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it by default
-    accepts_raw_arrays: ClassVar[bool] = (
-        False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
-    )
+    # Whether fit and notes take any float type for P, and class numbers (n,) for Y.
+    accepts_raw_arrays: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
 
@@ -117,7 +115,10 @@ class CalibratorSpec(Settings, ABC):
             )
 
     def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
-        """The identity and a report if the procedure refuses a fit because of doubts about the rows; otherwise None."""
+        """The identity and a report if the procedure refuses a fit; otherwise None.
+
+        `doubts` are notes that the n rows look implausible, such as predictions that look like labels.
+        """
         return None
 
     def with_class_numbers(self, classes: Sequence[Any]) -> CalibratorSpec:
@@ -125,7 +126,10 @@ class CalibratorSpec(Settings, ABC):
         return self
 
     def fit_with_report(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
-        """Fit the map and return it with the report of a procedure that chooses, or None."""
+        """Fit the map and return it with the report of a procedure that chooses, or None.
+
+        `cluster` (n,) labels rows that are not independent.
+        """
         return self.fit(P, Y, w), None
 
     def notes(self, calibration_map: CalibrationMap, P: Any, Y: Array, w: Array) -> list[Note]:

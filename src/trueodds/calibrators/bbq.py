@@ -18,6 +18,8 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 
 _BIN_COUNT_FACTOR = 10.0  # numbers of bins run from n^(1/3) / 10 to 10 n^(1/3)
+_MIN_ROWS_PER_BIN = 5  # on average, in the binning with the most bins
+_ROUNDING = 1e-9  # rounding error of a number of bins
 _MAX_BINS = 3000  # reached by 2.7·10⁷ rows: counts as weights must not need more memory than rows could
 _PRIOR_ROWS = 2.0  # weight of the prior of each bin, as a number of rows
 _PRIOR_MEAN_RANGE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
@@ -54,7 +56,7 @@ class BbqSpec(CalibratorSpec):
         \theta_b = \frac{m_b + \alpha_b}{n_b + 2}, \quad \alpha_b = 2 \pi_b,\ \beta_b = 2 - \alpha_b
 
     where n_b and m_b are the rows and events in a bin, and π_b is the midpoint of the bin, limited to [.005, .995]. The
-    number of bins B runs from ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000. Group i of B ends
+    number of bins B runs from ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000. Bin i of B ends
     after ⌊n i / B⌋ rows. Tied scores are never split, and numbers of bins that then give the same bins count once.
     Weights that are not counts are scaled to sum to the number of rows. The authors' program uses another value per bin
     than their paper, whose formula this is, and leaves out models of little weight.
@@ -74,7 +76,6 @@ class BbqSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "bbq"
-    complexity: ClassVar[int] = 26
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BbqMap
@@ -88,80 +89,85 @@ class BbqSpec(CalibratorSpec):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoredBinnings:
-    """All binnings that are averaged, with their bins concatenated in increasing order."""
+class BinningEnsemble:
+    """All binnings that are averaged; the bins of one follow those of the other, each in increasing order."""
 
     first_bins: Array  # (binnings,) index of the first bin of each binning
     upper_edges: Array  # (bins,) upper edge of each bin
     values: Array  # (bins,) posterior mean of the event rate of each bin
-    log_scores: Array  # (binnings,) log marginal likelihood up to a constant
+    log_likelihoods: Array  # (binnings,) log marginal likelihoods up to a common constant
 
     @property
     def weights(self) -> Array:
-        """Weight of each binning in the average."""
-        likelihoods = np.exp(self.log_scores - self.log_scores.max())
-        likelihoods[likelihoods < _NEGLIGIBLE_WEIGHT] = 0.0
-        return np.asarray(likelihoods / likelihoods.sum())
+        """Weight of each binning in the average, (binnings,)."""
+        relative_likelihoods = np.exp(self.log_likelihoods - self.log_likelihoods.max())
+        relative_likelihoods[relative_likelihoods < _NEGLIGIBLE_WEIGHT] = 0.0
+        return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
     def average(self) -> StepCurve:
         """The weighted average as one step function."""
         weights = self.weights
         weighted_binnings, ends = np.flatnonzero(weights), np.append(self.first_bins[1:], len(self.upper_edges))
         bins_of_binning = [slice(self.first_bins[i], ends[i]) for i in weighted_binnings]
-        edges = np.unique(np.concatenate([self.upper_edges[part] for part in bins_of_binning]))
+        edges = np.unique(np.concatenate([self.upper_edges[bins] for bins in bins_of_binning]))
         values = np.zeros(len(edges))
-        for i, part in zip(weighted_binnings, bins_of_binning, strict=True):
-            values += weights[i] * self.values[part][np.searchsorted(self.upper_edges[part], edges)]
+        for i, bins in zip(weighted_binnings, bins_of_binning, strict=True):
+            values += weights[i] * self.values[bins][np.searchsorted(self.upper_edges[bins], edges)]
         return StepCurve(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
 
 
 def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
     """Fit the averaged step function of one class to scores x (n,) with outcomes y and weights w > 0."""
-    return score_binnings(x, y, w).average()
+    return fit_binnings(x, y, w).average()
 
 
-def score_binnings(x: Array, y: Array, w: Array) -> ScoredBinnings:
+def fit_binnings(x: Array, y: Array, w: Array) -> BinningEnsemble:
     """The binnings of scores x (n,) with outcomes y and weights w > 0, with their marginal likelihoods."""
     n, w = effective_rows(w)
     by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums_by_score()
-    groups = _distinct_group_starts(n, are_counts(w), by_score, scores)
-    first_bins = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
+    cuts_of_binning = _distinct_cuts(n, are_counts(w), by_score, scores)
+    first_bins = np.cumsum([0, *(len(cuts) + 1 for cuts in cuts_of_binning)])[:-1]
     # For each bin the index of its first score and of the first score of the next bin.
-    starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
-    ends = np.concatenate([np.concatenate((group, [len(scores)])) for group in groups])
+    starts = np.concatenate([np.concatenate(([0], cuts)) for cuts in cuts_of_binning])
+    ends = np.concatenate([np.concatenate((cuts, [len(scores)])) for cuts in cuts_of_binning])
     edges = np.concatenate(([0.0], midpoints_of_scores(scores[:-1], scores[1:]), [1.0]))
-    cum_mass, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
-    n_rows = cum_mass[ends] - cum_mass[starts]
-    n_events = np.clip(cum_events[ends] - cum_events[starts], 0.0, n_rows)
+    cumulative_mass, cumulative_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
+    n_rows = cumulative_mass[ends] - cumulative_mass[starts]
+    n_events = np.clip(cumulative_events[ends] - cumulative_events[starts], 0.0, n_rows)
     alpha = _PRIOR_ROWS * np.clip((edges[starts] + edges[ends]) / 2, *_PRIOR_MEAN_RANGE)
     beta = _PRIOR_ROWS - alpha
     # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
-    log_scores = np.add.reduceat(betaln(n_events + alpha, n_rows - n_events + beta) - betaln(alpha, beta), first_bins)
-    return ScoredBinnings(first_bins, edges[ends], (n_events + alpha) / (n_rows + _PRIOR_ROWS), log_scores)
-
-
-def _distinct_group_starts(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
-    """For each distinct binning, the index of the first score of every group but the first."""
-    bin_counts = np.array(_bin_counts(n))
-    n_bins_of_cut, n_cuts_before = (
-        np.repeat(bin_counts, bin_counts - 1),
-        np.repeat(np.cumsum(bin_counts - 1) - (bin_counts - 1), bin_counts - 1),
+    log_likelihoods_of_bins = betaln(n_events + alpha, n_rows - n_events + beta) - betaln(alpha, beta)
+    return BinningEnsemble(
+        first_bins=first_bins,
+        upper_edges=edges[ends],
+        values=(n_events + alpha) / (n_rows + _PRIOR_ROWS),
+        log_likelihoods=np.add.reduceat(log_likelihoods_of_bins, first_bins),
     )
-    cuts = (np.arange(len(n_bins_of_cut)) - n_cuts_before + 1) * n / n_bins_of_cut
-    last_scores, _ = by_score.scores_at_weight(np.floor(cuts) if integer_weights else cuts)
-    group_starts = np.searchsorted(scores, last_scores, "right")
-    is_new_group = group_starts < len(
-        scores
-    )  # within a tie several groups end together, and none begins after the last score
-    is_new_group[1:] &= (n_bins_of_cut[1:] != n_bins_of_cut[:-1]) | (group_starts[1:] != group_starts[:-1])
-    n_cuts = np.bincount(n_bins_of_cut[is_new_group], minlength=bin_counts[-1] + 1)[bin_counts]
-    binnings = np.split(group_starts[is_new_group], np.cumsum(n_cuts)[:-1])
-    return list({part.tobytes(): part for part in binnings}.values())
+
+
+def _distinct_cuts(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
+    """The cuts of each distinct binning: the index in `scores` (m,) of the first score of every bin but the first."""
+    bin_counts = np.array(_bin_counts(n))
+    n_cuts = bin_counts - 1
+    # The cuts of all binnings are concatenated: for each, the number of bins and the number of cuts in other binnings.
+    n_bins = np.repeat(bin_counts, n_cuts)
+    n_cuts_before = np.repeat(np.cumsum(n_cuts) - n_cuts, n_cuts)
+    weight_up_to_cut = (np.arange(len(n_bins)) - n_cuts_before + 1) * n / n_bins
+    last_scores, _ = by_score.scores_at_weight(np.floor(weight_up_to_cut) if integer_weights else weight_up_to_cut)
+    cuts = np.searchsorted(scores, last_scores, "right")
+    # Within a tie several bins end together, and no bin begins after the last score.
+    is_distinct = cuts < len(scores)
+    is_distinct[1:] &= (n_bins[1:] != n_bins[:-1]) | (cuts[1:] != cuts[:-1])
+    n_distinct_cuts = np.bincount(n_bins[is_distinct], minlength=bin_counts[-1] + 1)[bin_counts]
+    cuts_of_binning = np.split(cuts[is_distinct], np.cumsum(n_distinct_cuts)[:-1])
+    return list({binning.tobytes(): binning for binning in cuts_of_binning}.values())
 
 
 def _bin_counts(n: float) -> range:
     """The numbers of bins that are averaged for n rows."""
-    root = float(np.cbrt(n))
-    fewest = min(max(1, math.floor(root / _BIN_COUNT_FACTOR + 1e-9)), _MAX_BINS)
-    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_BIN_COUNT_FACTOR * root - 1e-9), _MAX_BINS)) + 1)
+    cube_root = float(np.cbrt(n))  # of a cube it may be off by a rounding error, hence the tolerance
+    min_bins = min(max(1, math.floor(cube_root / _BIN_COUNT_FACTOR + _ROUNDING)), _MAX_BINS)
+    max_bins = min(math.ceil(n / _MIN_ROWS_PER_BIN), math.ceil(_BIN_COUNT_FACTOR * cube_root - _ROUNDING), _MAX_BINS)
+    return range(min_bins, max(min_bins, max_bins) + 1)

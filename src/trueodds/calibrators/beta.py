@@ -135,7 +135,6 @@ class BetaSpec(SummedSpec):
 
     name: ClassVar[str] = "beta"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BetaMap
     parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
@@ -149,10 +148,8 @@ class BetaSpec(SummedSpec):
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.summary.replaced_counts.notes()
-        n_separated, n_nonincreasing = (
-            sum(not c.converged for c in calibration_map.curves),
-            sum(c.a == c.b == 0 for c in calibration_map.curves),
-        )
+        n_separated = sum(not c.converged for c in calibration_map.curves)
+        n_nonincreasing = sum(c.a == c.b == 0 for c in calibration_map.curves)
         return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
 
 
@@ -182,25 +179,29 @@ def _select_columns(rows: LogisticRows, used_columns: list[int]) -> LogisticRows
 
 
 def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
-    """The coefficients a, b and c of a fit with θ = (c, a, b)."""
+    """The coefficients a, b and c of a fit with θ = (c, a, b); for "ab", c is that of q(1/2) = 1/2."""
     c, a, b = optimum.theta.tolist()
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
 def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
-    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
-    has_intercept = parameters.endswith("m")
+    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it.
+
+    `fit` is `fit_logistic_from_sums` or `fit_smoothed_from_sums`, and `data` are sums over `_logistic_rows`.
+    """
+    has_intercept = parameters.endswith("m")  # a free c, which moves the midpoint m of the curve
 
     def fit_columns(*columns: int) -> LogisticFit:
         """Fit the coefficients of these columns of `_logistic_rows`; the others are 0."""
         used_columns = [0, *columns] if has_intercept else list(columns)
         if not used_columns:
-            return LogisticFit(np.zeros(3), data.summary.total_weight * float(np.log(2)), 1, True, 0)
+            value = data.summary.total_weight * float(np.log(2))
+            return LogisticFit(theta=np.zeros(3), value=value, n_passes=1, converged=True, rank=0)
         default_theta = np.array([0.0 if j == 0 else 1.0 for j in used_columns])
         optimum = fit(
             data.map_rows(partial(_select_columns, used_columns=used_columns)), default_theta, intercept=has_intercept
         )
-        return _order_parameters(optimum, used_columns, optimum.theta)
+        return _order_parameters(optimum, used_columns)
 
     if parameters in ("am", "a"):
         unconstrained = fit_columns(3)
@@ -212,14 +213,15 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, para
     # By convexity the optimum lies on a bound that the free one violates; its other bound may then bind too.
     on_bounds = ([fit_columns(2)] if a < 0 else []) + ([fit_columns(1)] if b < 0 else [])
     candidates = [
-        side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else fit_columns() for side in on_bounds
+        optimum if optimum.theta.min(where=[False, True, True], initial=0.0) >= 0 else fit_columns()
+        for optimum in on_bounds
     ]
-    return min(candidates, key=lambda side: side.value)
+    return min(candidates, key=lambda optimum: optimum.value)
 
 
-def _order_parameters(optimum: LogisticFit, used_columns: list[int], theta: Array) -> LogisticFit:
-    """The fit with θ ordered as (c, a, b)."""
-    ordered = np.zeros(3)
-    for j, value in zip(used_columns, theta, strict=True):
-        ordered[[1, 2] if j == 3 else [j]] = value
-    return LogisticFit(ordered, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)
+def _order_parameters(optimum: LogisticFit, used_columns: list[int]) -> LogisticFit:
+    """The fit with θ = (c, a, b), from one with a coefficient for each used column of `_logistic_rows`."""
+    theta = np.zeros(3)
+    for j, coefficient in zip(used_columns, optimum.theta, strict=True):
+        theta[[1, 2] if j == 3 else [j]] = coefficient
+    return LogisticFit(theta, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)

@@ -71,7 +71,6 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "bias_corrected_temperature"
-    complexity: ClassVar[int] = 4
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = BiasCorrectedTemperatureMap

@@ -34,6 +34,10 @@ from trueodds.core.typing import Array
 
 _LOG_LIKELIHOOD_ROUNDING = 1e-12  # rounding error in nats
 _N_ANGLES = 64  # of points on the contour in each of three increasingly fine searches
+_TIE_TOLERANCE = 1e-9  # relative difference up to which two standard deviations are tied
+_MAX_NEWTON_STEPS = 20
+_MAX_RELATIVE_MOVE = 0.1  # largest move from the start, relative to 1 + |θ|; beyond it Newton's method has diverged
+_STEP_TOLERANCE = 1e-10  # relative to 1 + |θ|: a smaller step ends the search
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,6 @@ class BoldnessSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "boldness"
-    complexity: ClassVar[int] = 8
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = BoldnessMap
@@ -101,8 +104,8 @@ class BoldnessSpec(CalibratorSpec):
 
     def max_log_likelihood_loss(self, n: float) -> float:
         """Allowed loss of log-likelihood for n rows; raises TO514 if the posterior probability cannot be reached."""
-        tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if tolerance < -_LOG_LIKELIHOOD_ROUNDING:
+        max_loss = float(np.log(n) - logit(self.posterior) + logit(self.prior))
+        if max_loss < -_LOG_LIKELIHOOD_ROUNDING:
             max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
@@ -111,18 +114,18 @@ class BoldnessSpec(CalibratorSpec):
                 "Choose a smaller posterior, or use more rows.",
             )
         # 19 rows for .95 allow a loss of exactly 0: the square root of a rounding error would show in the slope.
-        return tolerance if tolerance > _LOG_LIKELIHOOD_ROUNDING else 0.0
+        return max_loss if max_loss > _LOG_LIKELIHOOD_ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """Fit the boldest map."""
-        tolerance, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
+        max_loss, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
             optimum, y = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS), smoothed_targets(y, w)
         theta = optimum.theta
-        if optimum.rank == 2 and tolerance > 0:
-            theta = _boldest_on_contour(group_by_score(x, y, w), theta, tolerance)
+        if optimum.rank == 2 and max_loss > 0:
+            theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
@@ -166,35 +169,36 @@ def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
     return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
-def _boldest_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
+def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) -> Array:
     """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
     groups = rows.pool_neighbors()
     surface = LikelihoodSurface.around_minimum(groups, theta)
     center_angle, half_width = 0.0, np.pi
     for _ in range(3):
         angles = center_angle + half_width * np.linspace(-1, 1, _N_ANGLES + 1)
-        radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
+        radii = np.sqrt(2 * loss_increase) * surface.radii(angles, loss_increase)
         points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std_of_probabilities(groups, point) for point in points])
-        is_boldest = stds >= stds.max() * (1 - 1e-9)
+        is_boldest = stds >= stds.max() * (1 - _TIE_TOLERANCE)
         boldest = int(np.argmax(np.where(is_boldest, points[:, 1], -np.inf)))
         center_angle, half_width = float(angles[boldest]), 2 * half_width / _N_ANGLES
     min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
-    return _refine_by_newton(rows, points[boldest], min_loss + tolerance)
+    return _refine_by_newton(rows, points[boldest], min_loss + loss_increase)
 
 
-def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
-    r"""The point near θ where F equals its level and its gradient is parallel to that of the variance.
+def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Array:
+    r"""The point near θ where the loss F equals `target_loss` and its gradient is parallel to that of the variance.
 
     Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one Newton step is one pass.
     """
     X, y = intercept_and_score(rows.x), rows.wy / rows.w
     start, scale = theta, np.abs(theta) + 1
-    for _ in range(20):
+    for _ in range(_MAX_NEWTON_STEPS):
         likelihood = logistic_likelihood(X, y, rows.w, theta)
+        # Derivatives of F (gradient ft, fg; Hessian H) and of V (gradient vt, vg; Hessian B) by τ and γ.
         (ft, fg), H = likelihood.gradient, likelihood.hessian
         (vt, vg), B = _variance_derivatives(rows, theta)
-        residuals = np.array([likelihood.value - level, vt * fg - vg * ft])
+        residuals = np.array([likelihood.value - target_loss, vt * fg - vg * ft])
         parallelism_gradient = [
             B[0, 0] * fg + vt * H[0, 1] - B[0, 1] * ft - vg * H[0, 0],
             B[0, 1] * fg + vt * H[1, 1] - B[1, 1] * ft - vg * H[0, 1],
@@ -204,9 +208,9 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
         except np.linalg.LinAlgError:
             return start
         theta = theta - step
-        if not (np.abs(theta - start) < 0.1 * scale).all():
+        if not (np.abs(theta - start) < _MAX_RELATIVE_MOVE * scale).all():
             return start  # diverged to another point where the two gradients are parallel
-        if (np.abs(step) <= 1e-10 * scale).all():
+        if (np.abs(step) <= _STEP_TOLERANCE * scale).all():
             break
     return theta
 

@@ -57,7 +57,6 @@ class CenteredIsotonicSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "centered_isotonic"
-    complexity: ClassVar[int] = 22
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = CenteredIsotonicMap
     accepts_raw_arrays: ClassVar[bool] = True

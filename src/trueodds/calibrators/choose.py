@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
+    MeanEstimate,
     accuracy,
     count_label_flips,
     count_units,
@@ -20,7 +22,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import log_with_mixture, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
@@ -120,10 +122,13 @@ def choose_by_log_loss(
     cross_fitted_logs: Sequence[Array | None],
     nested_choice: NestedChoice | None = None,
 ) -> CandidateChoice:
-    """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
+    """Choose by the cross-fitted log-probabilities (n, K) of each candidate.
+
+    None in their place marks a candidate that the `nested_choice` dropped early.
+    """
     cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
     losses = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
-    _, excess_losses = rows.compare_losses(np.stack([log_loss for log_loss, _ in losses.values()]))
+    excess_losses = rows.compare_losses(np.stack([loss.log_loss for loss in losses.values()]))
     excess_loss_of, indices = dict(zip(cross_fitted, excess_losses, strict=True)), list(cross_fitted)
     chosen_index = indices[one_standard_error_rule([specs[i] for i in indices], excess_losses)]
     predicted = to_probabilities(rows.P)
@@ -133,15 +138,14 @@ def choose_by_log_loss(
             assert nested_choice is not None
             table.append(_dropped_candidate(rows, spec, nested_choice.losses[i]))
             continue
-        log_loss, brier = losses[i]
         table.append(
             Candidate(
                 method=spec.name,
                 parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
-                log_loss=float(rows.w @ log_loss / rows.w.sum()),
-                brier=float(rows.w @ brier / rows.w.sum()),
-                difference=excess_loss_of[i][0],
-                se=excess_loss_of[i][1],
+                log_loss=float(rows.w @ losses[i].log_loss / rows.w.sum()),
+                brier=float(rows.w @ losses[i].brier / rows.w.sum()),
+                difference=excess_loss_of[i].mean,
+                se=excess_loss_of[i].se,
                 chosen=i == chosen_index,
                 label_flips=count_label_flips(predicted, cross_fitted[i]),
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
@@ -150,15 +154,15 @@ def choose_by_log_loss(
     return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, float(rows.uniform_shares().max()))
 
 
-def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, losses: Array) -> Candidate:
-    """Table row of a candidate that was dropped early, with the log loss of its fits without two folds.
+def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: Array) -> Candidate:
+    """Table row of a candidate that was dropped early, with the log loss (n,) of its fits without two folds.
 
     The other candidates are fitted without one fold, so that a difference to them would also be one of the rows.
     """
     return Candidate(
         method=spec.name,
         parameters=None,
-        log_loss=float(rows.w @ losses / rows.w.sum()),
+        log_loss=float(rows.w @ log_loss / rows.w.sum()),
         brier=None,
         difference=None,
         se=None,
@@ -170,11 +174,17 @@ def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, losses: Arr
 
 
 def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
-    """The candidates from the simplest to the most complex, always with the identity."""
+    """The candidates from the simplest to the most complex, always with the identity.
+
+    The table CALIBRATORS lists the calibrators in this order, with `auto` as the last one. Others than these follow
+    before `auto`, in the given order.
+    """
     specs = list(candidates)
     if not any(spec.name == "identity" for spec in specs):
         specs.append(IdentitySpec())
-    return sorted(specs, key=lambda spec: spec.complexity)
+    names = CALIBRATORS.names()
+    ranks = {name: rank for rank, name in enumerate(names)} | {names[-1]: len(names)}
+    return sorted(specs, key=lambda spec: ranks.get(spec.name, len(names) - 1))
 
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
@@ -202,13 +212,14 @@ class CrossFittingRows(NamedTuple):
         return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold_of_row][:, None])
 
     def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
-        """Log-probabilities for the rows `held_out` by a fit on the rows `train`, after mixing; both are masks (n,).
+        """Log-probabilities (m, K) of the rows `held_out` by a fit to the rows `train`, after mixing.
 
-        The identity is not mixed but limited below by the smallest probability that the mixture can have.
+        Both are masks (n,). The identity is not mixed but limited below by the smallest probability that the mixture
+        can have.
         """
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
-            return log_with_mixture(to_probabilities(self.P[held_out]), share)
+            return logs_floored_at_share(to_probabilities(self.P[held_out]), share)
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
@@ -220,17 +231,15 @@ class CrossFittingRows(NamedTuple):
             logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
         return logs
 
-    def compare_losses(
-        self, losses: Array, rows_compared: Array | slice = slice(None)
-    ) -> tuple[int, list[tuple[float, float]]]:
-        """Index of the candidate of smallest mean loss, and the mean excess loss of each with its standard error.
+    def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
+        """Mean excess of each candidate's loss over that of the candidate with the smallest mean loss.
 
         `losses` (candidates, rows) holds one loss per row of `rows_compared`, which is a mask or all rows.
         """
         w, cluster = self.w[rows_compared], None if self.cluster is None else self.cluster[rows_compared]
         means = losses @ w / w.sum()
-        lowest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
-        return lowest, [mean_and_standard_error(loss - losses[lowest], w, cluster) for loss in losses]
+        index_of_smallest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
+        return [mean_and_standard_error(loss - losses[index_of_smallest], w, cluster) for loss in losses]
 
 
 class NestedChoice(NamedTuple):
@@ -241,17 +250,18 @@ class NestedChoice(NamedTuple):
     losses: Array  # (candidates, n) mean log loss over the fits without two folds
 
 
-def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[tuple[float, float]]) -> int:
+def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate]) -> int:
     """Index of the simplest candidate within one standard error of the best one, with at least half of its gain.
 
-    The identity is chosen only if it is best; the confirmation guards against unnecessary changes.
+    `specs` are in the order of complexity, each with its mean excess loss over the best one. The identity is chosen
+    only if it is best; the confirmation guards against unnecessary changes.
     """
     identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
-    gain, _ = excess_losses[identity]
+    gain = excess_losses[identity].mean
     if gain <= LOSS_TOLERANCE:
         return identity
     eligible_indices = (
-        i for i, (distance, se) in enumerate(excess_losses) if distance <= min(se, gain / 2) + LOSS_TOLERANCE
+        i for i, excess in enumerate(excess_losses) if excess.mean <= min(excess.se, gain / 2) + LOSS_TOLERANCE
     )
     return next(i for i in eligible_indices if i != identity)
 
@@ -299,7 +309,7 @@ class _NestedSelection:
         """Choose by the losses so far on the other folds than f, and drop candidates on request."""
         remaining = np.flatnonzero(self.remains[f]).tolist()
         losses = self.losses[f][np.ix_(remaining, self.is_evaluated[f])]
-        _, excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
+        excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
         remaining_specs = [self.specs[i] for i in remaining]
         current = one_standard_error_rule(remaining_specs, excess_losses)
         self.chosen[f] = remaining[current]
@@ -316,13 +326,12 @@ class _NestedSelection:
             return NestedChoice(tuple(chosen), frozenset(dropped), np.nanmean(self.losses, axis=0))
 
 
-def _indices_to_drop(
-    specs: Sequence[CalibratorSpec], excess_losses: Sequence[tuple[float, float]], current: int
-) -> list[int]:
+def _indices_to_drop(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate], current: int) -> list[int]:
     """Indices of the candidates that are far behind the best, or more complex than the current one and no better."""
     dropped = []
-    for i, (distance, se) in enumerate(excess_losses):
-        no_better = i > current and distance >= excess_losses[current][0]
-        if specs[i].name != "identity" and i != current and (no_better or distance > MAX_STD_ERRORS_BEHIND * se):
+    for i, excess in enumerate(excess_losses):
+        is_no_better = i > current and excess.mean >= excess_losses[current].mean
+        exceeds_limit = excess.mean > MAX_STD_ERRORS_BEHIND * excess.se
+        if specs[i].name != "identity" and i != current and (is_no_better or exceeds_limit):
             dropped.append(i)
     return dropped

@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
-from trueodds.calibrators.uniform_mixture import log_with_mixture
+from trueodds.calibrators.uniform_mixture import logs_floored_at_share
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
@@ -147,26 +147,28 @@ def _estimate_gain(
 ) -> _GainEstimate:
     """Estimate the gain of the log-probabilities `logs` over P, and its excess over the null distribution."""
     p = to_probabilities(P)
-    log_ratios = logs - log_with_mixture(p, uniform_share)
+    log_ratios = logs - logs_floored_at_share(p, uniform_share)
     p = p / p.sum(axis=1, keepdims=True)
-    expected = (p * log_ratios).sum(axis=1)
+    expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated
     variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)
     gains = (Y * log_ratios).sum(axis=1)
     excess_gain, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    before, after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
-    gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
+    loss_before, loss_after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
+    gain, se = mean_and_standard_error(
+        loss_before - loss_after if np.isfinite(loss_before).all() else gains, w, cluster
+    )
     # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
     if ((Y == 0) | (Y == 1)).all():
         implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
         se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
     return _GainEstimate(
-        gain,
-        se,
-        excess_gain,
-        null_std_error,
-        float(w @ gains) > 0,
-        float(w @ before / w.sum()),
-        float(w @ after / w.sum()),
+        gain=gain,
+        se=se,
+        excess_gain=excess_gain,
+        null_std_error=null_std_error,
+        is_positive=float(w @ gains) > 0,
+        log_loss_before=float(w @ loss_before / w.sum()),
+        log_loss_after=float(w @ loss_after / w.sum()),
     )
 
 
@@ -194,9 +196,10 @@ class PredictedClasses:
     ) -> PredictedClasses:
         """Compare the predicted classes of P with those of the applied map, Q."""
         p = to_probabilities(P)
-        flips, before = count_label_flips(p, Q), accuracy(p, Y, w)
+        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
         change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
-        return cls(flips, before, before + (change or 0.0) if flips else before)
+        accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
+        return cls(label_flips, accuracy_before, accuracy_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +251,14 @@ class Recalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; the gain is null if no recalibration was chosen."""
-        confirmation, labels = self.confirmation, self.predicted_classes
-        tried = confirmation if self.chosen != "identity" else None
+        confirmation, predicted_classes = self.confirmation, self.predicted_classes
+        chosen_confirmation = confirmation if self.chosen != "identity" else None
         loss_before = confirmation.log_loss_before if confirmation else None
         percent_factor = 100 / loss_before if loss_before is not None and 0 < loss_before < math.inf else None
         gain_percent = gain_low_percent = required_rows = None
-        if tried and percent_factor:
-            gain_percent = percent_factor * (tried.log_loss_before - tried.log_loss_after)
-            gain_low_percent = percent_factor * tried.low
+        if chosen_confirmation and percent_factor:
+            gain_percent = percent_factor * (chosen_confirmation.log_loss_before - chosen_confirmation.log_loss_after)
+            gain_low_percent = percent_factor * chosen_confirmation.low
         if confirmation and self.outcome == NOT_ENOUGH_ROWS:
             required_rows = round_to_two_digits(confirmation.required_rows)
         report = {
@@ -265,21 +268,21 @@ class Recalibration:
             "outcome": self.outcome,
             "applied": self.applied,
             "alpha": confirmation.alpha if confirmation else None,
-            "gain": tried.gain if tried else None,
-            "gain_of": tried.gain_of if tried else None,
+            "gain": chosen_confirmation.gain if chosen_confirmation else None,
+            "gain_of": chosen_confirmation.gain_of if chosen_confirmation else None,
             "gain_percent": gain_percent,
             "gain_low_percent": gain_low_percent,
-            "gain_se": tried.se if tried else None,
-            "gain_low": tried.low if tried else None,
-            "gain_high": tried.high if tried else None,
-            "pvalue": tried.pvalue if tried else None,
+            "gain_se": chosen_confirmation.se if chosen_confirmation else None,
+            "gain_low": chosen_confirmation.low if chosen_confirmation else None,
+            "gain_high": chosen_confirmation.high if chosen_confirmation else None,
+            "pvalue": chosen_confirmation.pvalue if chosen_confirmation else None,
             "required_rows": required_rows,
             "detectable_gain": confirmation.detectable if confirmation else None,
             "log_loss_before": loss_before,
             "log_loss_after": confirmation.log_loss_after if confirmation and self.confirmed else loss_before,
-            "accuracy_before": labels.accuracy_before if labels else None,
-            "accuracy_after": labels.accuracy_after if labels else None,
-            "label_flips": labels.label_flips if labels else 0,
+            "accuracy_before": predicted_classes.accuracy_before if predicted_classes else None,
+            "accuracy_after": predicted_classes.accuracy_after if predicted_classes else None,
+            "label_flips": predicted_classes.label_flips if predicted_classes else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": confirmation.mixing if confirmation else None,
             "min_prob": self.min_prob,
@@ -323,7 +326,7 @@ _NOT_CONFIRMED_CODE = "TN543"
 
 def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
     """The notes on how candidates are evaluated, and on the gain of the chosen one."""
-    c, name = confirmation, choice.spec.name
+    name = choice.spec.name
     evaluation_note = Note(
         "TN508",
         f"Each fitted map is mixed with a share {choice.mixing:.2g} of the uniform distribution, so that no log loss is"
@@ -331,29 +334,32 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[N
         " smallest probability that this mixture can have. The reported gain uses the unmodified probabilities, unless"
         " their log loss is infinite.",
     )
-    pvalue = f"p = {format_number(c.pvalue)}" if c.pvalue >= 0.0001 else "p < 0.0001"
+    pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
-        f"{format_number(c.gain)} nats per row ({_percent(1 - 2 * c.alpha)} interval {format_number(c.low)} to"
-        f" {format_number(c.high)}; {pvalue})"
+        f"{format_number(confirmation.gain)} nats per row ({_percent(1 - 2 * confirmation.alpha)} interval"
+        f" {format_number(confirmation.low)} to {format_number(confirmation.high)}; {pvalue})"
     )
-    if name != "identity" and c.confirmed:
+    if name != "identity" and confirmation.confirmed:
         established = (
-            "Confirmed" if c.low > 0 else "Miscalibration in this direction confirmed; size of the gain uncertain"
+            "Confirmed"
+            if confirmation.low > 0
+            else "Miscalibration in this direction confirmed; size of the gain uncertain"
         )
-        scope = " of choice and fit together" if c.gain_of == PROCEDURE else ""
+        scope = " of choice and fit together" if confirmation.gain_of == PROCEDURE else ""
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
             f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
-    if name != "identity" and c.outcome == NOT_ENOUGH_ROWS:
+    if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:
         text = (
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
-            f" {round_to_two_digits(c.required_rows):,} rows would confirm it with 80 % power. {_power_text(c)}"
+            f" {round_to_two_digits(confirmation.required_rows):,} rows would confirm it with 80 % power."
+            f" {_power_text(confirmation)}"
         )
         return [evaluation_note, Note(_NOT_CONFIRMED_CODE, text)]
-    return [evaluation_note, _no_gain_note(c)]
+    return [evaluation_note, _no_gain_note(confirmation)]
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:

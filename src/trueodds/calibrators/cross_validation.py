@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trueodds.core.typing import Array
@@ -9,7 +11,9 @@ from trueodds.tallies import proper_score_sums
 
 
 def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """The fold of each row, 0 to folds − 1; sizes and class counts differ as little as the units allow.
+    """The fold of each row (n,), 0 to folds − 1; sizes and class counts differ as little as the units allow.
+
+    The class of a row is that of its largest entry in Y (n, K). `cluster` (n,) labels rows that share a fold.
 
     >>> rng = np.random.default_rng(0)
     >>> np.bincount(stratified_folds(np.eye(2)[[0, 1] * 5], 5, None, rng)).tolist()
@@ -19,12 +23,15 @@ def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random
 
 
 def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """Mask of the rows that are held out: a `share` of the units, equal in every class.
+    """Mask (n,) of the rows that are held out: a `share` of the units, equal in every class.
+
+    The class of a row is that of its largest entry in Y (n, K). `cluster` (n,) labels rows that stay together.
 
     >>> int(stratified_holdout(np.eye(2)[[0, 1] * 50], 0.3, None, np.random.default_rng(0)).sum())
     30
     """
     positions = _stratified_positions(Y, cluster, rng)
+    # Every 1/share-th position; the tolerance keeps rounding errors of the products from moving one.
     held_out = np.floor((positions + 1) * share + 1e-9) > np.floor(positions * share + 1e-9)
     # Both parts have at least one unit.
     if not held_out.any():
@@ -56,21 +63,36 @@ def _stratified_positions(Y: Array, cluster: Array | None, rng: np.random.Genera
 
 
 def _majority_label(unit_of_row: Array, label: Array, k: int) -> Array:
-    """The most frequent label of each unit; the lowest of several."""
-    pair, count = np.unique(unit_of_row * k + label, return_counts=True)
-    order = np.lexsort((pair % k, -count, pair // k))
-    first_of_unit = np.unique(pair[order] // k, return_index=True)[1]
-    return pair[order][first_of_unit] % k
+    """The most frequent label of each unit, (units,); the lowest of several."""
+    # A pair of unit and label is one number: unit · k + label.
+    pairs, counts = np.unique(unit_of_row * k + label, return_counts=True)
+    order = np.lexsort((pairs % k, -counts, pairs // k))
+    first_of_unit = np.unique(pairs[order] // k, return_index=True)[1]
+    return pairs[order][first_of_unit] % k
 
 
-def row_losses(Q: Array, Y: Array) -> tuple[Array, Array]:
-    """Log loss and Brier score of each row; two classes are scored as a binary problem."""
+class RowLosses(NamedTuple):
+    """Losses of each row."""
+
+    log_loss: Array  # (n,) nats
+    brier: Array  # (n,)
+
+
+def row_losses(Q: Array, Y: Array) -> RowLosses:
+    """Losses of predictions Q (n, K) with outcome shares Y (n, K); two classes are scored as a binary problem."""
     q, y = (Q[:, 1], Y[:, 1]) if Q.shape[1] == 2 else (Q, Y)
-    return proper_score_sums.log_loss(Q, Y), proper_score_sums.brier(q, y)
+    return RowLosses(proper_score_sums.log_loss(Q, Y), proper_score_sums.brier(q, y))
 
 
-def mean_and_standard_error(differences: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:
-    """Weighted mean of a difference per row, and its standard error; infinite for a single unit.
+class MeanEstimate(NamedTuple):
+    """A weighted mean and its standard error."""
+
+    mean: float
+    se: float  # infinite for a single unit
+
+
+def mean_and_standard_error(differences: Array, w: Array, cluster: Array | None = None) -> MeanEstimate:
+    """Weighted mean of a difference per row (n,), and its standard error.
 
     Rows of one cluster are summed first, because they are not independent.
 
@@ -84,9 +106,9 @@ def mean_and_standard_error(differences: Array, w: Array, cluster: Array | None 
     if cluster is not None:
         deviations = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), deviations)
     n_units = len(deviations)
-    return mean, float(
-        np.sqrt(n_units / (n_units - 1) * (deviations @ deviations)) / total_weight
-    ) if n_units > 1 else np.inf
+    if n_units < 2:
+        return MeanEstimate(mean, np.inf)
+    return MeanEstimate(mean, float(np.sqrt(n_units / (n_units - 1) * (deviations @ deviations)) / total_weight))
 
 
 def accuracy(Q: Array, Y: Array, w: Array) -> float:

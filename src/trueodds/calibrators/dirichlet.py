@@ -67,7 +67,6 @@ class DirichletSpec(FullMatrixSpec):
     """
 
     name: ClassVar[str] = "dirichlet"
-    complexity: ClassVar[int] = 13
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = DirichletMap
 

@@ -23,6 +23,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.near_isotonic import NearIsotonicPath, average_levels, near_isotonic_path
 
+_SUM_ROUNDING = 1e-12  # relative rounding error of a sum of weights
 _MAX_BIC_DIFFERENCE = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
 
 
@@ -100,7 +101,6 @@ class EnirSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "enir"
-    complexity: ClassVar[int] = 25
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = EnirMap
@@ -132,22 +132,22 @@ def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
     Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
     likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
     """
-    last, levels = len(path.lambdas) - 1, path.n_blocks
+    last, n_levels = len(path.lambdas) - 1, path.n_blocks
     bic = np.full(last + 1, np.inf)
-    first = min(1, last)  # λ = 0 only if nothing falls
+    first = min(1, last)  # model 0, with λ = 0, repeats the outcomes; it is used only if it is the only one
     log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
-    intervals = [(first, last)]
-    bic[[first, last]] = [levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
+    intervals = [(first, last)]  # of models, whose ends are known
+    bic[[first, last]] = [n_levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
     while intervals:
         lower, upper = intervals.pop()
         if (
             upper - lower < 2
-            or levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
+            or n_levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
         ):
             continue
         middle = (lower + upper) // 2
         log_likelihoods[middle] = model_log_likelihood(path, middle)
-        bic[middle] = levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
+        bic[middle] = n_levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
         intervals += [(lower, middle), (middle, upper)]  # the simpler ones first, where the best ones are
     bic_difference = bic - bic.min()
     weights = np.where(
@@ -167,5 +167,5 @@ def model_log_likelihood(path: NearIsotonicPath, model: int) -> float:
 
 
 def _zero_rounding_errors(values: Array, mass: Array) -> Array:
-    """The part of each weight, 0 where it is no more than the rounding error of a sum."""
-    return np.where(values > 1e-12 * mass, values, 0.0)
+    """The values (m,), parts of the weights `mass` (m,), with 0 in place of the rounding error of a sum."""
+    return np.where(values > _SUM_ROUNDING * mass, values, 0.0)

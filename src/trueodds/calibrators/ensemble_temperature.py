@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,14 @@ _LOSS_NAMES = ("log", "brier")
 _MIN_UNCHANGED_WEIGHT = 1e-6
 
 
+class MixtureShares(NamedTuple):
+    """Weights of the components of the mixture; their sum is 1."""
+
+    tempered: float  # of the tempered row
+    unchanged: float  # of the predicted row
+    uniform: float  # of the uniform distribution
+
+
 @dataclass(frozen=True)
 class EnsembleTemperatureMap(CalibrationMap):
     """The mixture v₁ p^β/Σp^β + v₂ p + v₃/K of tempered, unchanged and uniform probabilities."""
@@ -39,7 +47,7 @@ class EnsembleTemperatureMap(CalibrationMap):
     name: ClassVar[str] = "ensemble_temperature"
     takes_logs: ClassVar[bool] = True
     beta: float  # 1/T of the tempered component
-    shares: tuple[float, float, float]  # weights of the tempered row, the unchanged row and the uniform; their sum is 1
+    shares: MixtureShares
     n_passes: int = 0  # of the fit of β
 
     @property
@@ -68,8 +76,9 @@ class EnsembleTemperatureMap(CalibrationMap):
     def describe(self) -> str:
         """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
         names = (f"temperature scaling ({format_temperature(self.beta)})", "the original", "uniform")
-        components = sorted(zip(self.shares, names, strict=True), key=lambda part: -round(100 * part[0]))
-        return f"a mixture: {', '.join(f'{round(100 * share)} % {name}' for share, name in components)}"
+        percentages = [round(100 * share) for share in self.shares]
+        order = sorted(range(len(names)), key=lambda i: -percentages[i])
+        return f"a mixture: {', '.join(f'{percentages[i]} % {names[i]}' for i in order)}"
 
     def to_dict(self) -> dict[str, Any]:
         """β, the mixture weights, and the number of passes of the fit of β."""
@@ -87,10 +96,9 @@ class EnsembleTemperatureMap(CalibrationMap):
                 f"{shares.sum()!r}",
                 "Fit it again and save it with .save(path).",
             )
-        tempered, unchanged, uniform = shares.tolist()
         return cls(
             saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
-            (tempered, unchanged, uniform),
+            MixtureShares(*shares.tolist()),
             saved_parameters.read_count(parameters, "n_passes"),
         )
 
@@ -134,7 +142,6 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "ensemble_temperature"
-    complexity: ClassVar[int] = 2
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap
@@ -149,17 +156,17 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         if self.loss == "brier":
             beta, n_evaluations = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
             n_passes += n_evaluations
-        shares = (_fit_weights_by_likelihood if self.loss == "log" else _fit_weights_by_brier)(P, Y, w, beta)
-        if shares[2] > 1 - _MIN_UNCHANGED_WEIGHT:
-            shares = np.array([0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT])
-        tempered, unchanged, uniform = shares.tolist()
-        return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
+        fit_weights = _fit_weights_by_likelihood if self.loss == "log" else _fit_weights_by_brier
+        shares = MixtureShares(*fit_weights(P, Y, w, beta).tolist())
+        if shares.uniform > 1 - _MIN_UNCHANGED_WEIGHT:
+            shares = MixtureShares(0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT)
+        return EnsembleTemperatureMap(beta, shares, n_passes)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.loss == "log" else []
-        if calibration_map.shares[2] == 1 - _MIN_UNCHANGED_WEIGHT:
+        if calibration_map.shares.uniform == 1 - _MIN_UNCHANGED_WEIGHT:
             fit_notes.append(
                 Note(
                     "TN511",
@@ -167,7 +174,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
                     " on the predictions, so that the order within each row is kept.",
                 )
             )
-        return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
+        return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares.tempered > 0 else [])
 
 
 def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
@@ -185,7 +192,7 @@ def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float
 def _fit_weights_by_brier(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """Mixture weights of least Brier score, from sums of products."""
     k = P.shape[1]
-    G, c = np.zeros((3, 3)), np.zeros(3)
+    G, c = np.zeros((3, 3)), np.zeros(3)  # sums of products of the components, and of them with the outcomes
     for p, y, weights in iterate_blocks(P, Y, w):
         outcomes = one_hot_shares(y, k)
         predicted = to_probabilities(p)
@@ -216,6 +223,11 @@ def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tup
 
 _OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
 _MAX_NEWTON_STEPS = 100  # for the weights of one subset of the components
+_GRADIENT_TOLERANCE = 1e-13  # largest remaining gradient, relative to the total weight
+_BOUNDARY_FRACTION = 0.99  # part of the way to the boundary of the simplex that a step may go
+_MIN_STEP_FRACTION = 1e-12  # fraction of a step below which no increase is expected
+_VALUE_ROUNDING = 1e-15  # relative rounding error of the log-likelihood
+_MIN_WEIGHT_CHANGE = 1e-16  # largest change of a weight that ends the search
 
 
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:
@@ -231,14 +243,14 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
     A, w = A[has_weight], w[has_weight]
     total_weight = float(w.sum())
     smallest_gain, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
-    for face in _nonempty_subsets(A.shape[1]):
-        shares = _newton_on_simplex(A[:, face], w)
-        q = A[:, face] @ shares
+    for subset in _nonempty_subsets(A.shape[1]):
+        shares = _newton_on_simplex(A[:, subset], w)
+        q = A[:, subset] @ shares
         if not (q > 0).all():
             continue
         possible_gain = float(((w / q) @ A).max(initial=total_weight)) / total_weight - 1
         if possible_gain < smallest_gain:
-            smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, face, A.shape[1])
+            smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, subset, A.shape[1])
         if possible_gain <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
@@ -252,16 +264,16 @@ def least_squares_weights(G: Array, c: Array) -> Array:
     """
     scale = max(float(np.abs(G).max()), float(np.abs(c).max()))
     smallest_gain, optimal = np.inf, np.full(len(c), 1 / len(c))
-    for face in _nonempty_subsets(len(c)):
-        m = len(face)
+    for subset in _nonempty_subsets(len(c)):
+        m = len(subset)
         kkt_matrix = np.ones((m + 1, m + 1))
-        kkt_matrix[:m, :m], kkt_matrix[m, m] = G[np.ix_(face, face)], 0.0
-        shares = np.linalg.lstsq(kkt_matrix, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
+        kkt_matrix[:m, :m], kkt_matrix[m, m] = G[np.ix_(subset, subset)], 0.0
+        shares = np.linalg.lstsq(kkt_matrix, np.append(c[subset], 1.0), rcond=1e-14)[0][:m]
         if (shares < 0).any():
             continue
-        v = _expand_to_all_components(shares / shares.sum(), face, len(c))
+        v = _expand_to_all_components(shares / shares.sum(), subset, len(c))
         gradient = G @ v - c
-        possible_gain = (float(gradient[face].min()) - float(gradient.min())) / scale if scale else 0.0
+        possible_gain = (float(gradient[subset].min()) - float(gradient.min())) / scale if scale else 0.0
         if possible_gain < smallest_gain:
             smallest_gain, optimal = possible_gain, v
         if possible_gain <= _OPTIMALITY_TOLERANCE:
@@ -271,18 +283,18 @@ def least_squares_weights(G: Array, c: Array) -> Array:
 
 def _nonempty_subsets(m: int) -> list[list[int]]:
     """The nonempty subsets of the components 0 to m − 1, from the smallest to the largest."""
-    return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
+    return [list(subset) for size in range(1, m + 1) for subset in combinations(range(m), size)]
 
 
-def _expand_to_all_components(shares: Array, face: list[int], m: int) -> Array:
-    """The weights (m,) of all components from those of a subset `face`; the others are 0."""
+def _expand_to_all_components(shares: Array, subset: list[int], m: int) -> Array:
+    """The weights (m,) of all components from those of a subset `subset`; the others are 0."""
     v = np.zeros(m)
-    v[face] = shares
+    v[subset] = shares
     return v
 
 
 def _newton_on_simplex(A: Array, w: Array) -> Array:
-    """Optimal weights of all components by Newton's method, which stays where every weight is positive."""
+    """Weights (m,) of maximum likelihood for A (r, m) and w (r,), by Newton's method where every weight is positive."""
     m = A.shape[1]
     v = np.full(m, 1 / m)
     directions = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
@@ -294,21 +306,22 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
     value = float(w @ np.log(q))
     for _ in range(_MAX_NEWTON_STEPS):
         gradient = ((w / q) @ A) @ directions
-        if np.abs(gradient).max() <= 1e-13 * w.sum():
+        if np.abs(gradient).max() <= _GRADIENT_TOLERANCE * w.sum():
             break
         hessian_root = (np.sqrt(w) / q)[:, None] * (A @ directions)
         step = directions @ np.linalg.lstsq(hessian_root.T @ hessian_root, gradient, rcond=1e-15)[0]
         is_decreasing = step < 0
-        length = min(1.0, 0.99 * float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf)))
-        while length > 1e-12:
+        distance_to_boundary = float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf))
+        length = min(1.0, _BOUNDARY_FRACTION * distance_to_boundary)
+        while length > _MIN_STEP_FRACTION:
             candidate = v + length * step
             candidate_value = float(w @ np.log(A @ candidate))
-            if candidate_value >= value - 1e-15 * abs(value):
+            if candidate_value >= value - _VALUE_ROUNDING * abs(value):
                 break
             length /= 2
         else:
             break
-        if np.abs(candidate - v).max() <= 1e-16:
+        if np.abs(candidate - v).max() <= _MIN_WEIGHT_CHANGE:
             break
         v, q, value = candidate / candidate.sum(), A @ candidate, candidate_value
     return v

@@ -111,9 +111,11 @@ class EvidentialMap(CalibrationMap):
                 f"unknown {invalid_keys[0]}" if invalid_keys else f"no contour for {k} classes",
                 "Fit it again and save it with .save(path).",
             )
-        kind: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
+        contour_type: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = (
+            ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
+        )
         return cls(
-            kind.from_dict(contour),
+            contour_type.from_dict(contour),
             parameters["on"],
             parameters["output"],
             saved_parameters.read_count(parameters, "n_passes"),
@@ -174,7 +176,6 @@ class EvidentialSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "evidential"
-    complexity: ClassVar[int] = 9
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap

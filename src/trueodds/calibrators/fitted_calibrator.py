@@ -20,10 +20,12 @@ from trueodds.calibrators.probability_columns import (
     class_array,
     independent_labels_error,
     logit_columns,
+    missing_logits_error,
     prob_columns,
 )
 from trueodds.calibrators.recalibrated_predictions import check_predictions, replace_probabilities
-from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value_error, is_count
+from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value_error, is_count, read_number
+from trueodds.calibrators.uniform_mixture import SHARE_KEY, MixedMap
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
@@ -199,10 +201,10 @@ class FittedCalibrator(Result):
     ) -> Probabilities:
         """Validate predictions and convert them to what the map takes: probabilities, their logarithms or logits."""
         if self.calibration_map.logits and not logits:
-            raise _missing_logits_error()
+            raise missing_logits_error()
         if isinstance(y_prob, Predictions):
             if self.calibration_map.logits and y_prob.logits is None:
-                raise _missing_logits_error()
+                raise missing_logits_error()
             if y_prob.kind == "multilabel":
                 raise independent_labels_error(y_prob.k)
             if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
@@ -299,16 +301,6 @@ class FittedCalibrator(Result):
         return f"FittedCalibrator({self.describe()})"
 
 
-def _missing_logits_error() -> InputError:
-    """Error TO509 for probabilities where a map needs logits."""
-    return InputError(
-        "TO509",
-        "This calibrator was fitted on logits, which probabilities do not determine.",
-        "probabilities",
-        "Pass the logits with logits=True, or fit it on probabilities.",
-    )
-
-
 SCHEMA = "trueodds.calibrator/1"
 _SCHEMA_PREFIX = "trueodds.calibrator/"
 _DOCUMENT_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
@@ -353,7 +345,6 @@ def load(path: str | os.PathLike[str]) -> FittedCalibrator:
 def calibrator_from_dict(document: Any) -> FittedCalibrator:
     """Make a calibrator from the dictionary that `FittedCalibrator.to_dict` returns."""
     from trueodds.calibrators import CALIBRATORS
-    from trueodds.calibrators.uniform_mixture import read_map
 
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_SCHEMA_PREFIX):
@@ -383,8 +374,16 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
     if spec_type is None or spec_type.map_type is None:
         raise invalid_value_error("method", "the name of a calibrator's map", method)
-    calibration_map = read_map(spec_type.map_type, parameters, len(classes))
+    calibration_map = _read_map(spec_type.map_type, parameters, len(classes))
     return FittedCalibrator(calibration_map, tuple(classes), n, settings, tuple(Note(**note) for note in notes))
+
+
+def _read_map(map_type: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
+    """Read a map for K classes from saved parameters, mixed with the uniform distribution if they have a share."""
+    if SHARE_KEY not in parameters:
+        return map_type.from_dict(parameters, k)
+    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
+    return MixedMap(map_type.from_dict(base_parameters, k), read_number(parameters, SHARE_KEY, 0, 1))
 
 
 def _is_name(value: Any) -> bool:

@@ -57,7 +57,7 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
 
     Notes
     -----
-    Where the logits are known, the default smallest probability inside logarithms is spec_for_rows to 1e-300.
+    Where the logits are known, the default smallest probability inside logarithms is lowered to 1e-300.
 
     Examples
     --------
@@ -148,7 +148,10 @@ ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every bat
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
-    """Fit a calibrator to rows in memory, to a tally, or in passes over a source with a method `reduce`."""
+    """Fit a calibrator to rows in memory, to a tally, or in passes over a source with a method `reduce`.
+
+    With `repeated`, the weights of a source are numbers of rows.
+    """
     if isinstance(rows, Predictions):
         return fit(spec, rows)
     return (
@@ -168,10 +171,8 @@ def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: b
         return fit_from_sample(spec, reduce, repeated=repeated)
     reducer = PassCounter(reduce)
     first_pass: FirstPassSummary = reducer(partial(FirstPassSummary.from_batch, spec=spec, repeated=repeated))
-    spec, settings = (
-        first_pass.spec_for_rows.with_class_numbers(first_pass.classes),
-        settings_by_name(first_pass.spec_for_rows),
-    )
+    settings = settings_by_name(first_pass.spec_for_rows)
+    spec = first_pass.spec_for_rows.with_class_numbers(first_pass.classes)
     assert isinstance(spec, SummedSpec)
     # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
     scale = first_pass.summary.n / first_pass.summary.total_weight if first_pass.weighted else 1.0
@@ -191,7 +192,10 @@ def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: b
 
 
 def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
-    """Fit a calibrator to a random sample of 2·10⁶ probabilities, drawn by `reduce(step, keyed=True)` in one pass."""
+    """Fit a calibrator to a random sample of 2·10⁶ probabilities, which `reduce` draws in one pass.
+
+    With `keyed=True` the step also gets the ids of the rows, so that the sample does not depend on the batches.
+    """
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
         partial(Reservoir.from_predictions, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True

@@ -122,7 +122,6 @@ class HistogramSpec(TalliedSpec):
     """
 
     name: ClassVar[str] = "histogram"
-    complexity: ClassVar[int] = 28
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = HistogramMap
     exemptions: ClassVar[Mapping[str, str]] = {
@@ -158,13 +157,10 @@ class HistogramSpec(TalliedSpec):
     def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
         """Note TN506 on empty bins, or none."""
         assert isinstance(calibration_map, HistogramMap)
-        n_empty, n_bins = (
-            sum(curve.n_empty for curve in calibration_map.curves),
-            sum(len(curve.values) for curve in calibration_map.curves),
-        )
-        return (
-            [Note("TN506", f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint.")] if n_empty else []
-        )
+        n_empty = sum(curve.n_empty for curve in calibration_map.curves)
+        n_bins = sum(len(curve.values) for curve in calibration_map.curves)
+        text = f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint."
+        return [Note("TN506", text)] if n_empty else []
 
 
 def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
@@ -180,8 +176,8 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
         bins = Bins(edges_between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
     bin_index = bins.index(x)
     mass = np.bincount(bin_index, w, bins.size)
-    midpoints_of_bins = (bins.edges[:-1] + bins.edges[1:]) / 2
-    values = np.divide(np.bincount(bin_index, w * y, bins.size), mass, out=midpoints_of_bins, where=mass > 0)
+    bin_midpoints = (bins.edges[:-1] + bins.edges[1:]) / 2
+    values = np.divide(np.bincount(bin_index, w * y, bins.size), mass, out=bin_midpoints, where=mass > 0)
     return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 

@@ -65,7 +65,6 @@ class IdentitySpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "identity"
-    complexity: ClassVar[int] = 0
     keeps_argmax: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = IdentityMap
 

@@ -16,6 +16,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
+_ROUNDING_MARGIN = 1 + 1e-15  # factor by which the predicted class stays above the next, against rounding
 _NEARLY_ZERO_PROB = 1e-6  # a class below this is nearly ruled out
 
 
@@ -39,7 +40,7 @@ class IrmMap(CalibrationMap):
         # Where scores differ by less than the tilt resolves, the largest stays the largest.
         all_rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
         is_overtaken = q.argmax(axis=1) != predicted_class
-        q[all_rows[is_overtaken], predicted_class[is_overtaken]] = q[is_overtaken].max(axis=1) * (1 + 1e-15)
+        q[all_rows[is_overtaken], predicted_class[is_overtaken]] = q[is_overtaken].max(axis=1) * _ROUNDING_MARGIN
         return q
 
     def describe(self) -> str:
@@ -97,7 +98,6 @@ class IrmSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "irm"
-    complexity: ClassVar[int] = 20
     keeps_argmax: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = IrmMap
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9

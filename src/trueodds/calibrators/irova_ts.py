@@ -100,7 +100,6 @@ class IrovaTsSpec(CalibratorSpec):
 
     name: ClassVar[str] = "irova_ts"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 21
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = IrovaTsMap

@@ -136,7 +136,6 @@ class IsotonicSpec(TalliedSpec):
     """
 
     name: ClassVar[str] = "isotonic"
-    complexity: ClassVar[int] = 23
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
     accepts_raw_arrays: ClassVar[bool] = True

@@ -45,6 +45,8 @@ from trueodds.core.typing import Array
 
 _STEPS_PER_BANDWIDTH = 32  # steps of the grid: interpolation is then accurate to 1e-8
 _MIN_GRID_STEPS, _MAX_GRID_STEPS = 64, 2048  # steps of the grid
+_MIN_RELATIVE_DENSITY = 1e-100  # of a grid point, relative to the largest density: weights must be positive
+_UNLIMITED_RISE = 0.02  # of the probability in one step, up to which no slope is limited
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class KernelCurve:
         j = np.minimum(u.astype(np.int64), steps - 1)
         u -= j
         width = (self.high - self.low) / steps
+        # The line between the two points plus a cubic that vanishes at both and corrects the slopes there.
         left, right = self.values[j], self.values[j + 1]
         left_excess, right_excess = width * self.slopes[j] - (right - left), (right - left) - width * self.slopes[j + 1]
         return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)
@@ -183,7 +186,6 @@ class KernelSpec(CalibratorSpec):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 16
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = KernelMap
@@ -240,15 +242,31 @@ def _fit_curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     grid = low + (high - low) * (np.arange(steps + 1) / steps)
     values, slopes, density = kernel_regression(grid, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
-    if spec.monotone:
-        # Grid points with hardly any rows follow the others.
-        values = isotonic_regression(values, weights=np.maximum(density / density.max(), 1e-100)).x
-        rise = np.diff(values) / step
-        # A cubic between two points increases if neither slope is more than three times that of the line.
-        slopes = np.clip(slopes, 0.0, 3 * np.minimum(np.append(rise, rise[-1]), np.append(rise[0], rise)))
-    else:
-        # In a gap of many bandwidths the curve jumps between two points and must not overshoot.
-        rise = np.abs(np.diff(values)) / step
-        max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
-        slopes = np.clip(slopes, -max_slope, max_slope)
+    values, slopes = (
+        _make_monotone(values, slopes, density, step)
+        if spec.monotone
+        else (values, _limit_slopes(values, slopes, step))
+    )
     return KernelCurve(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
+
+
+def _make_monotone(values: Array, slopes: Array, density: Array, step: float) -> tuple[Array, Array]:
+    """Non-decreasing values on the grid and slopes between which the cubic increases, both (m,).
+
+    The values are the isotonic regression weighted by the density of the scores at each grid point.
+    """
+    # Grid points with hardly any rows follow the others.
+    values = isotonic_regression(values, weights=np.maximum(density / density.max(), _MIN_RELATIVE_DENSITY)).x
+    rise = np.diff(values) / step
+    # A cubic between two points increases if neither slope is more than three times that of the line.
+    return values, np.clip(slopes, 0.0, 3 * np.minimum(np.append(rise, rise[-1]), np.append(rise[0], rise)))
+
+
+def _limit_slopes(values: Array, slopes: Array, step: float) -> Array:
+    """The slopes (m,), limited where the curve jumps between two grid points, in a gap of many bandwidths.
+
+    Otherwise the cubic would overshoot there.
+    """
+    rise = np.abs(np.diff(values)) / step
+    max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), _UNLIMITED_RISE / step)
+    return np.clip(slopes, -max_slope, max_slope)

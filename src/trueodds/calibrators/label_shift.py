@@ -126,9 +126,9 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predict
     return ClassFrequencies(shares / total if total > 0 else source_shares, 0, bool(total > 0), doubts)
 
 
-def _nonnegative_least_squares(C: Array, mean: Array) -> Array:
-    """The ω ≥ 0 that minimizes |Cω − mean|²."""
-    H, c = C.T @ C, C.T @ mean
+def _nonnegative_least_squares(C: Array, mu: Array) -> Array:
+    """The ω ≥ 0 that minimizes |Cω − μ|²."""
+    H, c = C.T @ C, C.T @ mu
     scale = float(c.max())
     if scale <= 0:  # no class of the target was predicted in the source
         return np.zeros(len(c))
@@ -151,6 +151,8 @@ GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 
 MAX_EVALUATIONS = 200  # of the function and its derivatives together
 _CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
 _MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
+_MIN_DECREASE_SHARE = 1e-4  # share of the predicted decrease that a step must attain (Armijo's rule)
+_VALUE_ROUNDING = 1e-14  # rounding error of a value, relative to 1 + its size
 _MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
@@ -183,7 +185,7 @@ def minimize_nonnegative(
     [0.5, 0.0]
     """
     x = np.array(start, dtype=np.float64)
-    current, n_evaluations = value(x), 1
+    current_value, n_evaluations = value(x), 1
     while True:
         gradient, hessian = derivatives(x)
         n_evaluations += 1
@@ -199,30 +201,34 @@ def minimize_nonnegative(
             candidate_value = value(candidate)
             n_evaluations += 1
             # A difference within rounding error counts as a decrease.
-            if candidate_value <= current - 1e-4 * length * decrease + 1e-14 * (1 + abs(current)):
-                x, current = candidate, candidate_value
+            if candidate_value <= (
+                current_value - _MIN_DECREASE_SHARE * length * decrease + _VALUE_ROUNDING * (1 + abs(current_value))
+            ):
+                x, current_value = candidate, candidate_value
                 break
             length /= 2
         else:
             break
+    # A search that stopped at the rounding error has converged too.
     return NonnegativeMinimum(x, n_evaluations, violation <= 100 * GRADIENT_TOLERANCE)
 
 
-def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
-    r"""Minimize :math:`x^\top H x / 2 - c^\top x` over x ≥ 0, H positive definite; `active` is a guess of x > 0.
+def minimize_quadratic(H: Array, c: Array, is_positive: Array) -> Array:
+    r"""Minimize :math:`x^\top H x / 2 - c^\top x` over x ≥ 0, H positive definite.
 
+    `is_positive` (m,) is a guess of where the minimum has x > 0.
     Entries that violate their condition are exchanged together, or only the last of them when that makes no progress,
     which terminates. Source: Júdice & Pires (1994); Murty (1974).
     """
     scale = 1 / np.sqrt(H.diagonal())
-    H, c, active = H * scale[:, None] * scale, c * scale, active.copy()
+    H, c, is_positive = H * scale[:, None] * scale, c * scale, is_positive.copy()
     tolerance = 1e-15 * float(np.abs(c).max(initial=0.0))
     fewest_violations, exchanges_left = len(c) + 1, _MAX_BLOCK_EXCHANGES
     for _ in range(100 + 10 * len(c)):
-        x, indices = np.zeros(len(c)), np.flatnonzero(active)
+        x, indices = np.zeros(len(c)), np.flatnonzero(is_positive)
         if len(indices):
             x[indices] = dposv(H[np.ix_(indices, indices)], c[indices])[1]
-        violations = np.flatnonzero(np.where(active, x < 0, H @ x - c < -tolerance))
+        violations = np.flatnonzero(np.where(is_positive, x < 0, H @ x - c < -tolerance))
         if not len(violations):
             break
         if len(violations) < fewest_violations:
@@ -231,5 +237,5 @@ def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
             exchanges_left -= 1
         else:
             violations = violations[-1:]
-        active[violations] = ~active[violations]
+        is_positive[violations] = ~is_positive[violations]
     return np.maximum(x, 0.0) * scale

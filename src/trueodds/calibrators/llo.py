@@ -25,7 +25,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     separation_note,
 )
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
-from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
     FitEvidence,
     ParameterUncertainty,
@@ -57,7 +57,7 @@ class LloMap(CalibrationMap):
     @property
     def delta(self) -> float:
         """exp τ: the factor of the odds where the predicted odds are even."""
-        return math.exp(min(self.tau, 700.0))
+        return math.exp(min(self.tau, MAX_EXPONENT))
 
     def apply(self, P: Probabilities) -> Array:
         """Both probabilities computed separately, so that small ones keep their digits."""
@@ -150,7 +150,6 @@ class LloSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "llo"
-    complexity: ClassVar[int] = 5
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = LloMap
@@ -182,15 +181,18 @@ def _logistic_rows(data: FitData) -> LogisticRows:
 class _EvidenceSums:
     """Sums at the fitted τ and γ from which their uncertainty is computed; sums of batches add up."""
 
-    hessian: Array  # of (γ, τ′)
-    squared_weight_hessian: Array  # the same with squared weights, if needed
-    identity_loss: float  # minus the log-likelihood of the identity
+    hessian: Array  # (2, 2) of (γ, τ′), where τ′ = τ + γ mean is the shift at the mean log odds
+    squared_weight_hessian: Array  # (2, 2) the same with squared weights; zeros where it is not needed
+    identity_loss: float  # minus the log-likelihood of the identity; 0 where it is not needed
     min_log_odds: float
     max_log_odds: float
 
     @classmethod
     def from_rows(cls, rows: LogisticRows, theta: Array, mean: float, has_weights: bool) -> _EvidenceSums:
-        """The sums over these rows, with log odds centered at `mean`."""
+        """The sums over these rows at θ = (τ, γ), with log odds centered at `mean`.
+
+        With `has_weights` there is no likelihood ratio, so the loss of the identity is not needed.
+        """
         x = rows.X[:, 1]
         centered_X, centered_theta = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 
@@ -228,7 +230,13 @@ def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> Parameter
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return FitEvidence(
-        summary, sums.hessian, np.array([mean]), np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]), 0.0,
-        None if data.rows is None else score_vectors, lambda: sums.squared_weight_hessian,
-        lambda: max(2 * (sums.identity_loss - optimum.value), 0.0), optimum.rank,
-    ).uncertainty()  # fmt: skip
+        summary=summary,
+        hessian=sums.hessian,
+        means=np.array([mean]),
+        both_signs=np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]),
+        penalty=0.0,
+        scores=None if data.rows is None else score_vectors,
+        squared_weight_hessian=lambda: sums.squared_weight_hessian,
+        likelihood_ratio=lambda: max(2 * (sums.identity_loss - optimum.value), 0.0),
+        rank=optimum.rank,
+    ).uncertainty()

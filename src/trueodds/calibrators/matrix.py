@@ -120,7 +120,7 @@ class FullMatrixSpec(SummedSpec):
 
 def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimum, float]:
     """The fit of smallest AIC along the grid of penalties; each starts from the previous optimum."""
-    k, selected, n_passes = len(target), None, 0
+    k, min_criterion, selected, n_passes = len(target), np.inf, None, 0
     for factor in PENALTY_GRID:
         strength = scaled_penalty(k, data.summary.total_weight, factor)
         optimum = fit_log_linear(data, strength, target, start, shared_features=True)
@@ -128,10 +128,10 @@ def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimu
         hessian = optimum.likelihood.hessian
         penalized_hessian = hessian + 2 * data.summary.total_weight * np.diag(strength.reshape(-1))
         criterion = optimum.likelihood.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
-        if selected is None or criterion < selected[0]:
-            selected = criterion, optimum, factor
+        if selected is None or criterion < min_criterion:
+            min_criterion, selected = criterion, (optimum, factor)
     assert selected is not None
-    _, optimum, factor = selected
+    optimum, factor = selected
     return Minimum(optimum.theta, optimum.likelihood, n_passes, optimum.converged, optimum.max_gradient), factor
 
 
@@ -193,7 +193,6 @@ class MatrixSpec(FullMatrixSpec):
     """
 
     name: ClassVar[str] = "matrix"
-    complexity: ClassVar[int] = 14
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = MatrixMap
     candidate: ClassVar[bool] = False

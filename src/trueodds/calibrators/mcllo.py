@@ -20,6 +20,7 @@ from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.log_linear import (
     MAX_PARAMETER,
     LogLinearRows,
+    format_range,
     negative_slope_notes,
     not_converged_notes,
     prepare_rows,
@@ -33,7 +34,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     softmax,
     to_logs,
 )
-from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
     ParameterUncertainty,
     read_uncertainty,
@@ -96,8 +97,8 @@ class MclloMap(CalibrationMap):
 
     def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
-        delta = np.exp(np.minimum(self.tau, 700.0))
-        return f"δ {_format_range(delta)}, γ {_format_range(self.gamma)}, against class {self.baseline}"
+        delta = np.exp(np.minimum(self.tau, MAX_EXPONENT))
+        return f"δ {format_range(delta)}, γ {format_range(self.gamma)}, against class {self.baseline}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""
@@ -191,7 +192,6 @@ class MclloSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "mcllo"
-    complexity: ClassVar[int] = 11
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
@@ -255,12 +255,6 @@ def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classe
         if fitted_classes is None
         else LogLinearRows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
     )
-
-
-def _format_range(x: Array) -> str:
-    """`0.916 to 1.28`, or a single number if both ends look the same."""
-    low, high = f"{x.min():.3g}", f"{x.max():.3g}"
-    return low if low == high else f"{low} to {high}"
 
 
 # Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.

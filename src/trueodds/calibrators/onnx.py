@@ -55,8 +55,8 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
             for i, term in enumerate(terms)
         ]
         current = components[0]
-        for i, part in enumerate(components[1:], 1):
-            current = add_node("Add", [current, part], f"sum_{stage}_{i}")
+        for i, component in enumerate(components[1:], 1):
+            current = add_node("Add", [current, component], f"sum_{stage}_{i}")
         on_logits = False
     add_node("Identity", [current], "calibrated")
     shape = [None, k]
@@ -77,7 +77,10 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
 def _add_term_nodes(
     suffix: str, term: SoftmaxTerm, input_name: str, on_logits: bool, add_constant: Any, add_node: Any
 ) -> str:
-    """Add the nodes of one mixture component and return the name of its output."""
+    """Add the nodes of one mixture component and return the name of its output.
+
+    `suffix` makes the names of its tensors unique. `on_logits` says whether the input holds logits, not probabilities.
+    """
     logs = input_name
     if not on_logits:
         threshold = add_constant(f"least_{suffix}", term.min_prob or np.finfo(np.float64).tiny)

@@ -174,7 +174,6 @@ class PlattSpec(SummedSpec):
 
     name: ClassVar[str] = "platt"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 6
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = PlattMap
@@ -190,10 +189,8 @@ class PlattSpec(SummedSpec):
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
-        n_separated, n_nonincreasing = (
-            sum(not c.converged for c in calibration_map.curves),
-            sum(c.slope <= 0 for c in calibration_map.curves),
-        )
+        n_separated = sum(not c.converged for c in calibration_map.curves)
+        n_nonincreasing = sum(c.slope <= 0 for c in calibration_map.curves)
         return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
 
 

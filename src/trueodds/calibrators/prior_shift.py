@@ -22,6 +22,7 @@ from trueodds.data.predictions import Predictions
 
 Priors = Sequence[float] | Mapping[int, float] | str
 
+_SUM_TOLERANCE = 1e-6  # deviation from 1 of the sum of class frequencies
 _MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabilities stay finite
 
 
@@ -119,7 +120,6 @@ class PriorShiftSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "prior_shift"
-    complexity: ClassVar[int] = 17
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = PriorShiftMap
     candidate: ClassVar[bool] = False
@@ -253,7 +253,7 @@ def _read_priors(priors: Priors, k: int) -> Array:
         shares = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         shares = np.empty(0)
-    if shares.shape != (k,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-6:
+    if shares.shape != (k,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= _SUM_TOLERANCE:
         raise InputError(
             "TO203",
             f"priors must be {k} frequencies, one per class in the order of the columns, that sum to 1.",
@@ -272,7 +272,7 @@ def _format_shares(shares: Array) -> str:
 def _reject_frequencies(target: Any, k: int) -> None:
     """Raise TO203 if `target` looks like class frequencies instead of predictions of rows."""
     rows = np.asarray(target)
-    if rows.ndim == 1 and len(rows) == k and rows.dtype.kind in "fiu" and abs(float(rows.sum()) - 1) < 1e-6:
+    if rows.ndim == 1 and len(rows) == k and rows.dtype.kind in "fiu" and abs(float(rows.sum()) - 1) < _SUM_TOLERANCE:
         raise InputError(
             "TO203",
             "target must hold predictions of unlabeled rows; these numbers look like class frequencies.",

@@ -72,6 +72,16 @@ def independent_labels_error(k: int) -> InputError:
     )
 
 
+def missing_logits_error() -> InputError:
+    """Return the error of probabilities where a map needs logits."""
+    return InputError(
+        "TO509",
+        "This calibrator was fitted on logits, which probabilities do not determine.",
+        "probabilities",
+        "Pass the logits with logits=True, or fit it on probabilities.",
+    )
+
+
 def class_array(classes: tuple[Any, ...]) -> Array:
     """The class names as an array, of dtype object if their types differ."""
     if len({type(name) for name in classes}) == 1:

@@ -168,10 +168,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         all_rows = np.arange(len(y))
         self.estimator_ = _fit_clone(self.estimator, X, y, w, all_rows)
         classes = _class_names(self.estimator_)
-        P, is_predicted = (
-            np.full((len(y), len(classes)), -np.inf if self._uses_logits() else 0.0),
-            np.zeros(len(y), dtype=bool),
-        )
+        P = np.full((len(y), len(classes)), -np.inf if self._uses_logits() else 0.0)
+        is_predicted = np.zeros(len(y), dtype=bool)
         for train, test in self._iterate_folds(X, y, groups):
             if is_predicted[test].any():
                 raise InputError(

@@ -14,7 +14,7 @@ REFIT_HINT = "Fit it again and save it with .save(path)."
 
 
 def check_keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) -> None:
-    """Raise TO505 if a table lacks a key or has an unknown one."""
+    """Raise TO505 if a table lacks a key or has an unknown one; `where` names the table in the message."""
     missing, extra = [key for key in expected if key not in mapping], [key for key in mapping if key not in expected]
     if missing or extra:
         got = ", ".join([f"no {key}" for key in missing] + [f"an unknown {str(key)[:40]}" for key in extra])
@@ -45,11 +45,8 @@ def read_vector(
     mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
 ) -> Array:
     """Read finite numbers within their range, of the right length, `strictly` or `weakly` increasing on request."""
-    values, low, high = (
-        mapping[key],
-        float(low),
-        float(high),
-    )  # NumPy numbers cannot be compared with integers this large
+    values = mapping[key]
+    low, high = float(low), float(high)  # NumPy numbers cannot be compared with integers that no float can hold
     are_numbers = isinstance(values, list) and all(
         isinstance(v, (int, float)) and not isinstance(v, bool) for v in values
     )

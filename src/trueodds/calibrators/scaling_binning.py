@@ -125,7 +125,6 @@ class ScalingBinningSpec(CalibratorSpec):
 
     name: ClassVar[str] = "scaling_binning"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 27
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = ScalingBinningMap
@@ -143,10 +142,8 @@ class ScalingBinningSpec(CalibratorSpec):
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
-        n_separated, n_nonincreasing = (
-            sum(not c.converged for c in calibration_map.curves),
-            sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
-        )
+        n_separated = sum(not c.converged for c in calibration_map.curves)
+        n_nonincreasing = sum(c.sigmoid.slope <= 0 for c in calibration_map.curves)
         fit_notes += curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 

@@ -20,6 +20,7 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels.bins import Bins
 
+_MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
 
 
@@ -67,17 +68,17 @@ class TreeLeaves:
         }
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> TreeLeaves:
+    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> TreeLeaves:
         """Repeat the saved splits; each node must be a leaf."""
         saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
         cuts = _read_thresholds(parameters, "cut")
-        nodes, sides = (_read_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
+        nodes, split_axes = (_read_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
-        for node, axis, cut in zip(nodes, sides, cuts, strict=True):
+        for node, axis, cut in zip(nodes, split_axes, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
                 raise _invalid_value_error("node must name a leaf at the time of its split", node)
-            if axis >= axes:
-                raise _invalid_value_error(f"axis must be below {axes}", axis)
+            if axis >= n_axes:
+                raise _invalid_value_error(f"axis must be below {n_axes}", axis)
             tree.split(node, axis, cut)
         return cls(tree)
 
@@ -111,15 +112,15 @@ class HistogramGrid:
         return {"bins": self.bins, "cells": self.cells.tolist()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> HistogramGrid:
+    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> HistogramGrid:
         """Read sorted, distinct cells within the grid."""
         saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
-        bins, rows = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
+        bins, saved_cells = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
         if not 1 <= bins <= MAX_BINS:
             raise _invalid_value_error(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
-        if not isinstance(rows, list) or not rows:
-            raise _invalid_value_error("cells must be some rows of numbers", rows)
-        cells = np.array([_read_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
+        if not isinstance(saved_cells, list) or not saved_cells:
+            raise _invalid_value_error("cells must be some rows of numbers", saved_cells)
+        cells = np.array([_read_integers({"cells": cell}, "cells", n_axes) for cell in saved_cells], dtype=np.int64)
         keys = _cells_as_bytes(cells)
         if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
             raise _invalid_value_error(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
@@ -180,24 +181,26 @@ class SimplexHistogramMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Partition, cells and values."""
-        partition = _PARTITIONS[isinstance(self.cells, HistogramGrid)]
+        partition = "simplex-grid" if isinstance(self.cells, HistogramGrid) else "median-variance"
         return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
         """Read valid cells and probabilities for each."""
         saved_parameters.check_keys(parameters, ("partition", "cells", "values"), "parameters")
-        saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
+        saved_cells, n_axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
             raise _invalid_value_error(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
-        kind: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else TreeLeaves
-        cells: SimplexPartition = kind.from_dict(saved_cells, axes)
-        rows = parameters["values"]
-        if not isinstance(rows, list) or len(rows) != cells.size:
-            raise _invalid_value_error(f"values must be {cells.size} rows", rows)
-        values = np.stack([saved_parameters.read_vector({"values": row}, "values", 0, 1, size=k) for row in rows])
+        cells_type: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else TreeLeaves
+        cells: SimplexPartition = cells_type.from_dict(saved_cells, n_axes)
+        saved_values = parameters["values"]
+        if not isinstance(saved_values, list) or len(saved_values) != cells.size:
+            raise _invalid_value_error(f"values must be {cells.size} rows", saved_values)
+        values = np.stack(
+            [saved_parameters.read_vector({"values": row}, "values", 0, 1, size=k) for row in saved_values]
+        )
         if (np.abs(values.sum(axis=1) - 1) > 1e-9).any():
-            raise _invalid_value_error("values must sum to 1 in each row", rows[0])
+            raise _invalid_value_error("values must sum to 1 in each row", saved_values[0])
         return cls(cells, values)
 
 
@@ -243,7 +246,6 @@ class SimplexHistogramSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "simplex_histogram"
-    complexity: ClassVar[int] = 29
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap
@@ -278,7 +280,7 @@ class SimplexHistogramSpec(CalibratorSpec):
             cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), row_counts)
             # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.
             singleton_share = float((cell_weights == 1).sum() / cell_weights.sum())
-            if singleton_share >= 0.0005:
+            if singleton_share >= _MIN_NOTED_SHARE:
                 fit_notes.append(
                     Note(
                         "TN524",

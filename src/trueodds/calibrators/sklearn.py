@@ -113,11 +113,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = class_array(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
-        if self.calibrator_.calibration_map.n_passes is not None:
-            self.n_iter_, self.converged_ = (
-                self.calibrator_.calibration_map.n_passes,
-                self.calibrator_.calibration_map.converged,
-            )
+        calibration_map = self.calibrator_.calibration_map
+        if calibration_map.n_passes is not None:
+            self.n_iter_, self.converged_ = calibration_map.n_passes, calibration_map.converged
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         return self

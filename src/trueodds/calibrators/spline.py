@@ -71,8 +71,8 @@ class LogOddsSpline:
     def max_decrease(self) -> float:
         """Total decrease of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
-        path = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
-        return float(np.maximum(-np.diff(path), 0.0).sum())
+        probabilities = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
+        return float(np.maximum(-np.diff(probabilities), 0.0).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Knots, values and facts about the fit."""
@@ -123,10 +123,10 @@ def fit_log_odds_spline(
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
         return LogOddsSpline(
             NaturalSpline(ends, intercept_and_score(ends) @ smoothed_fit.theta),
-            2.0,
-            False,
-            smoothed_fit.n_passes,
-            min_prob,
+            degrees_of_freedom=2.0,
+            converged=False,
+            n_passes=smoothed_fit.n_passes,
+            min_prob=min_prob,
         )
     fit = fit_spline(data, place_knots(data, n_knots), penalty) if len(data.x) > 1 else fit_shift(data)
     return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob)
@@ -229,7 +229,6 @@ class SplineSpec(CalibratorSpec):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SplineMap
     kind: Annotated[str, OneOf(tuple(_DEFAULT_KNOTS))] = "natural"
@@ -270,9 +269,8 @@ class SplineSpec(CalibratorSpec):
             which_curves = f" of {n_separated:,} classes" * (len(calibration_map.curves) > 1)
             text = (
                 f"The scores{which_curves} separate events from non-events, or all outcomes are the same: no finite"
-                " curve is"
-                " optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of either"
-                " kind."
+                " curve is optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of"
+                " either kind."
             )
             fit_notes.append(Note("TN528", text))
         max_decrease = max(curve.max_decrease() for curve in calibration_map.curves)

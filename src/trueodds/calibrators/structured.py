@@ -138,7 +138,6 @@ class StructuredSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "structured"
-    complexity: ClassVar[int] = 10
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = StructuredMap

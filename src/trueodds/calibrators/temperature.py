@@ -111,7 +111,6 @@ class TemperatureSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "temperature"
-    complexity: ClassVar[int] = 1
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = TemperatureMap

@@ -69,13 +69,10 @@ class TopVsAllMap(CalibrationMap):
         others_total, largest_other = Q.sum(axis=1), Q.max(axis=1)
         Q[others_total == 0] = 1.0  # beside a confidence of 1 the others share equally
         Q[all_rows, predicted] = 0.0
-        others_total, largest_other = (
-            np.where(others_total > 0, others_total, k - 1),
-            np.where(others_total > 0, largest_other, 1.0),
-        )
-        min_confidence = (
-            largest_other / (others_total + largest_other) * _TOP_MARGIN
-        )  # where the runner-up, in proportion, is as large
+        largest_other = np.where(others_total > 0, largest_other, 1.0)
+        others_total = np.where(others_total > 0, others_total, k - 1)
+        # Where the runner-up, in proportion, is as large.
+        min_confidence = largest_other / (others_total + largest_other) * _TOP_MARGIN
         is_raised = confidence < min_confidence
         confidence = np.where(is_raised, min_confidence, confidence)
         Q *= ((1 - confidence) / others_total)[:, None]
@@ -152,7 +149,6 @@ class TopVsAllSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "top_vs_all"
-    complexity: ClassVar[int] = 3
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap

@@ -8,34 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
 
 def uniform_share(n_fit: int) -> float:
-    """The share of the uniform distribution that is mixed in before scoring: 1/(n + 1)."""
+    """The share 1/(n + 1) of the uniform distribution that is mixed into a map fitted to n rows."""
     return 1 / (n_fit + 1)
 
 
 def mix_with_uniform(Q: Array, share: Any) -> Array:
-    """Normalize the rows and mix them with a share of the uniform distribution, which is a number or (n, 1)."""
+    """Normalize the rows of Q (n, K) and mix them with a share of the uniform distribution, a number or (n, 1)."""
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
-def log_with_mixture(P: Array, share: Any) -> Array:
-    """Logarithms of the normalized rows, clipped at the smallest probability that mixing could give.
+def logs_floored_at_share(P: Array, share: Any) -> Array:
+    """Logarithms (n, K) of the normalized rows, limited below at the smallest probability that mixing could give.
 
-    The log loss is then bounded as after mixing, but larger probabilities do not change.
+    `share` is that of the uniform distribution, a number or (n, 1). The log loss is then bounded as after mixing, but
+    larger probabilities do not change.
 
-    >>> log_with_mixture(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
+    >>> logs_floored_at_share(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
     [[-1.3863, 0.0]]
     """
     return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
 
 
-SHARE_KEY = "mixing"  # name of the share, saved among the parameters of the base map
+SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of the base map
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +122,5 @@ class MixedMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
-        """Raise TO505: `read_map` reads a mixed map together with its base map."""
+        """Raise TO505: a saved mixed map is read together with its base map."""
         raise InputError("TO505", "A mixed map is saved as its base map.", ", ".join(parameters), "Load the file.")
-
-
-def read_map(kind: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-    """Read a map of this kind from saved parameters, mixed with the uniform distribution if they have a share."""
-    if SHARE_KEY not in parameters:
-        return kind.from_dict(parameters, k)
-    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
-    return MixedMap(kind.from_dict(base_parameters, k), saved_parameters.read_number(parameters, SHARE_KEY, 0, 1))

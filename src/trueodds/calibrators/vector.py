@@ -72,7 +72,6 @@ class VectorSpec(SummedSpec):
     """
 
     name: ClassVar[str] = "vector"
-    complexity: ClassVar[int] = 12
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = VectorMap

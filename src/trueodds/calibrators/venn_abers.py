@@ -123,7 +123,6 @@ class VennAbersSpec(CalibratorSpec):
     """
 
     name: ClassVar[str] = "venn_abers"
-    complexity: ClassVar[int] = 24
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
     accepts_raw_arrays: ClassVar[bool] = True
@@ -131,8 +130,8 @@ class VennAbersSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
         """Fit the curves."""
-        positive_weight = w > 0
-        P, Y, w = (P, Y, w) if positive_weight.all() else (P[positive_weight], Y[positive_weight], w[positive_weight])
+        has_weight = w > 0
+        P, Y, w = (P, Y, w) if has_weight.all() else (P[has_weight], Y[has_weight], w[has_weight])
         w = effective_rows(w)[1]
         uses_pairs = self.multiclass == _ONE_VS_ONE and P.shape[1] > 2
         if uses_pairs and Y.ndim == 1:
@@ -241,7 +240,7 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
     )
 
 
-T = TypeVar("T")
+Curve = TypeVar("Curve")
 
 _SCORE_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
 
@@ -261,27 +260,29 @@ def pair_score(a: Array, b: Array) -> Array:
     return np.where(b < a, rounded_half, 1 - rounded_half)
 
 
-def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+def fit_pair_curves(
+    P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], Curve]
+) -> tuple[Curve, ...]:
     """Fit a curve `fit_curve(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
     The scores are preferences for the second class of the pair; w are weights > 0.
     """
 
-    def fit_block(start: int, stop: int) -> list[T]:
+    def fit_block(start: int, stop: int) -> list[Curve]:
         """Fit the curves of the pairs from start to stop."""
         return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))
-    return tuple(one for some in map_blocks(fit_block, len(pairs), 1) for one in some)
+    return tuple(curve for block in map_blocks(fit_block, len(pairs), 1) for curve in block)
 
 
 def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
     """Increasing scores of the pair (i, j) with Σw and Σwy at each, from the rows with weight in either class."""
     share = Y[:, i] + Y[:, j]
-    rows = share > 0
-    share = share[rows]
-    x, y = pair_score(P[rows, i], P[rows, j]), Y[rows, j] / share
-    return SortedScores(x, y, w[rows] * share).sums_by_score()
+    has_weight = share > 0
+    share = share[has_weight]
+    x, y = pair_score(P[has_weight, i], P[has_weight, j]), Y[has_weight, j] / share
+    return SortedScores(x, y, w[has_weight] * share).sums_by_score()
 
 
 def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
@@ -292,12 +293,12 @@ def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
     This is exact for consistent pairs, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
     """
     n, k = P.shape
-    inverse = np.full((k, n), 2.0 - k)
+    inverse_q = np.full((k, n), 2.0 - k)
     with np.errstate(divide="ignore"):  # a pair that excludes a class gives it 0
         for (i, j), curve in zip(combinations(range(k), 2), curves, strict=True):
             r = curve(pair_score(P[:, i], P[:, j]))
-            inverse[j] += 1 / r
-            inverse[i] += 1 / (1 - r)
-    q = 1 / inverse
+            inverse_q[j] += 1 / r
+            inverse_q[i] += 1 / (1 - r)
+    q = 1 / inverse_q
     q /= q.sum(axis=0)
     return q.T

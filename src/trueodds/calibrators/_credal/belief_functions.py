@@ -17,11 +17,13 @@ from trueodds.tallies.softmax_likelihood import Likelihood
 
 # The level γ of a cut is uniform. With γ = exp(−t²/2) the ends of cuts are smooth in t, so few nodes suffice.
 MAX_CUT_LEVEL = 6.0  # largest t: γ = 1.5e-8
+# Gauss-Legendre nodes of t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
 CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
+_MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
 _PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
 MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
@@ -50,10 +52,13 @@ class SlopeBeliefs:
     high: Array  # (t,) upper ends of the cuts, increasing
 
     @classmethod
-    def from_likelihood(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
+    def from_likelihood(
+        cls, theta: float, likelihood_at_theta: Callable[[float], Likelihood]
+    ) -> tuple[SlopeBeliefs, int]:
         """The cuts around the maximum likelihood θ, and the number of passes to find them."""
-        sides = [_trace_cut_ends(theta, sums, sign) for sign in (-1.0, 1.0)]
-        return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
+        low, n_passes_low = _trace_cut_ends(theta, likelihood_at_theta, -1.0)
+        high, n_passes_high = _trace_cut_ends(theta, likelihood_at_theta, 1.0)
+        return cls(theta, low, high), n_passes_low + n_passes_high
 
     @classmethod
     def from_single_theta(cls, theta: float) -> SlopeBeliefs:
@@ -127,26 +132,30 @@ def _split_overlaps(start: Array, end: Array) -> Array:
     return cumulative_shares[:, k:] - cumulative_shares[:, :k]
 
 
-def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
-    """The end of each cut on one side (`sign` −1 or 1), (t,), and the number of passes.
+def _trace_cut_ends(
+    theta: float, likelihood_at_theta: Callable[[float], Likelihood], direction: float
+) -> tuple[Array, int]:
+    """The end of each cut on one side (`direction` −1 or 1), (t,), and the number of passes.
 
     Ends are interpolated between points about `_EVALUATION_SPACING` of t apart, with dθ/dt = t / F′.
     """
-    likelihood = sums(theta)
+    likelihood = likelihood_at_theta(theta)
     min_loss, current = likelihood.value, theta
-    t, thetas, slopes = [0.0], [theta], [sign / float(np.sqrt(likelihood.hessian[0, 0]))]
-    for _ in range(200):
+    # At each evaluated θ: t, θ and dθ/dt.
+    t, thetas, slopes = [0.0], [theta], [direction / float(np.sqrt(likelihood.hessian[0, 0]))]
+    for _ in range(_MAX_EVALUATIONS):
         loss_increase = ((t[-1] + _EVALUATION_SPACING) ** 2 - t[-1] ** 2) / 2
+        # The root of g s + h s²/2 = loss increase, without a difference of nearly equal numbers.
         g, h = abs(float(likelihood.gradient[0])), float(likelihood.hessian[0, 0])
-        current += sign * 2 * loss_increase / (g + float(np.sqrt(g * g + 2 * h * loss_increase)))
-        likelihood = sums(current)
+        current += direction * 2 * loss_increase / (g + float(np.sqrt(g * g + 2 * h * loss_increase)))
+        likelihood = likelihood_at_theta(current)
         t.append(float(np.sqrt(2 * max(likelihood.value - min_loss, 0.0))))
         thetas.append(current)
         slopes.append(t[-1] / float(likelihood.gradient[0]))
         if t[-1] >= MAX_CUT_LEVEL:
             break
     ends = cubic_hermite(CUT_LEVELS, np.array(t), np.array(thetas), np.array(slopes))[0]
-    return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1
+    return np.maximum(ends, theta) if direction > 0 else np.minimum(ends, theta), len(t) - 1
 
 
 _N_ANGLES = 64  # directions at which the support function is stored
@@ -164,8 +173,8 @@ class ShiftSlopeBeliefs:
 
     theta: Array  # (2,) τ and γ at maximum likelihood
     turn: Array  # (2, 2) linear map to the coordinates in which cuts are nearly round
-    support: Array  # (t, a) at angles 2πi/a, over t
-    slope: Array  # (t, a) its derivative by the angle
+    support: Array  # (t, a) support function at angles 2πi/a, divided by t
+    slope: Array  # (t, a) derivative of the support function by the angle
 
     @classmethod
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
@@ -177,13 +186,14 @@ class ShiftSlopeBeliefs:
             radii = surface.radii(angles, t**2 / 2, radii)
             points = radii[:, None] * unit_vectors(angles)
             normals = surface.gradients(t * points)
-            psi = np.arctan2(normals[:, 1], normals[:, 0])
-            directions = unit_vectors(psi)
-            h, dh = (points * directions).sum(axis=1), points[:, 1] * directions[:, 0] - points[:, 0] * directions[:, 1]
-            psi = np.maximum.accumulate(np.unwrap(psi))
+            normal_angles = np.arctan2(normals[:, 1], normals[:, 0])
+            directions = unit_vectors(normal_angles)
+            heights = (points * directions).sum(axis=1)
+            height_slopes = points[:, 1] * directions[:, 0] - points[:, 0] * directions[:, 1]
+            normal_angles = np.maximum.accumulate(np.unwrap(normal_angles))
             periodic_copies = [
-                np.concatenate([psi + shift for shift in (-2 * np.pi, 0, 2 * np.pi)]),
-                *(np.tile(v, 3) for v in (h, dh)),
+                np.concatenate([normal_angles + shift for shift in (-2 * np.pi, 0, 2 * np.pi)]),
+                *(np.tile(values, 3) for values in (heights, height_slopes)),
             ]
             support[i], slope[i] = cubic_hermite(angles, *periodic_copies)
         return cls(surface.theta, surface.turn, support, slope)
@@ -204,9 +214,9 @@ class ShiftSlopeBeliefs:
         length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
         fitted_log_odds = self._fitted_log_odds(x)
         ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
-        for t, weight, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
+        for t, weight, heights, height_slopes in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
             for end, sign, cut_angle in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
-                eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, h, dh)
+                eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, heights, height_slopes)
                 end += weight * np.stack([expit(-eta), expit(eta)], axis=1)
         # The log odds of the first class are the negatives: its belief comes from the upper ends.
         belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)

@@ -107,6 +107,7 @@ class LikelihoodSurface:
             slopes = (steps * (self.rows.w * q - expected)).sum(axis=1) + fixed_slope_curvature * r
             if (np.abs(increases - loss_increase) <= _INCREASE_TOLERANCE * (loss_increase + 1)).all():
                 break
+            # From inside, a step leads outside; a step from outside does not go beyond r/16.
             r = np.maximum(r - (increases - loss_increase) / np.maximum(slopes, 1e-300), r / 16)
         return r / unit
 

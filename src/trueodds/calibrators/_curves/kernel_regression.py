@@ -41,9 +41,9 @@ def kernel_regression(
     """
     if mirrored:
         s, w, wy = _reflect_scores(s, w, wy, h)
-    mass, events, slope_of_mass, slope_of_events, log = gaussian_sums(points, s, w, wy, h).T
+    mass, events, slope_of_mass, slope_of_events, log_scale = gaussian_sums(points, s, w, wy, h).T
     values = events / mass
-    return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log)
+    return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log_scale)
 
 
 def _reflect_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
@@ -69,7 +69,10 @@ def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, A
 
 
 def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, excluded_score: float = math.inf) -> float:
-    """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights.
+    """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights w (m,).
+
+    Source of the rules: Silverman (1986), section 3.4: (4/3)^(1/5) sd n^(−1/5) is optimal for a normal density, and
+    0.9 min(sd, IQR/1.34) n^(−1/5) is for other densities too; 1.34 is the interquartile range of the standard normal.
 
     Scores at ±`excluded_score`, the log odds that `min_prob` gave to exact 0 and 1, do not enter the rule.
     """

@@ -73,33 +73,33 @@ class OneVsRest(CalibrationMap):
         """The curves in a few words."""
 
 
-def fit_curves(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
-    """Fit the curves `fit(x, y, w)` of the classes that need one, on the rows with positive weight."""
+def fit_curves(fit_curve: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
+    """Fit the curves `fit_curve(x, y, w)` of the classes that need one, on the rows with positive weight."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(P[:, c], Y[:, c], w) for c in classes)
+    return tuple(fit_curve(P[:, c], Y[:, c], w) for c in classes)
 
 
 def fit_curves_of_logs(
-    fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
+    fit_curve: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
 ) -> tuple[Any, ...]:
-    """Fit curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
+    """Fit curves of logarithms: `fit_curve(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
+    return tuple(fit_curve(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
 
 
-def fit_curves_from_sums(fit: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
-    """Fit the curves from sums over rows `FitData`, in passes that the classes share; `fit` gets `OneVsRestRows`."""
+def fit_curves_from_sums(fit_curve: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
+    """Fit the curves from sums over rows `FitData`, in passes that all classes share; each fit gets `OneVsRestRows`."""
     classes = [1] if data.summary.k == 2 else range(data.summary.k)
-    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit=fit, c=c) for c in classes]))
+    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit_curve=fit_curve, c=c) for c in classes]))
 
 
-def _fit_class_from_sums(data: SummableRows, fit: Callable[[SummableRows], Any], c: int) -> Any:
+def _fit_class_from_sums(data: SummableRows, fit_curve: Callable[[SummableRows], Any], c: int) -> Any:
     """Fit the curve of class c."""
-    return fit(data.map_rows(partial(_one_vs_rest_rows, c=c)))
+    return fit_curve(data.map_rows(partial(_one_vs_rest_rows, c=c)))
 
 
 class OneVsRestRows(NamedTuple):
@@ -137,10 +137,10 @@ def zero_probability_notes(Q: Array) -> list[Note]:
 
 
 def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
-    """Return this note for curves that were fitted to cells, where other classes' scores are unknown."""
+    """The note of `zero_probability_notes` for curves of cells, where the scores of the other classes are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
     is_zero = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
-    n_rows = max(int(view.n[none].sum()) for view, none in zip(views, is_zero, strict=True))
+    n_rows = max(int(view.n[zero_cells].sum()) for view, zero_cells in zip(views, is_zero, strict=True))
     or_more = "" if len(views) == 1 else " or more"
     return _zero_probability_note_list(
         n_rows, f"{or_more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip()
@@ -178,10 +178,12 @@ def map_classes(
 
         def fit_block(start: int, stop: int) -> list[T]:
             """Fit the classes from start to stop."""
-            some = classes[start:stop]
-            return [fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
+            return [
+                fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w)
+                for c in classes[start:stop]
+            ]
 
-        results = [one for some in map_blocks(fit_block, len(classes), 1) for one in some]
+        results = [result for block in map_blocks(fit_block, len(classes), 1) for result in block]
     return tuple(results)
 
 

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
-from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE, MAX_NEWTON_PARAMETERS, LogLinearRows
+from trueodds.calibrators._glm.log_linear import (
+    FALLBACK_RIDGE,
+    MAX_NEWTON_PARAMETERS,
+    MIN_DIVERGING_GAIN,
+    LogLinearRows,
+)
 from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
@@ -71,10 +76,15 @@ class BaselineLogitFit:
         if not self.optimum.likelihood.hessian.size:
             return ParameterUncertainty("many")
         return FitEvidence(
-            self.data.summary, self.optimum.likelihood.hessian, self.means, self.both_signs, self.penalty,
-            None if self.data.rows is None else self._score_vectors, self._squared_weight_hessian,
-            self._likelihood_ratio,
-        ).uncertainty()  # fmt: skip
+            summary=self.data.summary,
+            hessian=self.optimum.likelihood.hessian,
+            means=self.means,
+            both_signs=self.both_signs,
+            penalty=self.penalty,
+            scores=None if self.data.rows is None else self._score_vectors,
+            squared_weight_hessian=self._squared_weight_hessian,
+            likelihood_ratio=self._likelihood_ratio,
+        ).uncertainty()
 
     def _likelihood_ratio(self) -> float:
         """Likelihood ratio statistic against the identity, at least 0."""
@@ -130,19 +140,25 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
                 sums_at_points=lambda places: centered.sums(map(likelihood_of_rows, places)),
             )  # fmt: skip
         curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / total_weight
+        # The last term bounds the scale of parameters without curvature.
         scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
         return minimize_lbfgs(partial(sums, with_hessian=False), target, Ridge(strengths, target), scale)
 
-    optimum = minimize(penalty, 1e-2)
+    optimum = minimize(penalty, MIN_DIVERGING_GAIN)
     if not optimum.converged:
         ridge_fit = minimize(penalty + FALLBACK_RIDGE, 0.0)
         optimum = Minimum(
             ridge_fit.theta, ridge_fit.likelihood, optimum.n_passes + ridge_fit.n_passes, False, ridge_fit.max_gradient
         )
-    both_signs = (low <= 0) & (high >= 0)
     return BaselineLogitFit(
-        centered, free, means[free], both_signs, penalty, optimum, losses[0]
-    )  # both searches start at the identity
+        data=centered,
+        free=free,
+        means=means[free],
+        both_signs=(low <= 0) & (high >= 0),
+        penalty=penalty,
+        optimum=optimum,
+        identity_loss=losses[0],  # the search starts at the identity
+    )
 
 
 def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> LogLinearRows:
@@ -153,7 +169,10 @@ def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> L
 
 
 def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_hessian: bool) -> Likelihood:
-    """Likelihood of slopes and shifts θ and its derivatives, summed over these rows."""
+    """Likelihood of slopes and shifts θ (d,) and its derivatives, summed over these rows.
+
+    `tying` (2K, d) maps them to slope and shift of every class, which are 0 for the baseline.
+    """
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 

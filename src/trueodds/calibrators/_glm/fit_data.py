@@ -54,7 +54,7 @@ class FitData:
 
     @cached_property
     def total_weight(self) -> float:
-        """Total weight."""
+        """Total weight; 1 if there are no rows, as a divisor."""
         return float(self.w.sum()) or 1.0
 
     @cached_property
@@ -94,7 +94,7 @@ class RowHomogeneity:
     min_weight: float = 1.0
     max_weight: float = 1.0
     has_clusters: bool = False
-    has_vote_shares: bool = False
+    has_vote_shares: bool = False  # whether some row has votes for several classes
 
     @property
     def std_error_method(self) -> str:

@@ -15,9 +15,9 @@ _GRADIENT_TOLERANCE_FACTOR = 10  # times the tolerance of β: tolerance of the g
 _MAX_BETA_EVALUATIONS = 200
 _MIN_RELATIVE_BRACKET = 1e-15  # relative width of a bracket that contains no other float
 _MIN_RELATIVE_CURVATURE = 1e-12  # relative to that at the start: a smaller curvature has underflowed
-_N_EVALUATIONS_BEFORE_BISECTION = (
-    20  # passes before a step that halves too slowly is replaced by bisection without a closed bracket
-)
+# Passes before a step that halves too slowly is replaced by bisection without a closed bracket.
+_N_EVALUATIONS_BEFORE_BISECTION = 20
+_NEWTON_ERROR_FACTOR = 1e3  # error of a Newton step, as a multiple of its square over β: an upper limit in practice
 _MAX_SERIES_RATIO = 0.3  # ratio of the terms of a series up to which it is used
 _MAX_SERIES_ITERATIONS = 50  # iterations for the zero of the series
 
@@ -76,7 +76,7 @@ def _series_step(
     newton_step = -gradient / curvature
     coefficients = [b / curvature / math.factorial(j) for j, b in enumerate(higher_derivatives, 2)]
     if not any(coefficients):
-        return newton_step, 1e3 * newton_step * newton_step / beta
+        return newton_step, _NEWTON_ERROR_FACTOR * newton_step * newton_step / beta
     ratio = max((abs(a) ** (1 / j) for j, a in enumerate(coefficients, 1) if a), default=0.0) * abs(newton_step)
     if not ratio < _MAX_SERIES_RATIO:
         return newton_step, math.inf

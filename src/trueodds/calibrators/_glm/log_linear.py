@@ -71,11 +71,11 @@ class LogLinearMap(CalibrationMap):
     def describe(self) -> str:
         """The ranges of weights and biases."""
         if self.weights.ndim == 1:
-            return f"slopes {_format_range(self.weights)}, biases {_format_range(self.bias)}"
+            return f"slopes {format_range(self.weights)}, biases {format_range(self.bias)}"
         offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
         return (
-            f"diagonal {_format_range(self.weights.diagonal())}, off-diagonal {_format_range(offdiagonal)}, biases"
-            f" {_format_range(self.bias)}"
+            f"diagonal {format_range(self.weights.diagonal())}, off-diagonal {format_range(offdiagonal)}, biases"
+            f" {format_range(self.bias)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
     return saved_parameters.read_vector(parameters, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
 
 
-def _format_range(x: Array) -> str:
+def format_range(x: Array) -> str:
     """`0.91 to 1.25`, or a single number if both ends look the same."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
@@ -137,7 +137,7 @@ def _format_range(x: Array) -> str:
 MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
 FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
 
-_MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
+MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +192,7 @@ def fit_log_linear(
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
-    optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=_MIN_DIVERGING_GAIN)
+    optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=MIN_DIVERGING_GAIN)
     if optimum.converged:
         return optimum
     ridge_fit = _minimize_penalized(
@@ -231,6 +231,7 @@ def _minimize_penalized(
         )  # fmt: skip
     curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
+    # The last term bounds the scale of parameters without curvature.
     scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
     return minimize_lbfgs(
         lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)), initial, Ridge(strengths, center), scale
@@ -325,7 +326,11 @@ def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
 
 
 def scaled_penalty(k: int, total_weight: float, factor: float = 1.0, diagonal: float = DIAGONAL_PENALTY) -> Array:
-    """Penalty per row that decreases with the total weight: K(K−1) nats off the diagonal and K per bias."""
+    """Penalty per row that decreases with the total weight, (K, K + 1).
+
+    In nats over all rows it is `factor` times K(K−1) for each weight off the diagonal and times K for each bias, and
+    `diagonal` for each weight on the diagonal.
+    """
     return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / total_weight
 
 

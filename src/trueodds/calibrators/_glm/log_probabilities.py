@@ -92,8 +92,8 @@ def floored_logs(P: Probabilities, min_prob: float) -> Array:
 
 def raise_to_min_prob(logs: Array, min_prob: float) -> Array:
     """Logarithms limited below at log(`min_prob`); `MIN_PROB_OF_LOGITS` and less replace exact zeros only."""
-    low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
-    return np.where(low, np.log(min_prob), logs) if low.any() else logs
+    is_low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
+    return np.where(is_low, np.log(min_prob), logs) if is_low.any() else logs
 
 
 def one_vs_rest_logs(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
@@ -170,22 +170,23 @@ class ReplacedCounts:
     def from_probabilities(cls, P: Probabilities, Y: Array, min_prob: float) -> ReplacedCounts:
         """Count in probabilities (n, K) with outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
-            zero = np.isneginf(P.values)
-            low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
-            P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
+            is_zero = np.isneginf(P.values)
+            is_low = is_zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
+            # Stand-ins that are counted below: any number under `min_prob`, and any above it.
+            P = np.where(is_zero, 0.0, np.where(is_low, min_prob / 2, 1.0))
         block_size = max(1, _COUNT_BLOCK_SIZE // P.shape[1])
         threshold = _round_up_to_dtype(min_prob, P.dtype)
         n_replaced, n_replaced_events, n_zero_events = 0, 0, 0
         for block in (slice(start, start + block_size) for start in range(0, len(P), block_size)):
-            low = P[block] < threshold
-            if (count := int(np.count_nonzero(low))) > 0:
+            is_low = P[block] < threshold
+            if (count := int(np.count_nonzero(is_low))) > 0:
                 n_replaced += count
                 y = Y[block]
-                replaced_event = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
-                if replaced_event.any():
-                    n_replaced_events += int(np.count_nonzero(replaced_event))
-                    zero = P[block][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[block] == 0
-                    n_zero_events += int((replaced_event & zero).any(axis=1).sum())
+                is_replaced_event = is_low[np.arange(len(y)), y][:, None] if y.ndim == 1 else is_low & (y > 0)
+                if is_replaced_event.any():
+                    n_replaced_events += int(np.count_nonzero(is_replaced_event))
+                    is_zero = P[block][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[block] == 0
+                    n_zero_events += int((is_replaced_event & is_zero).any(axis=1).sum())
         return cls(min_prob, P.size, n_replaced, n_replaced_events, n_zero_events)
 
     def __add__(self, other: ReplacedCounts) -> ReplacedCounts:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Minimum, minimize_newton
+from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, Minimum, minimize_newton
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
@@ -125,7 +125,7 @@ def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept:
 def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
     """Maximum likelihood fit, given the moments of the columns."""
     optimum, theta, rank = _maximize_likelihood(
-        data, moments, (moments.n_events, moments.n_nonevents), default_theta, intercept
+        data, moments, moments.n_events, moments.n_nonevents, default_theta, intercept
     )
     return LogisticFit(theta, optimum.likelihood.value, optimum.n_passes, optimum.converged, rank, moments.means)
 
@@ -136,13 +136,13 @@ def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Arr
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
     smoothed_events = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _maximize_likelihood(
-        smoothed_rows, moments, (smoothed_events, n_events + n_nonevents - smoothed_events), default_theta, intercept
+        smoothed_rows, moments, smoothed_events, n_events + n_nonevents - smoothed_events, default_theta, intercept
     )
     return LogisticFit(
         theta,
         optimum.likelihood.value,
         optimum.n_passes,
-        optimum.max_gradient <= 100 * GRADIENT_TOLERANCE,
+        optimum.max_gradient <= MAX_FINAL_GRADIENT,
         rank,
         moments.means,
     )
@@ -151,22 +151,25 @@ def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Arr
 def _maximize_likelihood(
     data: SummableRows,
     moments: ColumnMoments,
-    outcome_weights: tuple[float, float],
+    n_events: float,
+    n_nonevents: float,
     default_theta: Array,
     intercept: bool,
 ) -> tuple[Minimum, Array, int]:
-    """Maximum likelihood, given the total weights of events and non-events."""
+    """Maximum likelihood: the optimum for the decorrelated columns, θ (m,) for the original ones, and their rank.
+
+    `n_events` and `n_nonevents` are total weights of the targets, from which the search starts. Directions that the
+    rows do not identify stay as in `default_theta` (m,).
+    """
     transformation = moments.decorrelation
     start = -transformation.inverse @ default_theta
     if intercept:
-        start = start + transformation.inverse[:, 0] * np.log((outcome_weights[0] + 1) / (outcome_weights[1] + 1))
+        start = start + transformation.inverse[:, 0] * np.log((n_events + 1) / (n_nonevents + 1))
     decorrelated = data.map_rows(partial(transformation.transform, default_theta=default_theta))
     if not len(start):  # no column varies
-        return (
-            Minimum(start, decorrelated.sum(partial(_likelihood_of_rows, theta=start)), 1, True, 0.0),
-            default_theta,
-            0,
-        )
+        likelihood = decorrelated.sum(partial(_likelihood_of_rows, theta=start))
+        no_search = Minimum(theta=start, likelihood=likelihood, n_passes=1, converged=True, max_gradient=0.0)
+        return no_search, default_theta, 0
     optimum = minimize_newton(
         lambda theta: decorrelated.sum(partial(_likelihood_of_rows, theta=theta)), start,
         sums_at_points=lambda places: decorrelated.sums(partial(_likelihood_of_rows, theta=theta) for theta in places),

@@ -16,6 +16,7 @@ GRADIENT_TOLERANCE = 1e-10  # largest remaining gradient per row
 MAX_FINAL_GRADIENT = 100 * GRADIENT_TOLERANCE  # gradient per row up to which a search that stopped has converged
 MAX_EVALUATIONS = 100  # of the sums, by Newton's method
 HALVINGS_PER_PASS = 4  # halvings of a step that are evaluated together, which saves passes
+_MIN_CHOLESKY_PIVOT = 1e3  # times the smallest curvature: below it, eigenvectors are computed
 MIN_RELATIVE_CURVATURE = 1e-14  # relative to the largest curvature: smaller ones are rounding error
 # Ratio of successive curvatures along a step: 1 near a minimum, 1/e where the minimum is at infinity.
 MAX_CURVATURE_RATIO = 0.6
@@ -205,7 +206,7 @@ def _solve_hessian(hessian: Array, gradient: Array) -> Array:
     if diagonal.min(initial=np.inf) > 0:
         scale = 1 / np.sqrt(diagonal)  # to equal curvature along every axis, however rare a class is
         factor, failed = dpotrf(hessian * scale[:, None] * scale, lower=1)
-        if not failed and factor.diagonal().min() ** 2 > 1e3 * MIN_RELATIVE_CURVATURE * len(diagonal):
+        if not failed and factor.diagonal().min() ** 2 > _MIN_CHOLESKY_PIVOT * MIN_RELATIVE_CURVATURE * len(diagonal):
             return np.asarray(scale * dpotrs(factor, scale * gradient, lower=1)[0])
     eigenvalues, eigenvectors = np.linalg.eigh(hessian)
     is_curved = eigenvalues > MIN_RELATIVE_CURVATURE * max(len(diagonal), 10) * max(float(eigenvalues[-1]), 0.0)

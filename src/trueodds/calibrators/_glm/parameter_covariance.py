@@ -50,7 +50,11 @@ class ScoreVectors:
 
 
 def sandwich_covariance(bread: Array, squared_weight_hessian: Array) -> ParameterCovariance:
-    """Sandwich covariance with the model's variance; `squares` is the Hessian with squared weights."""
+    """Sandwich covariance with the model's variance, from two matrices (d, d).
+
+    `bread` is the inverse of the Hessian, penalty included, and `squared_weight_hessian` the Hessian with squared
+    weights.
+    """
     return ParameterCovariance(bread @ squared_weight_hessian @ bread)
 
 
@@ -58,6 +62,8 @@ def jackknife_covariance(
     bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits
 ) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
+
+    `hessian` (d, d) includes the penalty, and `bread` (d, d) is its inverse.
 
     With s and B a unit's score and Hessian and H the total Hessian (penalty included), the step is :math:`z = (H -
     B)^{-1} s`, and the covariance is :math:`\tfrac{G-1}{G}\sum zz^\top`. The fit adapts to a unit of high leverage,
@@ -74,11 +80,8 @@ def jackknife_covariance(
     V = z.T @ z / units.bias_correction
     leverages = scores.leverages(units, bread)
     squared_norms = ((z @ whitening_matrix(z.T @ z)) ** 2).sum(axis=1)
-    d, sum_of_fourth_powers, sum_of_squared_leverages = (
-        len(bread),
-        float((squared_norms**2).sum()),
-        float((leverages**2).sum()),
-    )
+    d = len(bread)
+    sum_of_fourth_powers, sum_of_squared_leverages = float((squared_norms**2).sum()), float((leverages**2).sum())
     leverage_units = float(leverages.sum()) ** 2 / sum_of_squared_leverages if sum_of_squared_leverages > 0 else 0.0
     kurtosis_units = (d + 2) * d / sum_of_fourth_powers if sum_of_fourth_powers > 0 else 0.0
     return ParameterCovariance((V + V.T) / 2, min(leverage_units, kurtosis_units, float(units.n_units)))
@@ -95,10 +98,8 @@ def _leave_one_out_steps(
     for _ in range(min(len(bread) + 2, _MAX_CG_STEPS)):
         hessian_products = directions @ hessian
         reduced_products = hessian_products - scores.hessian_vector_product(units, directions)
-        curvatures, full_curvatures = (
-            (reduced_products * directions).sum(axis=1),
-            (hessian_products * directions).sum(axis=1),
-        )
+        curvatures = (reduced_products * directions).sum(axis=1)
+        full_curvatures = (hessian_products * directions).sum(axis=1)
         # A direction that one unit alone determines has no curvature without it, and no finite step.
         step_sizes = np.divide(
             squared_norms,
@@ -112,13 +113,10 @@ def _leave_one_out_steps(
         previous_norms, squared_norms = squared_norms, (residuals * preconditioned).sum(axis=1)
         if (squared_norms <= norm_tolerances).all() or not step_sizes.any():
             break
-        directions = (
-            preconditioned
-            + np.divide(squared_norms, previous_norms, out=np.zeros_like(squared_norms), where=previous_norms > 0)[
-                :, None
-            ]
-            * directions
+        norm_ratios = np.divide(
+            squared_norms, previous_norms, out=np.zeros_like(squared_norms), where=previous_norms > 0
         )
+        directions = preconditioned + norm_ratios[:, None] * directions
     return z
 
 

@@ -17,7 +17,7 @@ from trueodds.kernels.holm import holm
 
 MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the smallest p-values are shown
 _MAX_NAME_LENGTH = 24  # characters of a name
-_MAX_EXPONENT = 700.0  # largest log whose exponential is finite
+MAX_EXPONENT = 700.0  # largest log whose exponential is finite
 
 _COLUMN_HEADERS = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "p (δ = γ = 1)", "Holm's p")
 
@@ -35,8 +35,8 @@ class ParameterTable:
     baseline: int  # number of the baseline class
     tau: Array  # (K − 1,) shifts of the log odds
     gamma: Array  # (K − 1,) slopes of the log odds
-    certainty: ParameterUncertainty | None
-    method: str = "mcllo"
+    certainty: ParameterUncertainty | None  # of the parameters; None if it is unknown
+    method: str = "mcllo"  # name of the calibrator, for hints
 
     def lines(self) -> list[str]:
         """The table, a sentence for each of its rows, and how the numbers were computed."""
@@ -44,10 +44,8 @@ class ParameterTable:
         shown = list(range(len(parameter_classes)))
         if len(shown) > MAX_SHOWN_CLASSES:
             shown = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
-        baseline_text, names = (
-            f"against {self._class_label(self.baseline)}",
-            [self._class_label(parameter_classes[i]) for i in shown],
-        )
+        baseline_text = f"against {self._class_label(self.baseline)}"
+        names = [self._class_label(parameter_classes[i]) for i in shown]
         cells = [
             (baseline_text, *_COLUMN_HEADERS),
             *((name, *self._class_cells(i)) for name, i in zip(names, shown, strict=True)),
@@ -89,7 +87,7 @@ class ParameterTable:
         """Intervals of δ and γ, each (K − 1, 2)."""
         std_errors = np.full((len(self.tau), 2), np.nan) if self.std_errors is None else self.std_errors
         critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
-        delta = np.exp(np.minimum(confidence_limits(self.tau, std_errors[:, 0], critical_value), _MAX_EXPONENT))
+        delta = np.exp(np.minimum(confidence_limits(self.tau, std_errors[:, 0], critical_value), MAX_EXPONENT))
         return delta, confidence_limits(self.gamma, std_errors[:, 1], critical_value)
 
     def _class_label(self, j: int) -> str:
@@ -101,7 +99,7 @@ class ParameterTable:
 
     def _class_cells(self, i: int) -> list[str]:
         """The table cells of class i of those but the baseline, one for each of the `_COLUMN_HEADERS`."""
-        delta = math.exp(min(self.tau[i], _MAX_EXPONENT))
+        delta = math.exp(min(self.tau[i], MAX_EXPONENT))
         if self.std_errors is None:
             return [format_parameter(delta), "–", "–", format_parameter(self.gamma[i]), *["–"] * 4]
         delta_interval, gamma_interval = (_format_interval(ends[i]) for ends in self.intervals())
@@ -120,7 +118,7 @@ class ParameterTable:
 
     def _class_sentence(self, i: int, name: str) -> str:
         """The meaning of a row in plain words."""
-        delta, gamma = math.exp(min(self.tau[i], _MAX_EXPONENT)), float(self.gamma[i])
+        delta, gamma = math.exp(min(self.tau[i], MAX_EXPONENT)), float(self.gamma[i])
         delta_interval, gamma_interval = (ends[i] for ends in self.intervals())
         shift = (
             f"where the model predicts both as equally likely, {name} is observed"
@@ -159,7 +157,7 @@ _NO_STD_ERROR_TEXTS = {
         " them."
     ),
 }
-_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # by a penalty
+_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # with a penalty there are standard errors
 _ROBUST_STD_ERROR_TEXTS = {
     "weights": (
         "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts"

@@ -94,12 +94,8 @@ class ParameterUncertainty:
         saved_parameters.check_keys(
             parameters, _SAVED_KEYS + tuple(key for key in _OPTIONAL_SAVED_KEYS if key in parameters), "certainty"
         )
-        errors, V, ratio, rank = (
-            parameters["errors"],
-            parameters["covariance"],
-            parameters["ratio"],
-            saved_parameters.read_count(parameters, "rank"),
-        )
+        errors, V, ratio = parameters["errors"], parameters["covariance"], parameters["ratio"]
+        rank = saved_parameters.read_count(parameters, "rank")
         if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
             raise _mismatch_error("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):
@@ -121,7 +117,16 @@ class ParameterUncertainty:
         if even is not None and (V is None or not _is_flag_list(even, k - 1)):
             raise _mismatch_error("even", f"{k - 1} times true or false beside the covariance", even)
         covariance = None if V is None else _read_covariances(V, k)
-        return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
+        return cls(
+            std_error_method=errors,
+            covariance=covariance,
+            likelihood_ratio=ratio,
+            rank=rank,
+            n=n,
+            penalized=penalized,
+            effective_units=units,
+            both_signs=None if even is None else np.array(even),
+        )
 
 
 def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
@@ -215,9 +220,15 @@ class FitEvidence:
 
         def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
             """The result with this method, or reason why there are no standard errors."""
-            even = None if V is None else self.both_signs
             return ParameterUncertainty(
-                method, V, likelihood_ratio, rank, float(self.summary.n), penalized, units, even
+                std_error_method=method,
+                covariance=V,
+                likelihood_ratio=likelihood_ratio,
+                rank=rank,
+                n=float(self.summary.n),
+                penalized=penalized,
+                effective_units=units,
+                both_signs=None if V is None else self.both_signs,
             )
 
         if rank < d and not penalized:
@@ -235,7 +246,7 @@ class FitEvidence:
         return (
             make_uncertainty(std_error_method, V, parameter_covariance.effective_units)
             if are_proper_covariances(V)
-            else ParameterUncertainty("untold", None, None, rank, 0.0, penalized)
+            else ParameterUncertainty("untold", rank=rank, penalized=penalized)
         )
 
     def _parameter_covariance(self, std_error_method: str) -> ParameterCovariance | None:

@@ -61,9 +61,8 @@ class ConfidenceMap(CalibrationMap):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ConfidenceMap:  # noqa: ARG003 - any number of classes
         """Read increasing scores with a confidence for each."""
         saved_parameters.check_keys(parameters, ("scores", "confidences", "clipped"), "parameters")
-        scores = saved_parameters.read_vector(
-            parameters, "scores", 0, 2, increasing="strictly"
-        )  # float16 may slightly exceed 1
+        # Scores in float16 may slightly exceed 1.
+        scores = saved_parameters.read_vector(parameters, "scores", 0, 2, increasing="strictly")
         confidences = saved_parameters.read_vector(parameters, "confidences", 0, 1, size=len(scores))
         return cls(scores, confidences, saved_parameters.read_count(parameters, "clipped"))
 
@@ -106,7 +105,10 @@ def fit_confidence(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
 
 
 def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> NaturalSpline:
-    """The natural least squares spline of h at t with equally spaced knots on [0, 1]; of minimum norm if not unique."""
+    """The natural spline with equally spaced knots on [0, 1] that fits the values h (n,) at t (n,) by least squares.
+
+    `w` (n,) are weights. If several splines are optimal, it is that of minimum norm.
+    """
     knots = np.arange(n_knots) / (n_knots - 1)
     basis = [NaturalSpline(knots, row) for row in np.eye(n_knots)]
     gram, projections = np.zeros((n_knots, n_knots)), np.zeros(n_knots)

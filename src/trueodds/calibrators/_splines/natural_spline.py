@@ -164,21 +164,21 @@ class SplineBasis:
         values[:, 0], values[:, 1] = 1.0, knots - center
         values[:, 2:] = np.linalg.pinv(Q.T) @ R @ second_derivatives[1:-1, 2:]
         self.knots, self.values, self.second_derivatives, self.center = knots, values, second_derivatives, center
-        self.local = np.stack(
-            [values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1
-        )  # (m − 1, 4, m)
+        # (m − 1, 4, m): for each segment the values at both ends, then the second derivatives there.
+        self.segment_ends = np.stack([values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1)
 
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
         """The likelihood at these parameters, of which the last ones may be omitted as 0."""
         d = len(theta)
+        # For each segment the value, the gradient by `segment_ends` (4), and the lower triangle of the Hessian (10).
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
-        local = self.local[:, :, :d]
+        segment_ends = self.segment_ends[:, :, :d]
         moments = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)
-        local_rows = local.reshape(-1, d)
-        hessian = local_rows.T @ (moments @ local).reshape(-1, d)
+        end_rows = segment_ends.reshape(-1, d)
+        hessian = end_rows.T @ (moments @ segment_ends).reshape(-1, d)
         return Likelihood(
             float(sums[:, 0].sum()),
-            sums[:, 1:5].reshape(-1) @ local_rows,
+            sums[:, 1:5].reshape(-1) @ end_rows,
             (hessian + hessian.T) / 2,
             float(data.mass.sum()),
             len(data.x),
@@ -243,7 +243,7 @@ class CurvatureDirections(NamedTuple):
     """Curvature and gradient, at the optimal line, along the directions orthogonal to lines."""
 
     curvature: Array  # (m − 2,) the curvature of F along each of them
-    slope: Array  # (m − 2,) the gradient of F along each of them
+    gradient: Array  # (m − 2,) the gradient of F along each of them
 
     def degrees_of_freedom(self, penalty: float) -> float:
         """Degrees of freedom: 2 for the line, plus those of the other directions after shrinkage."""
@@ -251,7 +251,7 @@ class CurvatureDirections(NamedTuple):
 
     def max_likelihood_gain(self, penalty: float) -> float:
         """About twice the possible decrease of F from the line, by a quadratic approximation."""
-        return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
+        return float((self.gradient**2 / (self.curvature + 2 * penalty)).sum())
 
 
 def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) -> CurvatureDirections:
@@ -259,10 +259,8 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
     if len(np.unique(data.x)) < 3:
         return CurvatureDirections(np.empty(0), np.empty(0))
     likelihood = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
-    H, line_adjustment = (
-        likelihood.hessian,
-        np.linalg.pinv(likelihood.hessian[:2, :2], hermitian=True) @ likelihood.hessian[:2, 2:],
-    )
+    H = likelihood.hessian
+    line_adjustment = np.linalg.pinv(H[:2, :2], hermitian=True) @ H[:2, 2:]  # (2, m − 2)
     curvature, eigenvectors = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ line_adjustment)
     return CurvatureDirections(
         np.maximum(curvature, 0.0),
@@ -274,20 +272,19 @@ def _select_penalty(
     basis: SplineBasis, data: OutcomeCounts, line: Minimum, directions: CurvatureDirections
 ) -> tuple[float, Array, int]:
     """The penalty on the grid of smallest criterion, its θ, and the number of passes."""
-    theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
-    line_criterion = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(
-        math.inf
-    )
+    theta, n_passes, chosen_penalty, chosen_theta = line.theta, 0, math.inf, line.theta
+    line_cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(math.inf)
+    line_criterion = min_criterion = line.likelihood.value + line_cost
     for penalty in PENALTY_GRID * data.mass.sum() if len(directions.curvature) else ():
-        complexity_cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(penalty)
-        if line.likelihood.value + complexity_cost - directions.max_likelihood_gain(penalty) > line_criterion:
+        cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(penalty)
+        if line.likelihood.value + cost - directions.max_likelihood_gain(penalty) > line_criterion:
             continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
-        criterion = optimum.likelihood.value + complexity_cost
+        criterion = optimum.likelihood.value + cost
         if criterion < min_criterion - CRITERION_TOLERANCE * (1 + abs(min_criterion)):
-            min_criterion, chosen = criterion, (penalty, theta)
-    return *chosen, n_passes
+            min_criterion, chosen_penalty, chosen_theta = criterion, penalty, theta
+    return chosen_penalty, chosen_theta, n_passes
 
 
 def place_knots(data: OutcomeCounts, n_knots: int) -> Array:

@@ -24,6 +24,7 @@ from trueodds.hypotests.nested_cells import (
 )
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.kernels import map_items
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -35,8 +36,8 @@ UPPER_DIVISOR, MIN_UPPER_ENTRIES = 10, 5  # the upper tail is the largest tenth 
 MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
 
 
-def log_pvalues(pool: Array, component: Component) -> Array:
-    """Log p-value of each entry of the pool (B,), which contains the observed value and the draws.
+def log_pvalues(pool: Array, component: Component, entries: slice = slice(None)) -> Array:
+    """Log p-value of some entries of the pool (B,), which contains the observed value and the draws.
 
     The distribution is normal or χ² with the mean and variance of the pool. It only needs to be approximately correct,
     because the combined p-value is compared with those of the same draws. It does not depend on the scale of the pool.
@@ -54,13 +55,14 @@ def log_pvalues(pool: Array, component: Component) -> Array:
     elif component.n_maximum > 1:
         median, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / component.n_maximum)))
         z = pool * (expected / median) if median > 0 else np.zeros_like(pool)
-        return np.minimum(np.log(2.0 * component.n_maximum) + log_ndtr(-z), 0.0)
+        return np.minimum(np.log(2.0 * component.n_maximum) + log_ndtr(-z[entries]), 0.0)
     else:
         scale = np.sqrt((pool * pool).mean())
         z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
-        return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
+        return np.minimum(np.log(2.0) + log_ndtr(-z[entries]), 0.0)
+    smallest, x = x.min(), x[entries]
     tail = chdtrc(component.df, x)
-    return np.where(tail > MIN_TAIL, np.log(np.maximum(tail, MIN_TAIL)), LOG_MIN_TAIL - 0.5 * (x - x.min()))
+    return np.where(tail > MIN_TAIL, np.log(np.maximum(tail, MIN_TAIL)), LOG_MIN_TAIL - 0.5 * (x - smallest))
 
 
 def surprisal(pool: Array) -> Array:
@@ -248,7 +250,9 @@ class Omnibus(ViewTest):
     def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """log T and the p-value of each component; the larger one of two null distributions."""
         components = _components(view)
-        evidence = min(float(_evidence(components, _pool_draws(values, null_draws))[0]) for null_draws in draws)
+        evidence = min(
+            float(_evidence(components, _pool_draws(values, null_draws), slice(1))[0]) for null_draws in draws
+        )
         pvalues = [
             max(pvalue(float(_absolute(component, x)), _absolute(component, null_draws[:, j])) for null_draws in draws)
             for j, (component, x) in enumerate(zip(components, values, strict=True))
@@ -264,7 +268,7 @@ class Omnibus(ViewTest):
         """Return the evidence in the observed rows and in each draw."""
         pools = [_pool_draws(values, view_draws) for values, view_draws in zip(estimand.values, draws, strict=True)]
         components = _components(estimand.views[0])
-        view_evidence = np.stack([_evidence(components, pool) for pool in pools])
+        view_evidence = np.stack(map_items(lambda pool: _evidence(components, pool), pools))
         return LensEvidence(
             np.array([_first_pvalue(view_draws) for view_draws in view_evidence]), _combine_views(view_evidence, pools)
         )
@@ -333,9 +337,9 @@ def _pool_draws(values: Array, draws: Array) -> Array:
     return np.concatenate([values[None], draws])
 
 
-def _evidence(components: Sequence[Component], pool: Array) -> Array:
-    """log T of each entry of a pool (1 + B, components)."""
-    log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
+def _evidence(components: Sequence[Component], pool: Array, entries: slice = slice(None)) -> Array:
+    """log T of some entries of a pool (1 + B, components)."""
+    log_p = np.stack([log_pvalues(pool[:, j], component, entries) for j, component in enumerate(components)])
     return negative_log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 

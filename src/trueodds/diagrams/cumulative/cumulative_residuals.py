@@ -150,7 +150,7 @@ class CumulativeResiduals:
 
 @cache
 def _null_quantile(survival_function: Callable[[float], float], level: float) -> float:
-    """The quantile at `level` of the null distribution with survival function `beyond`."""
+    """The quantile at `level` of the null distribution with this survival function."""
     low, high = 0.0, 40.0
     for _ in range(100):
         middle = (low + high) / 2

@@ -11,6 +11,14 @@ from trueodds.kernels.total_variation import drawn_total_variation
 KEY = 77
 
 
+@pytest.fixture(autouse=True)
+def integers_wrap_around(monkeypatch):
+    """As compiled code does; NumPy warns, in the thread in which this is not set."""
+    monkeypatch.setenv("TRUEODDS_THREADS", "1")
+    with np.errstate(over="ignore"):
+        yield
+
+
 def _distances(P, codes, w, wp, cell, labels):
     """Distance of each draw, from the sums of its outcomes."""
     m, cells = wp.shape[1], len(wp)
@@ -23,7 +31,7 @@ def _distances(P, codes, w, wp, cell, labels):
 
 
 @pytest.mark.parametrize("k", [2, 5, MAX_COMPARED_CLASSES, MAX_COMPARED_CLASSES + 1, 90])
-@pytest.mark.parametrize(("n", "cells"), [(1, 1), (40, 7), (300, 30), (300, 500)])
+@pytest.mark.parametrize(("n", "cells"), [(1, 1), (40, 7), (60, 20), (60, 100)])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("codes_by_row", [False, True])
 def test_distances_are_those_of_the_sums_of_each_draw(k, n, cells, weighted, codes_by_row):
@@ -38,8 +46,8 @@ def test_distances_are_those_of_the_sums_of_each_draw(k, n, cells, weighted, cod
     predicted = np.stack([np.where(codes == j, P, 0.0).sum(axis=1) for j in range(m)], axis=1)
     wp = np.stack([np.bincount(cell, w * p, cells) for p in predicted.T], axis=1)
     rows, first = sort_rows_by_cell(cell, w, cells)
-    distances = drawn_total_variation(P, codes, w, wp, rows, first, KEY, 23)
-    assert np.allclose(distances, _distances(P, codes, w, wp, cell, draw_labels(P, KEY, 0, 23)), rtol=1e-12, atol=0)
+    distances = drawn_total_variation(P, codes, w, wp, rows, first, KEY, 9)
+    assert np.allclose(distances, _distances(P, codes, w, wp, cell, draw_labels(P, KEY, 0, 9)), rtol=1e-12, atol=0)
 
 
 def test_labels_do_not_depend_on_how_many_draws_are_made_at_once(monkeypatch):

@@ -15,7 +15,7 @@ from trueodds.calibrators.choose import (
     assign_folds,
     choose_by_log_loss,
     choose_calibrator,
-    choose_without_folds,
+    choose_leaving_one_fold_out,
     one_standard_error_rule,
 )
 from trueodds.calibrators.confirm import confirm_gain
@@ -157,7 +157,7 @@ def test_each_fold_is_left_out_of_the_choice_that_it_scores():
     P, y = draw_predictions(100, 2, 1.0, 0)
     Memory.fitted_rows.clear()
     rows = assign_folds(P, one_hot(y), np.ones(100), 5, None, rng())
-    choose_without_folds(rows, [IdentitySpec(), Memory()])
+    choose_leaving_one_fold_out(rows, [IdentitySpec(), Memory()])
     parts = [set(P[rows.fold_of_row == f, 0]) for f in range(5)]
     left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.fitted_rows]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
@@ -169,7 +169,7 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     P, y = draw_predictions(400, 2, 1.0, 0)
     Hopeless.fits = 0
     rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
-    inner = choose_without_folds(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
+    inner = choose_leaving_one_fold_out(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
     assert 2 in inner.dropped
     assert Hopeless.fits == 5
 
@@ -178,7 +178,7 @@ def test_a_dropped_candidate_has_no_difference_from_candidates_that_were_fitted_
     P, y = draw_predictions(400, 2, 2.0, 0)
     rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
     specs = [IdentitySpec(), TemperatureSpec(), Hopeless()]
-    inner = choose_without_folds(rows, specs)
+    inner = choose_leaving_one_fold_out(rows, specs)
     crossed = [rows.cross_fitted_logs(spec) if i < 2 else None for i, spec in enumerate(specs)]
     hopeless = choose_by_log_loss(rows, specs, crossed, inner).candidates[2]
     assert hopeless.dropped
@@ -266,7 +266,7 @@ def test_the_score_of_the_choice_is_the_loss_after_mixing():
     choice = choose_calibrator(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
     fold = stratified_folds(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
-    assert choice.mixing == pytest.approx(1 / 26)
+    assert choice.max_uniform_share == pytest.approx(1 / 26)
     T = [TemperatureSpec().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
     Q = np.where(fold[:, None] == 0, T[0].apply(P), T[1].apply(P))
     assert choice.candidates[1].log_loss == pytest.approx(row_losses(mix_with_uniform(Q, 1 / 26), one_hot(y))[0].mean())

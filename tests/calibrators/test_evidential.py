@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators._credal import likelihood_contour
-from trueodds.calibrators._credal.belief_functions import CUT_LEVELS, CUT_WEIGHTS, SlopeBeliefs, _split_overlaps
+from trueodds.calibrators._credal.belief_functions import CUT_RADII, CUT_WEIGHTS, SlopeBeliefs, _split_overlaps
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
 from trueodds.calibrators.evidential import EvidentialMap, EvidentialSpec
 from trueodds.calibrators.fitting import fit
@@ -41,7 +41,7 @@ def test_the_reference_numbers_of_one_parameter(key, on):
     m = fit_map(columns(rows), rows["y"], on=on)
     assert m.contour.theta == pytest.approx(want["theta"], abs=1e-8)
     # Near its top the contour is a parabola: its first cut is the standard error, up to third differences.
-    assert (m.contour.high[0] - m.contour.low[0]) / (2 * CUT_LEVELS[0]) == pytest.approx(want["se"], rel=1e-4)
+    assert (m.contour.high[0] - m.contour.low[0]) / (2 * CUT_RADII[0]) == pytest.approx(want["se"], rel=1e-4)
     beliefs = m.beliefs(test)
     assert m.contour.plug_in_probabilities(m._to_scores(test)) == pytest.approx(np.array(want["point"]), abs=1e-8)
     assert beliefs.plausibility == pytest.approx(np.array(want["pl"]), abs=0.004)

@@ -360,7 +360,12 @@ def test_few_bins_outside_are_what_chance_does():
     table = columns([0.0] * 10 + [-0.1], [0] * 10 + [1])
 
     def say(outside, **kwargs):
-        how = {"sure": False, "simultaneous": False, "around_rate": False, "name": "confidence"} | kwargs
+        how = {
+            "sure": False,
+            "simultaneous": False,
+            "is_confidence_interval": False,
+            "view_name": "confidence",
+        } | kwargs
         jointly_outside = how.pop("sure")
         return plain(describe_outside_bins(table, outside, jointly_outside, 0.9, **how))
 
@@ -370,7 +375,7 @@ def test_few_bins_outside_are_what_chance_does():
     assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside (about 1 expected if calibrated)."
     assert say(0) == "All 11 bins lie inside their consistency bars."
     expected = "In 1 of 11 bins the interval excludes the mean prediction (about 1 expected if calibrated)."
-    assert say(1, around_rate=True) == expected
+    assert say(1, is_confidence_interval=True) == expected
 
 
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():

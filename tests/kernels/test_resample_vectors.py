@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels.bootstrap_sums import _ROWS_PER_TILE, VectorResampler
+from trueodds.kernels.bootstrap_sums import _ROWS_PER_TILE, VectorCellSums
 
 
 def by_loops(cell: Any, w: Any, wp: Any, wy: Any, size: int, unit: Any, times: Any) -> list[Any]:
@@ -37,7 +37,7 @@ def _close(actual: Any, expected: Any) -> bool:
 def test_sums_equal_plain_loops(n: int, m: int, resamples: int) -> None:
     data = _data(n, m, 4, 10 * n + m)
     times = np.random.default_rng(1).integers(0, 4, (n, resamples)).astype(np.uint8)
-    made = VectorResampler(*data, 4)
+    made = VectorCellSums(*data, 4)
     assert _close(made.sum_vectors(made.sort_multiplicities(times)), by_loops(*data, 4, np.arange(n), times))
     assert made.n_sums == 4 * (2 * m + 1)
 
@@ -45,14 +45,14 @@ def test_sums_equal_plain_loops(n: int, m: int, resamples: int) -> None:
 def test_rows_of_one_cluster_come_together() -> None:
     unit, data = np.array([0, 2, 1, 2, 0, 0, 1]), _data(7, 3, 3, 0)
     times = np.random.default_rng(2).integers(0, 5, (3, 4)).astype(np.uint8)
-    made = VectorResampler(*data, 3, unit)
+    made = VectorCellSums(*data, 3, unit)
     assert _close(made.sum_vectors(made.sort_multiplicities(times)), by_loops(*data, 3, unit, times))
 
 
 def test_a_row_without_weight_is_not_looked_at() -> None:
     # Its vector may be anything, even none.
     wp = np.array([[0.5, 0.5], [np.nan, np.nan]])
-    made = VectorResampler(np.zeros(2, int), np.array([1.0, 0.0]), wp, wp, 1)
+    made = VectorCellSums(np.zeros(2, int), np.array([1.0, 0.0]), wp, wp, 1)
     w, predicted, _ = made.sum_vectors(made.sort_multiplicities(np.ones((2, 1), np.uint8)))
     assert w.tolist() == [[1.0]]
     assert predicted.tolist() == [[[0.5, 0.5]]]
@@ -60,7 +60,7 @@ def test_a_row_without_weight_is_not_looked_at() -> None:
 
 def test_more_cells_than_sixteen_bits_hold() -> None:
     cell, one = np.array([70_000, 3, 65_536, 0, 3]), np.ones((5, 2))
-    made = VectorResampler(cell, np.ones(5), one, one, 70_001)
+    made = VectorCellSums(cell, np.ones(5), one, one, 70_001)
     counts = made.sum_vectors(made.sort_multiplicities(np.array([[1], [2], [3], [4], [5]], dtype=np.uint8)))[0][0]
     assert {int(i): counts[i] for i in np.flatnonzero(counts)} == {70_000: 1, 3: 7, 65_536: 3, 0: 4}
 
@@ -68,7 +68,7 @@ def test_more_cells_than_sixteen_bits_hold() -> None:
 def test_some_of_the_resamples_will_do() -> None:
     data = _data(90, 3, 5, 3)
     times = np.random.default_rng(4).integers(0, 4, (90, 10)).astype(np.uint8)
-    made = VectorResampler(*data, 5)
+    made = VectorCellSums(*data, 5)
     some, every = (
         made.sum_vectors(made.sort_multiplicities(times)[3:7]),
         made.sum_vectors(made.sort_multiplicities(times)),

@@ -6,7 +6,7 @@ import pytest
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
-from trueodds.kernels.bootstrap_sums import ResidualResampler, VectorResampler
+from trueodds.kernels.bootstrap_sums import ResidualNorms, VectorCellSums
 from trueodds.lenses.view import View
 
 
@@ -29,9 +29,9 @@ def test_norms_are_those_of_the_sums_of_each_resample(n: int, cells: int, cluste
     units = n if unit is None else int(unit.max()) + 1
     times = BootstrapMultiplicities(units, 3).draw(0, 40)
     arguments = (cell, w, w[:, None] * p, w[:, None] * y, cells, unit)
-    values, norms = ResidualResampler(*arguments).residual_norms(times)
+    values, norms = ResidualNorms(*arguments).residual_norms(times)
 
-    vectors = VectorResampler(*arguments)
+    vectors = VectorCellSums(*arguments)
     mass, wp, wy = vectors.sum_vectors(vectors.sort_multiplicities(times))
     ones = np.ones((units, 1), np.uint8)
     totals = [x[0] for x in vectors.sum_vectors(vectors.sort_multiplicities(ones))]

@@ -40,10 +40,10 @@ def assert_same_distribution(a, b):
 def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = make_estimand(preds, name, lens)
-    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
+    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), share_draws=False)
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert can_draw_by_bin(preds, [question], joint=False)
-    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
+    assert can_draw_by_bin(preds, [question], share_draws=False)
+    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), share_draws=False)
     assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
 
 
@@ -52,10 +52,10 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     P = rng.random((3000, 3))
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = make_estimand(preds, "ece", "classwise")
-    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
+    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), share_draws=False)
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert can_draw_by_bin(preds, [question], joint=False)
-    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
+    assert can_draw_by_bin(preds, [question], share_draws=False)
+    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), share_draws=False)
     assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
 
 
@@ -92,12 +92,12 @@ def test_which_questions_are_drawn_by_bins(many):
     binary, classes = make_estimand(preds), make_estimand(preds, "ece", "classwise")
     assert can_draw_by_bin(preds, [binary])
     assert not can_draw_by_bin(preds, [classes])  # judged together: one label per row
-    assert can_draw_by_bin(preds, [classes], joint=False)
+    assert can_draw_by_bin(preds, [classes], share_draws=False)
     assert not can_draw_by_bin(preds, [binary, classes])
-    assert not can_draw_by_bin(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
+    assert not can_draw_by_bin(preds, [make_estimand(preds, "ece", "canonical")], share_draws=False)
     assert not can_draw_by_bin(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
     assert not can_draw_by_bin(
-        preds, [make_estimand(preds, "ece", "classwise", bins=700)], joint=False
+        preds, [make_estimand(preds, "ece", "classwise", bins=700)], share_draws=False
     )  # 2100 bins together
     assert not can_draw_by_bin(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
@@ -109,7 +109,7 @@ def test_which_questions_are_drawn_by_bins(many):
         GroupLens(as_lens("classwise"), "site", "A"),
         simulated(group={"site": np.repeat(["A", "B"], 1500)}),
     )
-    assert can_draw_by_bin(simulated(), [inside], joint=False)
+    assert can_draw_by_bin(simulated(), [inside], share_draws=False)
 
 
 def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
@@ -126,8 +126,8 @@ def test_even_weights_change_nothing(lens, many):
     combined = []
     for preds in (plain, weighted):
         question = make_estimand(preds, "ece", lens, bins=3)
-        assert can_draw_by_bin(preds, [question], joint=False)
-        (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
+        assert can_draw_by_bin(preds, [question], share_draws=False)
+        (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), share_draws=False)
         combined.append(question.combine_views(drawn))
     np.testing.assert_allclose(*combined, rtol=1e-10)
 

@@ -17,7 +17,7 @@ from trueodds.calibrators.choose import (
     NestedChoice,
     assign_folds,
     choose_by_log_loss,
-    choose_without_folds,
+    choose_leaving_one_fold_out,
     sort_by_complexity,
 )
 from trueodds.calibrators.confirm import (
@@ -244,7 +244,7 @@ class AutoSpec(CalibratorSpec):
         self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
     ) -> tuple[CandidateChoice, Confirmation]:
         """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
-        nested_choice = choose_without_folds(rows, specs)
+        nested_choice = choose_leaving_one_fold_out(rows, specs)
         cross_fitted_logs = [
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
         ]

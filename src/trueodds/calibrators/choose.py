@@ -58,7 +58,7 @@ class CandidateChoice:
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
     spec: CalibratorSpec  # the chosen one
     folds: int  # number of folds
-    mixing: float  # largest share of the uniform distribution in any fold
+    max_uniform_share: float  # largest share of the uniform distribution in any fold
 
     def with_chosen(self, spec: CalibratorSpec) -> CandidateChoice:
         """Return this table with another candidate as the chosen one."""
@@ -266,7 +266,7 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequ
     return next(i for i in eligible_indices if i != identity)
 
 
-def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
+def choose_leaving_one_fold_out(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
     """Choose a candidate without each fold, as in nested cross-validation, by fits that leave out two folds.
 
     A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs

@@ -329,10 +329,10 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[N
     name = choice.spec.name
     evaluation_note = Note(
         "TN508",
-        f"Each fitted map is mixed with a share {choice.mixing:.2g} of the uniform distribution, so that no log loss is"
-        " infinite. For the candidate table and the test, the original probabilities are raised to at least the"
-        " smallest probability that this mixture can have. The reported gain uses the unmodified probabilities, unless"
-        " their log loss is infinite.",
+        f"Each fitted map is mixed with a share {choice.max_uniform_share:.2g} of the uniform distribution, so that no"
+        " log loss is infinite. For the candidate table and the test, the original probabilities are raised to at least"
+        " the smallest probability that this mixture can have. The reported gain uses the unmodified probabilities,"
+        " unless their log loss is infinite.",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (

@@ -73,7 +73,7 @@ def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, A
         raise error from None
 
 
-def refuses_arrays(call: F) -> F:
+def checks_method_call(call: F) -> F:
     """Wrap the `__call__` of a method: for arrays it raises TO202, with the function that takes them."""
     signature = inspect.signature(call)
     accepted_names = ", ".join(list(signature.parameters)[1:])

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, Settings
-from trueodds.core.signatures import refuses_arrays
+from trueodds.core.signatures import checks_method_call
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.estimators.binned import PARTITION_SETTINGS
@@ -50,7 +50,7 @@ class Recipe(Settings):
         """Build the recipe from the settings that `draw` passes."""
         return cls(**settings)
 
-    @refuses_arrays
+    @checks_method_call
     def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
         """Compute the diagram of these views."""
         for view in views:

@@ -13,7 +13,7 @@ from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.settings import OneOf, Settings
-from trueodds.core.signatures import refuses_arrays
+from trueodds.core.signatures import checks_method_call
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
@@ -140,7 +140,7 @@ class Estimator(Settings):
         """Notes that summarize several views, instead of one note per view."""
         return []
 
-    @refuses_arrays
+    @checks_method_call
     def __call__(self, view: View) -> Estimate:
         return Estimate(
             self.name, view.name, self.value(view), view.n_rows, parts=self.parts(view),

@@ -151,13 +151,16 @@ MAX_ARRAY_SIZE = 2**20  # maximum number of elements of one temporary array: 8 M
 
 
 def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
-    """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
+    """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ.
+
+    `residual` holds Σw(y − p) of each score divided by the total weight, so that a norm is at most 1.
+    """
     positions, length = _shorten_gaps(s, sigma)
     relative_sigma = np.array([sigma / length])
     n_intervals = next((g for g in GRID_SIZES if relative_sigma[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
     norms = np.empty(len(residual))
     for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * n_intervals)):
-        norms[rows] = _smoothed_norms(
+        norms[rows] = _norms_from_cosines(
             _cosine_transform(positions, residual[rows], n_intervals),
             relative_sigma.repeat(len(rows)),
             INTEGRAL_NODES_PER_FIXED_SIGMA,
@@ -166,7 +169,10 @@ def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
 
 
 def fixed_point(s: Array, residual: Array) -> Array:
-    """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
+    """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,).
+
+    `residual` is normalized as in `smoothed_norms`.
+    """
     sigma, upper = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
     mixed_signs = np.flatnonzero(upper > sigma * (1 + FIXED_POINT_TOLERANCE))  # the others have residuals of one sign
     # Powers of 4 above σ, so that many rows have the same bound.
@@ -176,7 +182,7 @@ def fixed_point(s: Array, residual: Array) -> Array:
         positions, length = _shorten_gaps(s, bound)
         for n_intervals in GRID_SIZES:  # finer for rows whose σ is small
             for rows in _row_batches(unsolved, max(len(s), 2 * n_intervals)):
-                sigma[rows] = _fixed_points(
+                sigma[rows] = _fixed_points_from_cosines(
                     _cosine_transform(positions, residual[rows], n_intervals), upper[rows], length
                 )
             unsolved = unsolved[sigma[unsolved] * n_intervals < MIN_NODES_PER_SIGMA * length]
@@ -194,10 +200,10 @@ def error_from_moments(moments: Array, sigma: float | None) -> float | None:
         node_sums[0, j : j + n_cells] += spline_terms[:, j]
     cosines = _transform_nodes(node_sums)
     if sigma is None:
-        solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
+        solution = float(_fixed_points_from_cosines(cosines, np.ones(1), 1.0)[0])
         return solution if solution * n_cells >= MIN_NODES_PER_SIGMA else None
     return (
-        float(_smoothed_norms(cosines, np.array([sigma]), INTEGRAL_NODES_PER_FIXED_SIGMA)[0])
+        float(_norms_from_cosines(cosines, np.array([sigma]), INTEGRAL_NODES_PER_FIXED_SIGMA)[0])
         if sigma * n_cells >= NODES_PER_FIXED_SIGMA
         else None
     )
@@ -222,7 +228,7 @@ def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
     return positions[:-1] / positions[-1], float(positions[-1])
 
 
-def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
+def _fixed_points_from_cosines(cosines: Array, upper: Array, length: float) -> Array:
     """Fixed points (rows,) by the secant method in log σ, within a bracket that each N_σ narrows.
 
     `cosines` (rows, waves) are the cosine transforms of the residuals on a line of `length` in units of the score.
@@ -236,7 +242,7 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
     active, iteration = np.arange(len(upper)), 0
     while len(active):
         current_sigma = sigma[active]
-        norm = np.maximum(_smoothed_norms(cosines[active], current_sigma / length), lower[active])
+        norm = np.maximum(_norms_from_cosines(cosines[active], current_sigma / length), lower[active])
         x, y = np.log(current_sigma), np.log(np.maximum(norm, 1e-300))
         solution[active] = norm
         lower[active] = np.maximum(lower[active], np.minimum(norm, current_sigma))
@@ -293,7 +299,7 @@ def _spline_transform(n_intervals: int) -> Array:
     return np.sinc(np.arange(n_intervals + 1) / (2 * n_intervals)) ** 4
 
 
-def _smoothed_norms(cosines: Array, sigma: Array, nodes_per_sigma: float = INTEGRAL_NODES_PER_SIGMA) -> Array:
+def _norms_from_cosines(cosines: Array, sigma: Array, nodes_per_sigma: float = INTEGRAL_NODES_PER_SIGMA) -> Array:
     """N_σ of each row (rows,) at its own `sigma` (rows,), from cosine transforms (rows, waves).
 
     The integral uses at least `nodes_per_sigma` nodes per σ. Rows with equal numbers of nodes are evaluated together.

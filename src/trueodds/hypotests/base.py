@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
-from trueodds.core.signatures import refuses_arrays
+from trueodds.core.signatures import checks_method_call
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.base import Lens
@@ -42,7 +42,7 @@ class HypothesisTest(Settings):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         if "__call__" in vars(cls):
-            cls.__call__ = refuses_arrays(cls.__call__)  # type: ignore[method-assign]
+            cls.__call__ = checks_method_call(cls.__call__)  # type: ignore[method-assign]
 
     def __call__(
         self,

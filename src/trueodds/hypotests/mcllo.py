@@ -31,8 +31,8 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     FORMS,
     MclloModel,
     class_parameters,
-    count_units,
-    likelihood_gain,
+    effective_unit_count,
+    likelihood_ratio_statistic,
     mcllo_statistics,
     parameter_tests,
     tail_probability,
@@ -283,7 +283,7 @@ class Mcllo(ViewTest):
             **compare_min_probs(model, model_with_min_prob, self.min_prob, form), **baseline_parts,
         }  # fmt: skip
         effect = float(model.w @ np.abs(model.fitted_probs - view.P).sum(axis=1)) / (2 * float(model.w.sum()))
-        fit_notes = in_sample_notes(model, all_statistics[form], df, count_units(model, form))
+        fit_notes = in_sample_notes(model, all_statistics[form], df, effective_unit_count(model, form))
         settings = {
             "form": form,
             "baseline": model.baseline,
@@ -312,7 +312,7 @@ class Mcllo(ViewTest):
         if model.estimate_covariance is not None and model.estimate_covariance.effective_units is not None:
             joint_part["units"] = model.estimate_covariance.effective_units
         if model.has_unit_weights and model.units is None:
-            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_gain(model)
+            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_ratio_statistic(model)
             joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         return joint_part
 
@@ -322,5 +322,5 @@ class Mcllo(ViewTest):
             return self.form or "score"
         if model.units is None or not model.mle.converged:
             return "likelihood-ratio"
-        n_units = count_units(model, "wald")
+        n_units = effective_unit_count(model, "wald")
         return "score" if model.covariance is None or n_units is None or n_units <= model.rank else "wald"

@@ -19,16 +19,19 @@ MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-proba
 
 
 def read_option_log_probs(
-    rows: list[Record], options: str, answer: str, choices: str | None
+    rows: list[Record], options_field: str, correct_answer_field: str, choices_field: str | None
 ) -> tuple[list[list[float]], list[int]]:
     """Return the log-probabilities of each question's options, and the index of the correct one.
+
+    `options_field` lists the log-probabilities, `correct_answer_field` has the number or name of the correct option,
+    and `choices_field` lists the names of the options, if they have names.
 
     >>> read_option_log_probs([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
-    log_probs_by_question = [_option_log_probs(row, options) for row in rows]
+    log_probs_by_question = [_option_log_probs(row, options_field) for row in rows]
     return log_probs_by_question, [
-        _correct_index(row, answer, choices, len(log_probs))
+        _correct_index(row, correct_answer_field, choices_field, len(log_probs))
         for row, log_probs in zip(rows, log_probs_by_question, strict=True)
     ]
 
@@ -44,11 +47,15 @@ def top_option_confidence(log_probs_by_question: list[list[float]], labels: list
 
 
 def option_number_notes(
-    rows: list[Record], answer: str, choices: str | None, log_probs_by_question: list[list[float]], labels: list[int]
+    rows: list[Record],
+    correct_answer_field: str,
+    choices_field: str | None,
+    log_probs_by_question: list[list[float]],
+    labels: list[int],
 ) -> list[Note]:
     """Return notes on correct answers that were read as the number of an option, counted from 0."""
-    values = [_single_value(row.value(answer)) for row in rows]
-    are_names = [isinstance(value, str) and choices is not None for value in values]
+    values = [_single_value(row.value(correct_answer_field)) for row in rows]
+    are_names = [isinstance(value, str) and choices_field is not None for value in values]
     notes: list[Note] = []
     if texts := [
         value for value, is_name in zip(values, are_names, strict=True) if isinstance(value, str) and not is_name
@@ -63,23 +70,23 @@ def option_number_notes(
     if not any(are_names) and 0 not in labels and prob_of_no_zero < 0.001:
         text = (
             f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does"
-            f" {answer!r} count from 1?"
+            f" {correct_answer_field!r} count from 1?"
         )
         notes.append(Note("TN180", text))
     return notes
 
 
-def shared_option_names(rows: list[Record], choices: str) -> tuple[str, ...] | None:
+def shared_option_names(rows: list[Record], choices_field: str) -> tuple[str, ...] | None:
     """Return the names of the options if they are the same and distinct for every question, else None."""
-    first_names = _option_names(rows[0], choices)
+    first_names = _option_names(rows[0], choices_field)
     all_same = len(set(first_names)) == len(first_names) and all(
-        _option_names(row, choices) == first_names for row in rows
+        _option_names(row, choices_field) == first_names for row in rows
     )
     return tuple(first_names) if all_same else None
 
 
-def _option_names(record: Record, choices: str) -> list[str]:
-    return [record.to_name(choices, choice).strip() for choice in record.list_value(choices)]
+def _option_names(record: Record, choices_field: str) -> list[str]:
+    return [record.to_name(choices_field, choice).strip() for choice in record.list_value(choices_field)]
 
 
 def _single_value(value: Any) -> Any:
@@ -134,12 +141,12 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
     return log_prob
 
 
-def _correct_index(record: Record, field: str, choices: str | None, k: int) -> int:
+def _correct_index(record: Record, field: str, choices_field: str | None, k: int) -> int:
     """Return the number of the correct option of a question with k options."""
     value = _single_value(record.value(field))
     names = None
-    if choices is not None:
-        names = _option_names(record, choices)
+    if choices_field is not None:
+        names = _option_names(record, choices_field)
         if len(names) != k:
             got = f"{len(names)} names and {k} log-probabilities in {record.location}"
             raise InputError(
@@ -179,19 +186,30 @@ class _QuestionSamples:
 
 
 def sample_agreement(
-    rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
+    rows: list[Record],
+    samples_field: str,
+    correct_answer_field: str,
+    grade_field: str | None,
+    question_field: str | None,
 ) -> tuple[list[Record], Array, Array]:
     """Return a record of each question, the share of its most frequent answer, and whether that answer is correct.
+
+    `samples_field` has one sampled answer or lists all of a question. `grade_field` says whether each is correct;
+    without it samples are compared with the `correct_answer_field`. `question_field` identifies the question.
 
     >>> rows = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
     >>> [x.tolist() for x in sample_agreement(rows, "s", "y", None, None)[1:]]
     [[0.6666666666666666], [True]]
     """
-    has_lists = isinstance(rows[0].value(samples), list)
+    has_lists = isinstance(rows[0].value(samples_field), list)
     if has_lists:
-        samples_by_question = [_samples_of_record(record, samples, answer, correct) for record in rows]
+        samples_by_question = [
+            _samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in rows
+        ]
     else:
-        samples_by_question = _samples_by_question(rows, samples, answer, correct, question)
+        samples_by_question = _samples_by_question(
+            rows, samples_field, correct_answer_field, grade_field, question_field
+        )
     agreement, is_correct = np.empty(len(samples_by_question)), np.empty(len(samples_by_question), dtype=bool)
     for i, question_samples in enumerate(samples_by_question):
         if len(question_samples.texts) < 2:
@@ -212,42 +230,55 @@ def sample_agreement(
     return [entry.record for entry in samples_by_question], agreement, is_correct
 
 
-def _samples_of_record(record: Record, samples: str, answer: str, correct: str | None) -> _QuestionSamples:
+def _samples_of_record(
+    record: Record, samples_field: str, correct_answer_field: str, grade_field: str | None
+) -> _QuestionSamples:
     """Return the samples of a question whose record lists them all."""
-    values = record.list_value(samples)
+    values = record.list_value(samples_field)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
-    texts = [_answer_text(record, samples, value) for value in values]
-    if correct is None:
-        return _QuestionSamples(record, texts, None, _answer_text(record, answer, record.value(answer)))
-    grades = record.list_value(correct)
+    texts = [_answer_text(record, samples_field, value) for value in values]
+    if grade_field is None:
+        return _QuestionSamples(
+            record, texts, None, _answer_text(record, correct_answer_field, record.value(correct_answer_field))
+        )
+    grades = record.list_value(grade_field)
     if len(grades) != len(texts):
-        got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.location}"
+        got = f"{len(grades)} of {grade_field!r} for {len(texts)} of {samples_field!r} in {record.location}"
         raise InputError(
             "TO310",
             "Every sample must have one value of correctness.",
             got,
             "Write both lists with the same length and order.",
         )
-    return _QuestionSamples(record, texts, [record.is_true(correct, grade) for grade in grades], None)
+    return _QuestionSamples(record, texts, [record.is_true(grade_field, grade) for grade in grades], None)
 
 
 def _samples_by_question(
-    rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
+    rows: list[Record],
+    samples_field: str,
+    correct_answer_field: str,
+    grade_field: str | None,
+    question_field: str | None,
 ) -> list[_QuestionSamples]:
     """Return the samples of each question, from records of one sample each."""
-    if question is None:
-        received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].location}"
+    if question_field is None:
+        received = f"one {type(rows[0].value(samples_field)).__name__} in {rows[0].location}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
         raise InputError(
             "TO205", "With one sample per record, the question of each sample must be known.", received, fix
         )
     samples_by_question: dict[str, _QuestionSamples] = {}
     for record in rows:
-        text = _answer_text(record, samples, record.value(samples))
-        truth = None if correct is not None else _answer_text(record, answer, record.value(answer))
+        text = _answer_text(record, samples_field, record.value(samples_field))
+        truth = (
+            None
+            if grade_field is not None
+            else _answer_text(record, correct_answer_field, record.value(correct_answer_field))
+        )
         question_samples = samples_by_question.setdefault(
-            field_as_name(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
+            field_as_name(record, question_field),
+            _QuestionSamples(record, [], None if grade_field is None else [], truth),
         )
         if truth != question_samples.correct_text:
             got = (
@@ -261,8 +292,8 @@ def _samples_by_question(
                 "Choose the field that identifies the question.",
             )
         question_samples.texts.append(text)
-        if question_samples.is_correct is not None and correct is not None:
-            question_samples.is_correct.append(record.is_true(correct))
+        if question_samples.is_correct is not None and grade_field is not None:
+            question_samples.is_correct.append(record.is_true(grade_field))
     return list(samples_by_question.values())
 
 

@@ -1,4 +1,8 @@
-"""Compute distances between all pairs of rows, and sum kernel products over all pairs."""
+"""Compute distances between all pairs of rows, and sum kernel products over all pairs.
+
+A strip is a block of consecutive rows of the lower triangle of a similarity matrix: rows `first_row`, `first_row` + 1,
+… with the columns of all preceding rows. Strips limit the memory that the matrix needs.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +42,8 @@ def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
 
 
 @compile_reordering
-def _symmetric_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
-    """Add the products of similarities k with earlier rows to both rows of each pair, in `out` (m, n)."""
+def _add_strip_products(k, XT, first_row, out):  # type: ignore[no-untyped-def]
+    """Add the products of similarities k (rows, n) with preceding rows to both rows of each pair, in `out` (m, n)."""
     for r in range(k.shape[0]):
         i = first_row + r
         row = k[r, :i]
@@ -54,8 +58,8 @@ def _symmetric_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
 
 
 @compile_reordering
-def _pair_product(k, XT, first_row):  # type: ignore[no-untyped-def]
-    """Return the sum of `pair_product`."""
+def _sum_pair_products(k, XT, first_row):  # type: ignore[no-untyped-def]
+    """Return Σ k_ij x_i·x_j over the pairs j < i of a strip k (rows, n), with x the columns of XT (m, n)."""
     total = 0.0
     for r in range(k.shape[0]):
         i = first_row + r
@@ -92,17 +96,17 @@ def sum_exponential_kernel(values: Array, decay: Array) -> Array:
     return np.concatenate(list(map_blocks(work, len(values), 16)))
 
 
-def symmetric_product(k: Array, XT: Array, first_row: int) -> Array:
+def add_strip_products(k: Array, XT: Array, first_row: int) -> Array:
     """Return Σ_j k_ij x_j of each row of a strip, (m, n), with x the columns of XT (m, n).
 
     `k` (rows, n) has the similarities of rows `first_row`, `first_row` + 1, …; those with preceding rows are used, and
     each pair is added to both of its rows.
     """
     out = np.zeros(XT.shape)
-    _symmetric_product(as_plain_array(k), as_plain_array(XT), first_row, out)
+    _add_strip_products(as_plain_array(k), as_plain_array(XT), first_row, out)
     return out
 
 
-def pair_product(k: Array, XT: Array, first_row: int) -> float:
-    """Return Σ k_ij x_i·x_j over the pairs j < i of `symmetric_product`, each counted once."""
-    return float(_pair_product(as_plain_array(k), as_plain_array(XT), first_row))
+def sum_pair_products(k: Array, XT: Array, first_row: int) -> float:
+    """Return Σ k_ij x_i·x_j over the pairs j < i of `add_strip_products`, each counted once."""
+    return float(_sum_pair_products(as_plain_array(k), as_plain_array(XT), first_row))

@@ -59,7 +59,7 @@ def compare_with_votes(
         Random generator of bootstrap resamples and drawn votes.
     progress : Progress
         Called with the fraction of the audit that is done.
-    repeated : bool, default=False
+    has_repeated_rows : bool, default=False
         Whether a row of weight w stands for w observed rows.
 
     Returns
@@ -84,7 +84,7 @@ def compare_with_votes(
         for name, settings in VOTE_MEASURES
     ]
     vote_estimates = estimate_all(
-        rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng)
+        rows, estimands, interval_spec, rng, lambda estimands: noise_floor_draws(rows, estimands, rng)
     )
     majority, n_tied = _label_by_majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
@@ -93,27 +93,32 @@ def compare_with_votes(
         Estimand.from_predictions(ESTIMATORS.make("log_loss", {}), Canonical(), majority),
     ]
     majority_estimates = estimate_all(
-        majority, majority_estimands, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng)
+        majority, majority_estimands, interval_spec, rng, lambda estimands: noise_floor_draws(majority, estimands, rng)
     )
-    row_summary, expected_errors = select_furthest_rows(rows, alpha, rng, has_repeated_rows=has_repeated_rows)
+    furthest_rows, expected_majority_errors = select_furthest_rows(
+        rows, alpha, rng, has_repeated_rows=has_repeated_rows
+    )
     # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
     majority_estimates = [
-        replace(estimate, noise_floor=expected_errors.get(estimate.estimator), debiased=None)
+        replace(estimate, noise_floor=expected_majority_errors.get(estimate.estimator), debiased=None)
         for estimate in majority_estimates
     ]
-    share_estimates = [results.errors[0], next(score for score in results.scores if score.estimator == "log_loss")]
+    default_lens_ece = results.errors[0]  # the default lens comes first
+    share_estimates = [default_lens_ece, next(score for score in results.scores if score.estimator == "log_loss")]
     report = {
         "votes": _summarize_vote_counts(rows),
         "measures": [estimate.to_dict() for estimate in vote_estimates],
         "majority": {
+            # `named`: share of rows whose predicted class is the majority; `ece_if_right`: expected ECE against the
+            # majority if votes are drawn from the predicted probabilities.
             "named": accuracy(majority),
             "tied": n_tied,
             "rule": TIES_TEXT,
-            "ece_if_right": expected_errors.get("ece"),
+            "ece_if_right": expected_majority_errors.get("ece"),
             **_estimates_by_name(majority_estimates),
         },
         "distribution": _estimates_by_name(share_estimates),
-        "rows": row_summary,
+        "rows": furthest_rows,
     }
     notes = [note for estimate in (*vote_estimates, *majority_estimates) for note in estimate.notes]
     if n_tied:

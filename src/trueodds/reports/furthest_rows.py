@@ -40,9 +40,9 @@ def select_furthest_rows(
         Significance level of all rows together.
     rng : numpy.random.Generator
         Random generator of the votes.
-    repeated : bool, default=False
+    has_repeated_rows : bool, default=False
         Whether equal neighbors are copies of one row, which is listed once.
-    draws : int, optional
+    n_draws : int, optional
         Number of simulations of the votes, by default 999 or as many as the size allows.
 
     Returns
@@ -168,6 +168,8 @@ def _describe_row(
     """Return row i as a JSON object; `position` is its place among the listed rows."""
     predicted, voted = rows.P[i], rows.Y[i]
     model_class, majority_class = int(predicted.argmax()), int(voted.argmax())
+    # `model` is the most probable class and `predicted` its probability; `people` is the class with the most votes and
+    # `voted` its share of the votes.
     return {
         "row": i,
         "model": str(rows.classes[model_class]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
-from trueodds.kernels.bootstrap_sums import Resampler, ResidualResampler, VectorResampler, argsort_bins
+from trueodds.kernels.bootstrap_sums import CellSums, ResidualNorms, VectorCellSums, argsort_bins
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 
@@ -85,7 +85,8 @@ class SharedResamples:
         return map_blocks(lambda start, stop: evaluate(self.multiplicities(start, stop)), self.n_resamples, block_size)
 
 
-ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
+# Values (views, draws) and norms of the centered residuals; None if the statistic has no such norm.
+ValuesAndNorms = tuple[Array, Array | None]
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
@@ -94,23 +95,19 @@ MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together, wh
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 
 
+BootstrapPath = Literal["means", "cells", "vectors", "bins", "rows"]
+
+
 def bootstrap(
     preds: Predictions, estimands: Sequence[Estimand], resamples: int, rng: np.random.Generator, resample: str = "auto"
 ) -> list[BootstrapResult]:
     """Bootstrap all estimands on one set of resamples; rows keep their weights, clusters are resampled whole.
 
     Partitions that do not depend on the labels are held fixed. Up to 2²⁰ row draws follow
-    `rng.integers(0, n, (resamples, n))`.
+    `rng.integers(0, n, (resamples, n))`. `resample` is "rows" to resample rows or clusters, "cells" to draw multinomial
+    counts of independent rows over cells, or "auto" to use cells for more than 200,000 rows, and the estimator's own
+    resampling if it has one. A statistic without centered norms has None in their place.
     """
-    resampled: dict[int, BootstrapResult] = {}
-    if resample == "auto" and preds.cluster is None:
-        for i, estimand in enumerate(estimands):
-            if (own_draws := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
-                resampled[i] = BootstrapResult(own_draws[0], None, own_draws[1])
-    remaining = [i for i in range(len(estimands)) if i not in resampled]
-    means = [i for i in remaining if isinstance(estimands[i].estimator, Mean)]
-    cell_based = [i for i in remaining if i not in means and estimands[i].cell_statistics is not None]
-    row_based = [i for i in remaining if i not in means and i not in cell_based]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -118,35 +115,54 @@ def bootstrap(
             "resample='cells'",
             "Omit resample to resample whole clusters.",
         )
-    if resample == "cells" and any(len(estimands[i].views) > 1 for i in cell_based):
-        raise InputError(
-            "TO205",
-            "Cells do not retain the covariance between views.",
-            "resample='cells' with several views",
-            "Use resample='rows', or a lens with one view.",
-        )
-    if resample != "rows" and preds.cluster is None:
-        for i in cell_based:
-            if resample == "cells" or (preds.n > MAX_RESAMPLED_ROWS and not _has_many_vector_cells(estimands[i])):
-                resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
-        cell_based = [i for i in cell_based if i not in resampled]
-    if means or cell_based or row_based:
-        vectors = [i for i in cell_based if estimands[i].views[0].joint]
-        order = None
-        if vectors and len(vectors) == len(cell_based) and not row_based:
-            order = _order_by_cell(preds, estimands[vectors[0]])
+    resampled: dict[int, BootstrapResult] = {}
+    if resample == "auto" and preds.cluster is None:
+        for i, estimand in enumerate(estimands):
+            if (own_draws := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
+                resampled[i] = BootstrapResult(own_draws[0], None, own_draws[1])
+    indices_by_path: dict[BootstrapPath, list[int]] = {path: [] for path in get_args(BootstrapPath)}
+    for i, estimand in enumerate(estimands):
+        if i not in resampled:
+            indices_by_path[_choose_path(preds, estimand, resample)].append(i)
+    for i in indices_by_path["cells"]:
+        resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
+    means, vectors, binned, row_based = (indices_by_path[path] for path in ("means", "vectors", "bins", "rows"))
+    if means or vectors or binned or row_based:
+        order = _order_by_cell(preds, estimands[vectors[0]]) if vectors and not binned and not row_based else None
         shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
         means_and_vectors = [*means, *vectors]
         results = _resample_means_and_vectors([estimands[i] for i in means_and_vectors], shared_resamples)
         for i, result in zip(means_and_vectors, results, strict=True):
             resampled[i] = BootstrapResult(*result, resampled_units)
-        for i in cell_based:
-            if i not in vectors:
-                resampled[i] = BootstrapResult(*_resample_bins(estimands[i], shared_resamples), resampled_units)
+        for i in binned:
+            resampled[i] = BootstrapResult(*_resample_bins(estimands[i], shared_resamples), resampled_units)
         for i in row_based:
             resampled[i] = BootstrapResult(_evaluate_from_rows(shared_resamples, estimands[i]), None, resampled_units)
     return [resampled[i] for i in range(len(estimands))]
+
+
+def _choose_path(preds: Predictions, estimand: Estimand, resample: str) -> BootstrapPath:
+    """Choose how an estimand is resampled; `resample` is that of `bootstrap`.
+
+    Counts are drawn over "cells", or rows or clusters are resampled: through the sums of "means", of "vectors" by cell
+    or of "bins", or with complete "rows".
+    """
+    if isinstance(estimand.estimator, Mean):
+        return "means"
+    if estimand.cell_statistics is None:
+        return "rows"
+    if resample == "cells" and len(estimand.views) > 1:
+        raise InputError(
+            "TO205",
+            "Cells do not retain the covariance between views.",
+            "resample='cells' with several views",
+            "Use resample='rows', or a lens with one view.",
+        )
+    has_many_rows = preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
+    if resample == "cells" or (resample != "rows" and has_many_rows and not _has_many_vector_cells(estimand)):
+        return "cells"
+    return "vectors" if estimand.views[0].joint else "bins"
 
 
 def _order_by_cell(preds: Predictions, estimand: Estimand) -> Array | None:
@@ -163,24 +179,26 @@ def _resample_means_and_vectors(
     """Values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
     if not estimands:
         return []
-    resamplers = [_create_resampler(estimand, shared_resamples) for estimand in estimands]
+    bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
 
     def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:
-        return [resampler.evaluate_draws(multiplicities) for resampler in resamplers]
+        return [estimand_bootstrap.evaluate_draws(multiplicities) for estimand_bootstrap in bootstraps]
 
-    blocks = shared_resamples.map_blocks(evaluate, max(resampler.n_accumulators for resampler in resamplers))
+    blocks = shared_resamples.map_blocks(
+        evaluate, max(estimand_bootstrap.n_accumulators for estimand_bootstrap in bootstraps)
+    )
     return [_concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)]
 
 
-def _create_resampler(estimand: Estimand, shared_resamples: SharedResamples) -> _Resampler:
-    """Resampler of a mean or a vector."""
+def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
+    """CellSums of a mean or a vector."""
     if isinstance(estimand.estimator, Mean):
-        return ResampledMeans(estimand, shared_resamples)
+        return MeanBootstrap(estimand, shared_resamples)
     if all(
         getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics or ()
     ):
-        return ResampledResiduals(estimand, shared_resamples.unit)
-    return ResampledVectors(estimand, shared_resamples.unit)
+        return ResidualBootstrap(estimand, shared_resamples.unit)
+    return VectorBootstrap(estimand, shared_resamples.unit)
 
 
 def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ValuesAndNorms:
@@ -189,11 +207,11 @@ def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> Val
     parts = []
     for first in range(0, len(estimand.views), block):
         view_block = estimand.views[first : first + block]
-        resampler = ResampledBins(
+        bin_bootstrap = BinBootstrap(
             estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
             shared_resamples.unit,
         )
-        draws = shared_resamples.map_blocks(resampler.evaluate_draws, resampler.n_accumulators)
+        draws = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
         parts.append(_concatenate(draws, axis=1))
     return _concatenate(parts, axis=0)
 
@@ -221,7 +239,7 @@ def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -
     return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
 
-class ResampledMeans:
+class MeanBootstrap:
     """Means of one score per row, resampled through their sums."""
 
     def __init__(self, estimand: Estimand, shared_resamples: SharedResamples) -> None:
@@ -237,7 +255,7 @@ class ResampledMeans:
             )
         self.n_accumulators = len(estimand.views)
         accumulator_index = np.broadcast_to(np.arange(self.n_accumulators), weights.shape)
-        self.resampler = Resampler(
+        self.sums = CellSums(
             accumulator_index,
             weights,
             finite_part,
@@ -248,12 +266,12 @@ class ResampledMeans:
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Means of these resamples."""
-        w, finite_sums, infinite_sums = self.resampler.sum_cells(multiplicities)
+        w, finite_sums, infinite_sums = self.sums.sum_cells(multiplicities)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None
 
 
-class ResampledBins:
+class BinBootstrap:
     """A statistic on fixed bins, resampled through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
@@ -261,37 +279,35 @@ class ResampledBins:
         self.n_accumulators = self.layout.n_accumulators
         predicted, observed = self.layout.predicted_and_observed()
         weights = np.stack([view.w for view in estimand.views], axis=1)
-        self.resampler = Resampler(
-            self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, unit
-        )
+        self.sums = CellSums(self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, unit)
         self.observed_sums = list(zip(*self.layout.observed_sums(), strict=True))
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
         draws = list(
-            zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sum_cells(multiplicities)), strict=True)
+            zip(*(self.layout.split_by_view(sums) for sums in self.sums.sum_cells(multiplicities)), strict=True)
         )
         return _values_and_norms(self.layout.cell_statistics, self.observed_sums, draws)
 
 
-class ResampledVectors:
+class VectorBootstrap:
     """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
 
     n_accumulators = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.cell_statistics = estimand.cell_statistics or ()
-        self.resamplers, self.observed_sums = [], []
+        self.sums_by_view, self.observed_sums = [], []
         for view, cell_statistic in zip(estimand.views, self.cell_statistics, strict=True):
             w = view.w[:, None]
-            resampler = VectorResampler(cell_statistic.index, view.w, w * view.p, w * view.y, cell_statistic.size, unit)
-            self.resamplers.append(resampler)
-            self.observed_sums.append(resampler.sum_vectors(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
+            sums = VectorCellSums(cell_statistic.index, view.w, w * view.p, w * view.y, cell_statistic.size, unit)
+            self.sums_by_view.append(sums)
+            self.observed_sums.append(sums.sum_vectors(np.ones((1, len(sums.unit)), dtype=np.uint8)))
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        step = max(1, MAX_BLOCK_SUMS // sum(resampler.n_sums for resampler in self.resamplers))
-        sorted_multiplicities = [resampler.sort_multiplicities(multiplicities) for resampler in self.resamplers]
+        step = max(1, MAX_BLOCK_SUMS // sum(sums.n_sums for sums in self.sums_by_view))
+        sorted_multiplicities = [sums.sort_multiplicities(multiplicities) for sums in self.sums_by_view]
         starts = range(0, multiplicities.shape[1], step)
         return _concatenate(
             [self._evaluate_block([counts[a : a + step] for counts in sorted_multiplicities]) for a in starts], axis=1
@@ -299,18 +315,18 @@ class ResampledVectors:
 
     def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
         """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
-        draws = [resampler.sum_vectors(t) for resampler, t in zip(self.resamplers, multiplicities, strict=True)]
+        draws = [sums.sum_vectors(t) for sums, t in zip(self.sums_by_view, multiplicities, strict=True)]
         return _values_and_norms(self.cell_statistics, self.observed_sums, draws)
 
 
-class ResampledResiduals:
+class ResidualBootstrap:
     """Weighted means of the total variation distances of cells of vectors, without the sums of each resample."""
 
     n_accumulators = 1  # no sums are kept, so they do not limit the block
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
-        self.resamplers = [
-            ResidualResampler(
+        self.norms_by_view = [
+            ResidualNorms(
                 cell_statistic.index,
                 view.w,
                 view.w[:, None] * view.p,
@@ -323,11 +339,13 @@ class ResampledResiduals:
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        values, norms = zip(*(resampler.residual_norms(multiplicities) for resampler in self.resamplers), strict=True)
+        values, norms = zip(
+            *(view_norms.residual_norms(multiplicities) for view_norms in self.norms_by_view), strict=True
+        )
         return np.stack(values) / 2, np.stack(norms) / 2
 
 
-_Resampler = ResampledMeans | ResampledBins | ResampledVectors | ResampledResiduals
+_EstimandBootstrap = MeanBootstrap | BinBootstrap | VectorBootstrap | ResidualBootstrap
 
 
 def _values_and_norms(

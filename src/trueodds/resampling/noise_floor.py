@@ -49,7 +49,7 @@ def noise_floor_draws(
         id(estimand): draws
         for drawn, count in ((label_estimands, redraws), (vote_estimands, vote_redraws))
         if drawn
-        for estimand, draws in zip(drawn, null_draws(rows, drawn, count, rng, joint=False), strict=True)
+        for estimand, draws in zip(drawn, null_draws(rows, drawn, count, rng, share_draws=False), strict=True)
     }
     return [draws_of.get(id(estimand)) for estimand in estimands]
 

@@ -27,11 +27,11 @@ MAX_DRAWN_BINS = 8192  # with more bins there are only a few rows per bin, and d
 MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covariance is computed
 
 
-def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
+def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_draws: bool = True) -> bool:
     """Whether to draw labels per bin instead of per row: many rows, and an estimand that needs bin sums only.
 
-    Several jointly tested estimands, and several views of one, require one label per row. Without joint draws, views
-    with a known joint distribution are allowed: disjoint rows, independent labels, or classes with few bins.
+    Several jointly tested estimands, and several views of one, require one label per row. With `share_draws=False`,
+    views with a known joint distribution are allowed: disjoint rows, independent labels, or classes with few bins.
     """
     if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
@@ -48,7 +48,7 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint:
         return False
     if len(views) > 1:
         separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
-        if joint or not (
+        if share_draws or not (
             separate or (_is_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)
         ):
             return False

@@ -51,35 +51,58 @@ def null_draws(
     progress: Callable[[float], None] | None = None,
     cluster_share: float | None = None,
     *,
-    joint: bool = True,
+    share_draws: bool = True,
 ) -> list[Array]:
     """Null draws of the statistic of each view, (views, draws) for each estimand, from one set of draws.
 
     With clusters or votes the signs of residuals are flipped. `redraw="both"` resamples rows too and chooses every
     partition again. A statistic on fixed bins costs one addition per row and draw. A statistic that depends on the
-    labels otherwise, or requires rows, is recomputed on each draw. With `cluster_share`, labels are redrawn despite
-    clusters, whose rows share their random number in that share of the draws. `joint=False` allows separate draws for
-    each estimand, as for noise floors, so that with more than 200,000 rows only bins are drawn.
+    labels otherwise, or requires rows, is recomputed on each draw. With a `cluster_share`, labels are redrawn
+    despite clusters, whose rows share their random number in that share of the draws: 0.0 means independent labels,
+    None that signs are flipped if there are clusters. `share_draws=False` allows separate draws for each estimand, as
+    for noise floors, so that with more than 200,000 rows only bins are drawn.
     """
     key = stream_key(rng)
     if redraw == "both":
         return _draw_rows_and_labels(preds, estimands, resamples, rng, progress)
-    flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     draws: list[Array | None] = [None] * len(estimands)
     if cluster_share is None:
         for i, estimand in enumerate(estimands):
-            if can_draw_by_bin(preds, estimands if joint else [estimand], joint=joint):
+            if can_draw_by_bin(preds, estimands if share_draws else [estimand], share_draws=share_draws):
                 draws[i] = draw_by_bin(preds, estimand, resamples, rng)
-    by_votes = [
-        i for i, estimand in enumerate(estimands) if draws[i] is None and estimand.estimator.null_draws_of == "votes"
-    ]
-    remaining = [i for i in range(len(estimands)) if draws[i] is None and i not in by_votes]
+    undrawn = [i for i in range(len(estimands)) if draws[i] is None]
+    groups = _group_by_drawing(preds, estimands, undrawn, cluster_share, share_draws=share_draws)
+    for number, (chosen, draw_statistics) in enumerate(groups):
+        part_progress = None if progress is None else _scale_progress(progress, number, len(groups))
+        statistics = draw_statistics(
+            preds, [estimands[i] for i in chosen], resamples, key, part_progress, cluster_share
+        )
+        for i, values in zip(chosen, statistics, strict=True):
+            draws[i] = values
+    return [values for values in draws if values is not None]
+
+
+_DrawStatistics = Callable[..., list[Array]]  # draws the statistics of a group of estimands, (views, draws) for each
+
+
+def _group_by_drawing(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    undrawn: Sequence[int],
+    cluster_share: float | None,
+    *,
+    share_draws: bool,
+) -> list[tuple[list[int], _DrawStatistics]]:
+    """Group the indices `undrawn` of estimands by the function that draws their statistics; no group is empty."""
+    flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
+    by_votes = [i for i in undrawn if estimands[i].estimator.null_draws_of == "votes"]
+    remaining = [i for i in undrawn if i not in by_votes]
     by_labels = [] if flips_signs else [i for i in remaining if reads_labels(preds, estimands[i])]
-    by_distances = (
+    by_total_variation = (
         [] if flips_signs or cluster_share else [i for i in remaining if has_total_variation(preds, estimands[i])]
     )
     by_bins = [
-        i for i in remaining if i not in (*by_labels, *by_distances) and estimands[i].cell_statistics is not None
+        i for i in remaining if i not in (*by_labels, *by_total_variation) and estimands[i].cell_statistics is not None
     ]
     by_rows = [i for i in remaining if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
@@ -93,26 +116,18 @@ def null_draws(
         ]
     )
     small_estimands = [i for i in by_bins if i not in large_estimands]
-    # Joint draws require the same labels in all groups.
-    has_several_groups = joint and len(small_estimands) < len(remaining)
+    # Shared draws require the same labels in all groups.
+    has_several_groups = share_draws and len(small_estimands) < len(remaining)
     draw_binned = draw_sign_flips if flips_signs else partial(draw_label_sums, share_integers=has_several_groups)
-    groups = [
+    groups: list[tuple[list[int], _DrawStatistics]] = [
         (small_estimands, draw_binned),
         *(([i], draw_binned) for i in large_estimands),
-        (by_distances, draw_total_variation),
+        (by_total_variation, draw_total_variation),
         (by_labels, draw_row_labels),
         (by_rows, _draw_row_statistics),
         (by_votes, _draw_vote_statistics),
     ]
-    groups = [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
-    for number, (chosen, draw_statistics) in enumerate(groups):
-        part_progress = None if progress is None else _scale_progress(progress, number, len(groups))
-        statistics = draw_statistics(
-            preds, [estimands[i] for i in chosen], resamples, key, part_progress, cluster_share
-        )
-        for i, values in zip(chosen, statistics, strict=True):
-            draws[i] = values
-    return [values for values in draws if values is not None]
+    return [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
@@ -129,12 +144,14 @@ def _draw_row_statistics(
     cluster_share: float | None,
 ) -> list[Array]:
     """Null draws of statistics that require complete views."""
-    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
+    outcome_codes = [
+        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands
+    ]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
-        drawn_block = _draw_outcomes(preds, key, start, stop, flips_signs, cluster_share or 0.0)
+        drawn_block = _draw_signs_or_labels(preds, key, start, stop, flips_signs, cluster_share or 0.0)
         for drawn in drawn_block:
             for i, estimand in enumerate(estimands):
                 for v, view in enumerate(estimand.views):
@@ -145,7 +162,7 @@ def _draw_row_statistics(
                     elif preds.kind == "multilabel":
                         y = drawn[:, estimand.lens.class_columns(preds)[v]]
                     else:
-                        codes = outcomes[i]
+                        codes = outcome_codes[i]
                         assert codes is not None
                         y = codes[v].outcomes_of_labels(drawn, m)
                     statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
@@ -173,7 +190,9 @@ def _draw_vote_statistics(
             "votes as shares",
             "Pass the votes as integer counts.",
         )
-    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
+    outcome_codes = [
+        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands
+    ]
     statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
     rng = np.random.default_rng(key)
     P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
@@ -182,7 +201,7 @@ def _draw_vote_statistics(
     count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)
     for r in range(resamples):
         shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
-        for estimand, codes, values in zip(estimands, outcomes, statistics, strict=True):
+        for estimand, codes, values in zip(estimands, outcome_codes, statistics, strict=True):
             for v, view in enumerate(estimand.views):
                 m = view.p.shape[1] if view.joint else 1
                 y = (
@@ -196,7 +215,7 @@ def _draw_vote_statistics(
     return statistics
 
 
-def _draw_outcomes(
+def _draw_signs_or_labels(
     preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
 ) -> Array:
     """Signs (draws, n), or labels (draws, n) or (draws, n, K), of the draws from start to stop."""
@@ -225,7 +244,7 @@ def _draw_rows_and_labels(
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
-        sample = sample.with_labels(_draw_outcomes(sample, stream_key(rng), 0, 1, flips_signs=False)[0])
+        sample = sample.with_labels(_draw_signs_or_labels(sample, stream_key(rng), 0, 1, flips_signs=False)[0])
         for i, estimand in enumerate(estimands):
             views = estimand.lens.views(sample)
             statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))

@@ -15,12 +15,13 @@ from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-# The level γ of a cut is uniform. With γ = exp(−t²/2) the ends of cuts are smooth in t, so few nodes suffice.
-MAX_CUT_LEVEL = 6.0  # largest t: γ = 1.5e-8
-# Gauss-Legendre nodes of t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
-CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
-CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
-CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
+# The level γ of a cut is uniform. Its radius is t, with γ = exp(−t²/2). The ends of cuts are smooth in t, so few
+# nodes suffice.
+MAX_CUT_RADIUS = 6.0  # largest radius t: γ = 1.5e-8
+# Gauss-Legendre nodes of the radius t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
+CUT_RADII, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
+CUT_RADII = (CUT_RADII + 1) * MAX_CUT_RADIUS / 2
+CUT_WEIGHTS = CUT_WEIGHTS * CUT_RADII * np.exp(-(CUT_RADII**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
 _MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
@@ -63,7 +64,7 @@ class SlopeBeliefs:
     @classmethod
     def from_single_theta(cls, theta: float) -> SlopeBeliefs:
         """Degenerate cuts that contain a single θ, for rows that do not determine it."""
-        return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
+        return cls(theta, *np.full((2, len(CUT_RADII)), theta))
 
     def plug_in_probabilities(self, S: Array) -> Array:
         """Probabilities softmax(θ̂ s) at maximum likelihood, (n, K)."""
@@ -100,9 +101,9 @@ class SlopeBeliefs:
         """Read θ̂ and ends below and above it."""
         saved_parameters.check_keys(parameters, ("theta", "low", "high"), "a contour")
         theta = saved_parameters.read_number(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE)
-        low = saved_parameters.read_vector(parameters, "low", -MAX_ABS_VALUE, theta, size=len(CUT_LEVELS))
+        low = saved_parameters.read_vector(parameters, "low", -MAX_ABS_VALUE, theta, size=len(CUT_RADII))
         return cls(
-            theta, low, saved_parameters.read_vector(parameters, "high", theta, MAX_ABS_VALUE, size=len(CUT_LEVELS))
+            theta, low, saved_parameters.read_vector(parameters, "high", theta, MAX_ABS_VALUE, size=len(CUT_RADII))
         )
 
 
@@ -152,9 +153,9 @@ def _trace_cut_ends(
         t.append(float(np.sqrt(2 * max(likelihood.value - min_loss, 0.0))))
         thetas.append(current)
         slopes.append(t[-1] / float(likelihood.gradient[0]))
-        if t[-1] >= MAX_CUT_LEVEL:
+        if t[-1] >= MAX_CUT_RADIUS:
             break
-    ends = cubic_hermite(CUT_LEVELS, np.array(t), np.array(thetas), np.array(slopes))[0]
+    ends = cubic_hermite(CUT_RADII, np.array(t), np.array(thetas), np.array(slopes))[0]
     return np.maximum(ends, theta) if direction > 0 else np.minimum(ends, theta), len(t) - 1
 
 
@@ -172,7 +173,9 @@ class ShiftSlopeBeliefs:
     """
 
     theta: Array  # (2,) τ and γ at maximum likelihood
-    turn: Array  # (2, 2) linear map to the coordinates in which cuts are nearly round
+    beta_to_theta: (
+        Array  # (2, 2) linear map to (τ, γ) from the coordinates β in which cuts are nearly round; saved as turn
+    )
     support: Array  # (t, a) support function at angles 2πi/a, divided by t
     slope: Array  # (t, a) derivative of the support function by the angle
 
@@ -180,9 +183,9 @@ class ShiftSlopeBeliefs:
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
         """The cuts of a likelihood surface around its maximum."""
         angles = 2 * np.pi * np.arange(_N_ANGLES) / _N_ANGLES
-        support, slope = np.empty((2, len(CUT_LEVELS), _N_ANGLES))
+        support, slope = np.empty((2, len(CUT_RADII), _N_ANGLES))
         radii: Array | float = 1.0
-        for i, t in enumerate(CUT_LEVELS):
+        for i, t in enumerate(CUT_RADII):
             radii = surface.radii(angles, t**2 / 2, radii)
             points = radii[:, None] * unit_vectors(angles)
             normals = surface.gradients(t * points)
@@ -196,7 +199,7 @@ class ShiftSlopeBeliefs:
                 *(np.tile(values, 3) for values in (heights, height_slopes)),
             ]
             support[i], slope[i] = cubic_hermite(angles, *periodic_copies)
-        return cls(surface.theta, surface.turn, support, slope)
+        return cls(surface.theta, surface.beta_to_theta, support, slope)
 
     def plug_in_probabilities(self, x: Array) -> Array:
         """Probabilities σ(τ̂ + γ̂x) at maximum likelihood, (n, 2)."""
@@ -210,11 +213,11 @@ class ShiftSlopeBeliefs:
     def beliefs(self, x: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability at the scores x (n,)."""
         x = _clip_log_odds(x)
-        directions = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
+        directions = np.stack([np.ones(len(x)), x], axis=1) @ self.beta_to_theta
         length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
         fitted_log_odds = self._fitted_log_odds(x)
         ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
-        for t, weight, heights, height_slopes in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
+        for t, weight, heights, height_slopes in zip(CUT_RADII, CUT_WEIGHTS, self.support, self.slope, strict=True):
             for end, sign, cut_angle in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
                 eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, heights, height_slopes)
                 end += weight * np.stack([expit(-eta), expit(eta)], axis=1)
@@ -225,20 +228,21 @@ class ShiftSlopeBeliefs:
 
     def to_dict(self) -> dict[str, Any]:
         """Maximum, coordinates, and the support function of the cuts."""
-        return {name: getattr(self, name).tolist() for name in ("theta", "turn", "support", "slope")}
+        arrays = {"theta": self.theta, "turn": self.beta_to_theta, "support": self.support, "slope": self.slope}
+        return {key: array.tolist() for key, array in arrays.items()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> ShiftSlopeBeliefs:
         """Read numbers of the right shapes; support functions are nonnegative."""
         saved_parameters.check_keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
-        turn = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
+        beta_to_theta = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
         support, slope = (
-            _read_matrix(parameters, key, (len(CUT_LEVELS), _N_ANGLES), low)
+            _read_matrix(parameters, key, (len(CUT_RADII), _N_ANGLES), low)
             for key, low in (("support", 0.0), ("slope", -MAX_ABS_VALUE))
         )
         return cls(
             saved_parameters.read_vector(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE, size=2),
-            turn,
+            beta_to_theta,
             support,
             slope,
         )

@@ -53,7 +53,7 @@ class LikelihoodSurface:
     """
 
     theta: Array  # (2,) τ and γ at the minimum
-    turn: Array  # (2, 2) T
+    beta_to_theta: Array  # (2, 2) T, the linear map from β to changes of (τ, γ)
     eta: Array  # (m,) log odds at the minimum
     eta_by_beta: Array  # (2, m) how β changes them
     rows: ScoreCells  # the rows, pooled by score
@@ -83,7 +83,7 @@ class LikelihoodSurface:
 
     def to_tau_gamma(self, beta: Array) -> Array:
         """τ and γ, (…, 2), of β (…, 2)."""
-        return self.theta + beta @ self.turn.T
+        return self.theta + beta @ self.beta_to_theta.T
 
     def radii(self, angles: Array, loss_increase: float, start: Array | float = 1.0) -> Array:
         """Distance along each angle at which F rises by `loss_increase`, in units of √(2 loss_increase).

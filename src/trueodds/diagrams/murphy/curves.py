@@ -13,7 +13,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
 from trueodds.diagrams.table_columns import Columns
 from trueodds.estimators.corp import Corp
-from trueodds.kernels.bootstrap_sums import Resampler
+from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples
@@ -286,11 +286,11 @@ def bootstrap_row_costs(
     bin_indices = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
     weights = np.stack([view.w for view in views], axis=1)
     events = np.stack([view.w * view.y for view in views], axis=1)
-    resampler = Resampler(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
+    bootstrap_sums = CellSums(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
 
     def resampled_costs(multiplicities: Array) -> list[Array]:
         """The costs of each resample, whose rows have these multiplicities."""
-        w, _, wy = resampler.sum_cells(multiplicities)
+        w, _, wy = bootstrap_sums.sum_cells(multiplicities)
         cost_draws = []
         for i in range(len(views)):
             columns = slice(i * size, (i + 1) * size)
@@ -299,7 +299,7 @@ def bootstrap_row_costs(
             cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
         return cost_draws
 
-    blocks = SharedResamples(len(weights), cluster, resamples, rng).map_blocks(resampled_costs, resampler.size)
+    blocks = SharedResamples(len(weights), cluster, resamples, rng).map_blocks(resampled_costs, bootstrap_sums.n_cells)
     return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
 
 

@@ -245,9 +245,9 @@ def _panel_columns(
         n_outside = int(table["outside"].sum()) if "outside" in table else None
         segment_text = ""
         if n_outside is not None:
-            text_settings = {"simultaneous": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
+            text_settings = {"simultaneous": recipe.simultaneous, "is_confidence_interval": recipe.bars == "confidence"}
             segment_text = describe_outside_bins(
-                table, n_outside, is_outside, recipe.level, name=view_bins.view.name, **text_settings
+                table, n_outside, is_outside, recipe.level, view_name=view_bins.view.name, **text_settings
             )
         rows.append(
             {

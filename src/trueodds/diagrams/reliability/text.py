@@ -24,7 +24,7 @@ class BinSegment:
     first: int
     last: int
     above: bool  # whether the event rate exceeds the prediction
-    error_share: float  # Σ share · |deviation|
+    error_contribution: float  # Σ share · |deviation|
 
 
 def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[BinSegment]:
@@ -32,7 +32,7 @@ def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[Bin
 
     >>> deviation, outside = np.array([0.1, -0.1, -0.2, 0.0]), np.array([True, True, True, False])
     >>> segments = find_segments(deviation, np.full(4, 0.25), outside)
-    >>> [(segment.first, segment.last, segment.above, round(segment.error_share, 3)) for segment in segments]
+    >>> [(segment.first, segment.last, segment.above, round(segment.error_contribution, 3)) for segment in segments]
     [(1, 2, False, 0.075), (0, 0, True, 0.025)]
     """
     side = np.where(is_outside, np.where(deviation > 0, 1, -1), 0)
@@ -43,7 +43,7 @@ def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[Bin
         for a, b in zip(starts, last_bins, strict=True)
         if side[a]
     ]
-    return sorted(segments, key=lambda segment: -segment.error_share)
+    return sorted(segments, key=lambda segment: -segment.error_contribution)
 
 
 def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str:
@@ -58,8 +58,8 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
     'overconfident above 50 %'
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])
-    total = sum(segment.error_share for segment in segments)
-    largest_segments = [segment for segment in segments[:2] if segment.error_share >= _MIN_ERROR_SHARE * total]
+    total = sum(segment.error_contribution for segment in segments)
+    largest_segments = [segment for segment in segments[:2] if segment.error_contribution >= _MIN_ERROR_SHARE * total]
     bias_verbs = ("underconfident", "overconfident") if is_confidence else ("underpredicts", "overpredicts")
     ordered = sorted(largest_segments, key=lambda segment: segment.first)
     phrases: list[str] = []
@@ -124,46 +124,62 @@ def describe_outside_bins(
     level: float,
     *,
     simultaneous: bool,
-    around_rate: bool,
-    name: str,
+    is_confidence_interval: bool,
+    view_name: str,
 ) -> str:
-    """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar."""
+    """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar.
+
+    With `is_confidence_interval` the bars are confidence intervals of the observed rate, otherwise consistency bars.
+    """
     n_bins = len(table["low"])
-    bins_phrase = f"{n_bins} {'bins' if n_bins != 1 else 'bin'}"
-    count_text, verb = f"{n_outside} of {bins_phrase}", "lies" if n_outside <= 1 else "lie"
-    text = (
-        f"in {count_text} the interval excludes the mean prediction" if around_rate else f"{count_text} {verb} outside"
-    )
-    if n_outside == 0 and around_rate:
-        bins_text = "the only bin" if n_bins == 1 else f"all {bins_phrase}"
-        return f"In {bins_text} the interval contains the mean prediction."
     if n_outside == 0:
-        return (
-            "The only bin lies inside its consistency bar."
-            if n_bins == 1
-            else f"All {bins_phrase} lie inside their consistency bars."
-        )
+        return _all_inside_text(n_bins, is_confidence_interval=is_confidence_interval)
+    count_text, verb = f"{n_outside} of {_bins_phrase(n_bins)}", "lies" if n_outside == 1 else "lie"
+    text = (
+        f"in {count_text} the interval excludes the mean prediction"
+        if is_confidence_interval
+        else f"{count_text} {verb} outside"
+    )
     expected_text = f"{expected_outside_text(n_bins, level)} expected if calibrated"
-    if not jointly_outside and not simultaneous and is_explained_by_chance(n_bins, n_outside, level):
+    is_significant = jointly_outside or simultaneous
+    if not is_significant and is_explained_by_chance(n_bins, n_outside, level):
         return f"{_capitalize_first(text)} ({expected_text})."
-    segment_text = _capitalize_first(describe_segments(table, is_confidence=name == "confidence"))
-    if not jointly_outside and not simultaneous:
+    segment_text = _capitalize_first(describe_segments(table, is_confidence=view_name == "confidence"))
+    if not is_significant:
         return f"{segment_text}: {text} ({expected_text})."
-    if around_rate:
+    if is_confidence_interval:
         return f"{segment_text}: {text}."
     bars = "its consistency bar" if n_outside == 1 else "their consistency bars"
     return f"{segment_text}: {count_text} {verb} outside {bars}."
 
 
-def describe_finding(binned: BinnedView, total: View, segment_text: str, *, n_views: int, is_largest: bool) -> str:
+def _bins_phrase(n_bins: int) -> str:
+    """The number of bins with the noun."""
+    return f"{n_bins} {'bins' if n_bins != 1 else 'bin'}"
+
+
+def _all_inside_text(n_bins: int, *, is_confidence_interval: bool) -> str:
+    """The sentence that no bin lies outside."""
+    if is_confidence_interval:
+        bins_text = "the only bin" if n_bins == 1 else f"all {_bins_phrase(n_bins)}"
+        return f"In {bins_text} the interval contains the mean prediction."
+    if n_bins == 1:
+        return "The only bin lies inside its consistency bar."
+    return f"All {_bins_phrase(n_bins)} lie inside their consistency bars."
+
+
+def describe_finding(
+    binned: BinnedView, pooled_view: View, segment_text: str, *, n_views: int, is_largest: bool
+) -> str:
     """Describe where the view is miscalibrated, and its mean prediction and event rate."""
-    name = binned.view.name
-    predicted, observed = ("confidence", "accuracy") if name == "confidence" else ("predicted", "observed")
-    text = f"Mean {predicted} {format_percent(float(total.p[0]))}, {observed} {format_percent(float(total.y[0]))}."
+    view_name = binned.view.name
+    predicted, observed = ("confidence", "accuracy") if view_name == "confidence" else ("predicted", "observed")
+    mean_prediction, event_rate = format_percent(float(pooled_view.p[0])), format_percent(float(pooled_view.y[0]))
+    text = f"Mean {predicted} {mean_prediction}, {observed} {event_rate}."
     text = f"{segment_text} {text}" if segment_text else text
     if n_views == 1:
         return text
-    title = f"{'Largest error: ' if is_largest else ''}{name.removeprefix('class:')}"
+    title = f"{'Largest error: ' if is_largest else ''}{view_name.removeprefix('class:')}"
     return f"{title}, ECE\u00a0{binned.calibration_error:.4f}. {text}"
 
 

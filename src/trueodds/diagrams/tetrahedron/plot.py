@@ -1,4 +1,8 @@
-"""Draw the tetrahedron of four outcomes as a figure, and as HTML with an SVG that can be rotated."""
+"""Draw the tetrahedron of four outcomes as a figure, and as HTML with an SVG that can be rotated.
+
+Cells whose column `beyond` is true differ significantly between prediction and observed frequency,
+and their arrows are thick.
+"""
 
 from __future__ import annotations
 
@@ -49,23 +53,37 @@ class TetrahedronDiagram(Diagram):
         """The arrows and shades."""
         from matplotlib.lines import Line2D
 
-        return simplex_marks.legend_entries(self, self.view()) or [(Line2D([], [], linestyle="none"), "")]
+        return simplex_marks.legend_entries(self, self.panel_row()) or [(Line2D([], [], linestyle="none"), "")]
 
-    def view(self) -> dict[str, Any]:
+    def panel_row(self) -> dict[str, Any]:
         """The one row of `panels`."""
         return self.panel_values(0)
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the tetrahedron from its viewing angles."""
-        rows, panel_row = dict(self.rows(panel)), self.view()
+        rows, panel_row = dict(self.rows(panel)), self.panel_row()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
         size = styling.font_size(ax)
         has_key = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
-        for (a, b), is_hidden in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
-            style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if is_hidden else {"linewidth": 1.1}
-            label = "hidden edge" if is_hidden else "edge"
-            ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if is_hidden else 1.5, label=label, **style)
+        _draw_edges(ax, corners)
+        self._draw_cells(ax, rows, panel_row, corners)
+        names = simplex_marks.corner_names(panel_row)
+        low, high = _view_limits(ax, names, corners, size)
+        if has_key:
+            simplex_marks.draw_key(ax, panel_row, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
+            points = simplex_marks.points_per_unit(
+                ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
+            )
+            high = high[0] + 0.06 + 4 * size / points, high[1]
+        points_per_edge = simplex_marks.points_per_unit(
+            ax, width_in_units=high[0] - low[0], height_in_units=high[1] - low[1], is_single_panel=True
+        )
+        _draw_names(ax, names, corners, size, points_per_edge)
+        simplex_marks.EqualAspect(ax, low, high)
+
+    def _draw_cells(self, ax: Any, rows: dict[str, Array], panel_row: dict[str, Any], corners: Array) -> None:
+        """Draw the dots of the cells, and their arrows in the shown layers, at the projected `corners` (4, 3)."""
         tail, head = (stack_outcomes(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
         order = np.argsort(tail[:, 2], kind="stable")  # near cells are drawn over far ones
         opacity = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
@@ -91,19 +109,6 @@ class TetrahedronDiagram(Diagram):
                     opacity[selected]
                     * (simplex_marks.arrow_opacity(rows, panel_row)[selected] if arrow_kind == "faded" else 1.0)
                 )
-        names = simplex_marks.corner_names(panel_row)
-        low, high = _view_limits(ax, names, corners, size)
-        if has_key:
-            simplex_marks.draw_key(ax, panel_row, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
-            points = simplex_marks.points_per_unit(
-                ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
-            )
-            high = high[0] + 0.06 + 4 * size / points, high[1]
-        side = simplex_marks.points_per_unit(
-            ax, width_in_units=high[0] - low[0], height_in_units=high[1] - low[1], is_single_panel=True
-        )
-        _draw_names(ax, names, corners, size, side)
-        simplex_marks.EqualAspect(ax, low, high)
 
     def interactive_html(self, *, script: bool = True) -> str:
         """An HTML fragment with the tetrahedron, rotated by mouse, touch and arrow keys, and the table of its cells.
@@ -127,6 +132,14 @@ class TetrahedronDiagram(Diagram):
             self.to_html(path)
         else:
             super()._write(path)
+
+
+def _draw_edges(ax: Any, corners: Array) -> None:
+    """Draw the edges between the projected `corners` (4, 3); hidden ones are dashed."""
+    for (a, b), is_hidden in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
+        style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if is_hidden else {"linewidth": 1.1}
+        label = "hidden edge" if is_hidden else "edge"
+        ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if is_hidden else 1.5, label=label, **style)
 
 
 def dot_areas(rows: dict[str, Array], panel_row: dict[str, Any]) -> Array:
@@ -222,7 +235,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
     diagram = diagram.printable()
     style, code = _read_asset("turning.css"), _read_asset("turning.js")
     policy = (
-        f"default-src 'none'; style-src '{_script_hash(style)}'; script-src '{_script_hash(code)}'; base-uri 'none'; "
+        f"default-src 'none'; style-src '{_content_hash(style)}'; script-src '{_content_hash(code)}'; base-uri 'none'; "
         "form-action 'none'"
     )
     heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
@@ -252,7 +265,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
 def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
     """The data for the script: coordinates of the corners, and position and style of the arrow of each cell."""
 
-    rows, panel_row = dict(diagram.table), diagram.view()
+    rows, panel_row = dict(diagram.table), diagram.panel_row()
     predicted, observed = (stack_outcomes(rows, name) for name in ("mean_prediction", "outcome_frequency"))
     opacity, colors, areas = (
         simplex_marks.arrow_opacity(rows, panel_row),
@@ -319,7 +332,7 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
     """The legend of the interactive picture as HTML."""
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
-    panel_row = diagram.view()
+    panel_row = diagram.panel_row()
     low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
     text = (
         "Each arrow goes from the mean prediction to the observed frequency of a cell. "
@@ -332,7 +345,7 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
 
 def _html_table(diagram: TetrahedronDiagram) -> str:
     """The table of all cells, the smallest p-value first."""
-    rows, names = diagram.table, simplex_marks.corner_names(diagram.view())
+    rows, names = diagram.table, simplex_marks.corner_names(diagram.panel_row())
     headings = ["n", "share", *(f"predicted {n}" for n in names), *(f"observed {n}" for n in names)]
     headings += ["p-value", "significant"]
     predicted, observed = (stack_outcomes(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
@@ -366,6 +379,6 @@ def _read_asset(name: str) -> str:
     return files("trueodds.diagrams.tetrahedron").joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _script_hash(text: str) -> str:
-    """The hash by which a content security policy allows a script."""
+def _content_hash(text: str) -> str:
+    """The hash by which a content security policy allows a style or script."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

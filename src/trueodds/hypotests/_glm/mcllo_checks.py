@@ -10,7 +10,12 @@ from trueodds.calibrators._glm.wald import lower_tail
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.mcllo_likelihood import MclloModel, count_units, mcllo_statistics, tail_probability
+from trueodds.hypotests._glm.mcllo_likelihood import (
+    MclloModel,
+    effective_unit_count,
+    mcllo_statistics,
+    tail_probability,
+)
 from trueodds.lenses.view import View
 
 # Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % if the
@@ -51,7 +56,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
         )
         notes.append(Note("TN217", text))
     if model.units is not None:
-        n_units = count_units(model, form)
+        n_units = effective_unit_count(model, form)
         assert n_units is not None
         if not model.has_enough_units or (form != "score" and model.mle.converged and model.covariance is None):
             text = (
@@ -72,7 +77,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
 def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
-    n_units = count_units(model, form)
+    n_units = effective_unit_count(model, form)
     if n_units is not None:
         effective_units = (
             n_units

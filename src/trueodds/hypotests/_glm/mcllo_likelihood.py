@@ -1,4 +1,7 @@
-"""The MCLLO likelihood of shifts and slopes of log odds, and its likelihood-ratio, Wald and score tests."""
+"""The multicategory linear in log odds (MCLLO) likelihood, and its likelihood-ratio, Wald and score tests.
+
+The model has a shift and a slope of the log odds of each class against a baseline class.
+"""
 
 from __future__ import annotations
 
@@ -240,8 +243,8 @@ NAN = float("nan")
 MAX_EXPONENT = 700.0  # largest τ for which δ = exp(τ) is finite
 
 
-def likelihood_gain(model: MclloModel) -> float:
-    """Twice the gain in log-likelihood, without adjustment."""
+def likelihood_ratio_statistic(model: MclloModel) -> float:
+    """Twice the gain in log-likelihood over the identity, without adjustment."""
     return max(2 * (model.identity_likelihood.value - model.mle.likelihood.value), 0.0)
 
 
@@ -281,10 +284,10 @@ def _adjusted_likelihood_ratio(model: MclloModel) -> float:
         by_variance = by_information = _score_statistic(model)
         if not model.has_unit_weights or model.units is not None:
             by_information = wald_statistic(model.identity_likelihood.gradient, model.identity_likelihood.hessian)
-    return likelihood_gain(model) * (by_variance / by_information if by_information > 0 else 1.0)
+    return likelihood_ratio_statistic(model) * (by_variance / by_information if by_information > 0 else 1.0)
 
 
-def count_units(model: MclloModel, form: str) -> float | None:
+def effective_unit_count(model: MclloModel, form: str) -> float | None:
     """Effective number of units for the null distribution of a form; None with the model variance.
 
     The score uses the variance at the null, where all G units count equally.
@@ -300,7 +303,7 @@ def count_units(model: MclloModel, form: str) -> float | None:
 
 def tail_probability(model: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
     """Upper tail probability: of χ², or of Hotelling's T² if the variance is estimated from units."""
-    return upper_tail(statistic, df, count_units(model, form))
+    return upper_tail(statistic, df, effective_unit_count(model, form))
 
 
 def parameter_tests(model: MclloModel) -> dict[str, dict[str, float]]:
@@ -315,7 +318,7 @@ def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dic
     """Shift and slope of each class; for a binary view of its event."""
     m, by_class = len(model.free_classes), []
     deviation = model.mle.theta - model.identity
-    quantile = critical_value(count_units(model, "wald"))
+    quantile = critical_value(effective_unit_count(model, "wald"))
     for i in range(m):
         parameters: dict[str, float] = {}
         for name, index in (("tau", 2 * i + 1), ("gamma", 2 * i)):

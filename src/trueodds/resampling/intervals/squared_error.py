@@ -10,7 +10,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
-from trueodds.kernels.bootstrap_sums import Resampler
+from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples
 
@@ -100,11 +100,11 @@ def squared_error_draws(
         np.stack([residuals, view.w**2], axis=1),
         np.stack([residuals**2, np.zeros_like(residuals)], axis=1),
     )
-    resampler = Resampler(accumulator_index, weights, first_values, second_values, 2 * size)
+    bootstrap_sums = CellSums(accumulator_index, weights, first_values, second_values, 2 * size)
 
     def evaluate_draws(multiplicities: Array) -> Array:
         """T_mn of a block of resamples."""
-        w, first_sums, second_sums = resampler.sum_cells(multiplicities)
+        w, first_sums, second_sums = bootstrap_sums.sum_cells(multiplicities)
         return mean_square(w[:, :size], first_sums[:, :size], second_sums[:, :size], first_sums[:, size:])
 
     return np.concatenate(SharedResamples(len(residuals), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))

@@ -191,7 +191,7 @@ def _resample_means_and_vectors(
 
 
 def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
-    """CellSums of a mean or a vector."""
+    """Bootstrap of a mean or a vector."""
     if isinstance(estimand.estimator, Mean):
         return MeanBootstrap(estimand, shared_resamples)
     if all(

@@ -27,6 +27,11 @@ def format_percent(level: float) -> str:
     return f"{100 * level:.6g}%"
 
 
+def format_percent_in_text(share: float) -> str:
+    """Format a share as a percentage with the space that sentences and tables have: 0.95 as 95 %."""
+    return f"{100 * share:.6g} %"
+
+
 def format_settings(settings: Mapping[str, Any]) -> list[str]:
     """Describe the settings that affect the value in a few words; `to_dict` has all of them."""
     return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]

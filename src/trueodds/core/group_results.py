@@ -14,6 +14,7 @@ from trueodds.core.formatting import (
     format_column,
     format_intervals,
     format_number,
+    format_percent_in_text,
     format_pvalue,
     format_settings,
 )
@@ -323,7 +324,7 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
     if has_rest_gaps:
         differing_groups = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
         lines.append(f"significantly different from the rest of {column}: {differing_groups}")
-    lines.append(f"gaps of {column}, with simultaneous {_format_percent(level)} intervals:")
+    lines.append(f"gaps of {column}, with simultaneous {format_percent_in_text(level)} intervals:")
     lines += [f"  {gap.describe()}" for gap in gaps[:MAX_LISTED_GAPS]]
     if len(gaps) > MAX_LISTED_GAPS:
         lines.append(f"  {len(gaps) - MAX_LISTED_GAPS} more in `.gaps` and in the JSON")
@@ -345,7 +346,7 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
         *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if has_means else []),
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if has_means else []),
         [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
-        [f"{_format_percent(by_group.level)} interval", *format_intervals(limits)],
+        [f"{format_percent_in_text(by_group.level)} interval", *format_intervals(limits)],
         ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
@@ -366,13 +367,9 @@ def _describe_largest_gap(gap: Gap, level: float, column_prefix: str) -> str:
     if gap.interval is None:
         return text
     limits = f"[{format_number(gap.interval.low)}, {format_number(gap.interval.high)}]"
-    return f"{text}; {_format_percent(level)} interval of the largest true difference: {limits}"
+    return f"{text}; {format_percent_in_text(level)} interval of the largest true difference: {limits}"
 
 
 def _format_group_label(group: Group) -> str:
     """Name a subgroup; the values of a crossing are joined as its columns are."""
     return group.label.replace(", ", " × ") if " × " in group.column else group.label
-
-
-def _format_percent(level: float) -> str:
-    return f"{100 * level:.6g} %"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_percent_in_text
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -78,7 +78,7 @@ class Power(Result):
 
     def _describe_detection(self) -> str:
         """Describe the detectable error, or the power and the required number of rows."""
-        target = f"{_format_percent(self.target)} power"
+        target = f"{format_percent_in_text(self.target)} power"
         if self.question == "rows":
             required = (
                 "more rows than could be tried"
@@ -98,14 +98,15 @@ class Power(Result):
             )
         return (
             f"Even the largest error of this kind, {self._describe_error()}, is detected by the {self.name} test in"
-            f" only {self._describe_power()} of data sets of {self.n:,} rows, not in {_format_percent(self.target)}"
+            f" only {self._describe_power()} of data sets of {self.n:,} rows,"
+            f" not in {format_percent_in_text(self.target)}"
         )
 
     def _describe_width(self) -> str:
         """Describe the number of rows that an interval of the target width requires."""
         width_text = format_number(self.settings.get("width_now"))
         return (
-            f"A {_format_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
+            f"A {format_percent_in_text(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
             f" requires {self._approximation_word()}{self.required or 0:,} rows"
             f" (with {self.n:,} rows its width is {width_text})"
         )
@@ -156,10 +157,6 @@ class Power(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
-
-
-def _format_percent(share: float) -> str:
-    return f"{100 * share:.6g} %"
 
 
 def _format_share(share: float) -> str:

@@ -97,14 +97,15 @@ def draw_total_variation(
     """Null draws of mean total variation distances, for independent rows."""
     statistics = []
     for i, estimand in enumerate(estimands):
-        outcomes = estimand.lens.outcome_codes(preds)
+        layout = AccumulatorLayout([estimand])
+        _, wp, _ = layout.observed_sums()
         per_view = []
-        for view, cell_statistic, outcome in zip(estimand.views, estimand.cell_statistics or (), outcomes, strict=True):
-            rows, first = sort_rows_by_cell(cell_statistic.index, view.w, cell_statistic.size)
-            wp = np.stack(
-                [np.bincount(cell_statistic.index, view.w * p, cell_statistic.size) for p in view.p.T], axis=1
+        for v, outcome in enumerate(estimand.lens.outcome_codes(preds)):
+            w, cell_statistic = layout.views[v].w, layout.cell_statistics[v]
+            rows, cell_starts = sort_rows_by_cell(cell_statistic.index, w, cell_statistic.size)
+            per_view.append(
+                drawn_total_variation(preds.P, outcome.code, w, wp[v][0], rows, cell_starts, key, resamples)
             )
-            per_view.append(drawn_total_variation(preds.P, outcome.code, view.w, wp, rows, first, key, resamples))
         statistics.append(np.stack(per_view))
         if progress:
             progress((i + 1) / len(estimands))

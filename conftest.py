@@ -1,7 +1,15 @@
-"""Leaves out the doctests of files that cannot be imported because an optional engine is not installed."""
+"""Leaves out the doctests of files that cannot be imported because an optional library is not installed."""
 
 from importlib.util import find_spec
 
-ENGINES = {"dask": "src/trueodds/io/dask.py", "pyspark": "src/trueodds/io/spark.py"}
+FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
+    "dask": ("src/trueodds/io/dask.py",),
+    "pyspark": ("src/trueodds/io/spark.py",),
+    "torch": (),
+    "torchmetrics": (),
+    "lightning": (),
+    "transformers": (),
+    "keras": (),
+}
 
-collect_ignore = [file for name, file in ENGINES.items() if find_spec(name) is None]
+collect_ignore = [file for name, files in FILES_OF_LIBRARY.items() if find_spec(name) is None for file in files]

@@ -32,7 +32,11 @@ OPTIONAL = {
     "polars": ("io/frames.py",),
     "dask": ("io/dask.py",),
     "pyspark": ("io/spark.py",),
-    "torch": ("io/torch.py",),
+    "torch": ("io/torch.py", "torch/", "calibrators/torch.py", "integrations/", "studies/"),
+    "torchmetrics": ("torch/metric.py",),
+    "lightning": ("integrations/lightning.py",),
+    "transformers": ("integrations/transformers.py",),
+    "keras": ("integrations/keras.py",),
     "duckdb": (),
     "matplotlib": ("reports/",),
     "jinja2": ("reports/",),
@@ -206,14 +210,18 @@ def test_an_optional_library_is_imported_only_in_the_file_named_for_it(file: Pat
     assert wrong == []
 
 
+DOCTESTS_NEED = ("dask", "distributed", "pyspark", "torch", "torchmetrics", "lightning", "transformers", "keras")
+
+
 def test_files_that_need_an_engine_are_left_out_of_the_doctests_where_it_is_missing() -> None:
     # The list in conftest.py once named a folder that had been renamed, so that tests without Dask ended in an error.
     text = (ROOT / "conftest.py").read_text()
-    listed = {path.removeprefix("src/trueodds/") for path in re.findall(r'"(src/[^"]+\.py)"', text)}
+    paths = re.findall(r'"((?:studies/)?src/[^"]+\.py)"', text)
+    listed = {re.sub(r"^(studies/)?src/trueodds(_studies)?/", r"\1", path) for path in paths}
     needing = {
         inside(file)
         for file in FILES
-        if any(name.split(".")[0] in ("dask", "distributed", "pyspark") for name in imported_at_top(file))
+        if any(name.split(".")[0] in DOCTESTS_NEED for name in imported_at_top(file))
     }
     assert listed == needing
 

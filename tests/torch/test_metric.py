@@ -152,3 +152,20 @@ def test_sums_are_not_lowered_to_half_precision() -> None:
     metric.update(z, y)
     assert metric.cell_sums.dtype == torch.float64
     assert np.isfinite(metric.compute().item())
+
+
+@pytest.mark.parametrize("device_path", [False, True])
+def test_inference_mode_may_end_between_reset_and_update(device_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning validates in inference mode; torch refuses to change a tensor made in it afterwards."""
+    z, y = predictions(50, 3)
+    if device_path:
+        monkeypatch.setattr("trueodds.torch.tensor_sums._must_use_host", lambda *batch: False)
+    metric = CalibrationError(3, logits=True)
+    with torch.inference_mode():
+        metric.update(z, y)
+        value = metric.compute().item()
+        metric.reset()
+    metric.update(z, y)
+    metric.update(z, y)
+    assert metric.compute().item() == pytest.approx(value, rel=1e-12)
+    assert metric.tally().n == 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -60,7 +60,7 @@ def add_batch(
     scores: torch.Tensor,
     target: torch.Tensor,
     weight: torch.Tensor | None,
-) -> MutableMapping[str, torch.Tensor]:
+) -> None:
     """Add a batch for which `can_sum` holds to the tensors of `state`, on their device."""
     batch = _make_batch(layout, scores, target, weight)
     n, device = len(batch.P), scores.device
@@ -85,7 +85,6 @@ def add_batch(
     if layout.all_lenses and not layout.logits:
         deviation = _sum_deviation(layout, batch.P, scores)
         state["maxima"][1] = torch.maximum(state["maxima"][1], deviation.amax())
-    return dict(state)
 
 
 def _make_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Batch:

@@ -120,8 +120,10 @@ class CalibrationError(torchmetrics.Metric):
         InputError
             As `TorchTally.update`.
         """
-        for name, tensor in add_batch(self._layout, self._sums(), preds, target, weight).items():
-            setattr(self, name, tensor)
+        state = self._sums()
+        for name, tensor in add_batch(self._layout, state, preds, target, weight).items():
+            if tensor is not state[name]:
+                setattr(self, name, tensor)
 
     def compute(self) -> torch.Tensor:
         """Return the value of the estimator.

@@ -133,7 +133,7 @@ class TorchTally:
             or votes without ``weighted=True``, TO101 to TO116 for invalid values and labels. The sums are then
             unchanged.
         """
-        self._state = dict(add_batch(self._layout, self._state, preds, target, weight))
+        self._state = add_batch(self._layout, self._state, preds, target, weight)
 
     def compute(self) -> Tally:
         """Return the sums as a `Tally`, which all functions of the package accept.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import astuple
 from typing import Any
 
@@ -23,7 +23,7 @@ from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, TensorLayout
 
 def add_batch(
     layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: Any, target: Any, weight: Any = None
-) -> MutableMapping[str, torch.Tensor]:
+) -> dict[str, torch.Tensor]:
     """Return the sums of a batch added to those of `state`, whose tensors are changed in place.
 
     A batch on the CPU is summed by the compiled loops of the package, one on another device by operations of torch
@@ -39,10 +39,22 @@ def add_batch(
             f"the batch on {scores.device}, the sums on {device}",
             f"Create the tally with device={str(scores.device)!r}, or move it with .to().",
         )
-    if scores.device.type == "cpu" or not device_sums.can_sum(layout, scores, target, weight):
-        tally = _tally_batch(layout, scores, target, weight)
-        return _add_tally(layout, state, tally)
-    return device_sums.add_batch(layout, state, scores, target, weight)
+    if torch.is_inference_mode_enabled() or not state["maxima"].is_inference():
+        writable = dict(state)
+    else:  # torch does not change a tensor of inference mode outside of it
+        writable = {name: tensor.clone() for name, tensor in state.items()}
+    if _must_use_host(layout, scores, target, weight):
+        _add_tally(layout, writable, _tally_batch(layout, scores, target, weight))
+    else:
+        device_sums.add_batch(layout, writable, scores, target, weight)
+    return writable
+
+
+def _must_use_host(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> bool:
+    """Whether a batch is on the host, or has another form or values than those that its device can sum."""
+    return scores.device.type == "cpu" or not device_sums.can_sum(layout, scores, target, weight)
 
 
 def _check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> None:
@@ -91,30 +103,34 @@ def _tally_batch(
     return tally_default_lens(make_predictions, n, layout.k, layout.bins)
 
 
-def _add_tally(
-    layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally
-) -> MutableMapping[str, torch.Tensor]:
-    """Add a tally to the tensors."""
-    device = state["cell_counts"].device
-
-    def as_tensor(values: Any) -> torch.Tensor:
-        """Return values as a tensor on the device of the sums."""
-        return torch.as_tensor(np.asarray(values), device=device)
-
+def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally) -> None:
+    """Add a tally to the tensors. Those on the CPU are changed through arrays that share their memory."""
     cells = tally.cells.with_explicit_sums() if layout.weighted else tally.cells
-    index = as_tensor(cells.index)
-    state["cell_counts"].index_add_(0, index, as_tensor(cells.n))
-    state["cell_sums"].index_add_(0, index, as_tensor(cells.sums))
-    if tally.null is not None:
-        state["null_covariance"].add_(as_tensor(tally.null))
-    if tally.scores:
-        state["score_sums"].add_(as_tensor([astuple(tally.scores[name]) for name in SCORES]))
-    state["total_weight"].add_(tally.weight)
     counts = [tally.n, *(getattr(tally.counts, name) for name in ROW_COUNTS)]
-    state["row_counts"].add_(as_tensor([*counts, *(tally.n if name == tally.dtype else 0 for name in DTYPES)]))
-    maxima = as_tensor([getattr(tally.counts, name) for name in MAXIMUM_FIELDS])
-    torch.maximum(state["maxima"], maxima, out=state["maxima"])
-    return dict(state)
+    sums: dict[str, Any] = {
+        "total_weight": tally.weight,
+        "row_counts": np.array([*counts, *(tally.n if name == tally.dtype else 0 for name in DTYPES)]),
+    }
+    if tally.null is not None:
+        sums["null_covariance"] = tally.null
+    if tally.scores:
+        sums["score_sums"] = np.array([astuple(tally.scores[name]) for name in SCORES])
+    maxima = np.array([getattr(tally.counts, name) for name in MAXIMUM_FIELDS])
+    if state["maxima"].device.type == "cpu":
+        arrays = {name: tensor.numpy() for name, tensor in state.items()}
+        arrays["cell_counts"][cells.index] += cells.n
+        arrays["cell_sums"][cells.index] += cells.sums
+        for name, values in sums.items():
+            arrays[name] += values
+        np.maximum(arrays["maxima"], maxima, out=arrays["maxima"])
+        return
+    device = state["maxima"].device
+    index = torch.as_tensor(cells.index, device=device)
+    state["cell_counts"].index_add_(0, index, torch.as_tensor(cells.n, device=device))
+    state["cell_sums"].index_add_(0, index, torch.as_tensor(cells.sums, device=device))
+    for name, values in sums.items():
+        state[name].add_(torch.as_tensor(values, device=device))
+    torch.maximum(state["maxima"], torch.as_tensor(maxima, device=device), out=state["maxima"])
 
 
 def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally:

@@ -346,3 +346,23 @@ def test_batches_of_another_form_are_refused() -> None:
         to.read(torch.utils.data.DataLoader([(z[0], 0)]), logits=True, weight="w")
     with refused("TO102", fix="logits=True"):
         to.measure(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y)))
+
+
+@pytest.mark.parametrize("k", [3, 16, 17])
+def test_the_fast_pass_over_valid_rows_gives_the_sums_of_validated_rows(k: int) -> None:
+    from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
+
+    z, y = predictions(30_000, k)
+    P = z.double().softmax(1).numpy()
+    P[7] = 1 / k  # a tie
+    labels = y.numpy()
+    fast = tally_confidence(P, labels)
+    assert (fast is None) == (k > 16)
+    reference = tally_default_lens(lambda a, b: to.Predictions(labels[a:b], P[a:b]), len(P), k)
+    assert reference.counts.ties == 1
+    if fast is not None:
+        same(fast, reference)
+        assert fast.dtype == reference.dtype
+    for change in (lambda: P.__setitem__((9, 0), np.nan), lambda: labels.__setitem__(4, k)):
+        change()
+        assert tally_confidence(P, labels) is None

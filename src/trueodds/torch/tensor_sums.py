@@ -10,11 +10,11 @@ import numpy as np
 
 import torch
 from trueodds.core.errors import InputError
-from trueodds.io.torch import check_tensors, to_predictions
+from trueodds.io.torch import check_tensors, to_array, to_predictions
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
-from trueodds.tallies.single_lens import tally_default_lens
+from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
 from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums
@@ -100,6 +100,10 @@ def _tally_batch(
     n = len(scores)
     if layout.all_lenses or len(target) != n or n == 0:
         return Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
+    if layout.kind == "classes" and not (layout.logits or layout.weighted) and scores.dtype != torch.bfloat16:
+        tally = tally_confidence(to_array(scores), to_array(target), layout.bins)
+        if tally is not None:
+            return tally
     return tally_default_lens(make_predictions, n, layout.k, layout.bins)
 
 

@@ -5,8 +5,16 @@ from importlib.util import find_spec
 FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "dask": ("src/trueodds/io/dask.py",),
     "pyspark": ("src/trueodds/io/spark.py",),
-    "torch": (),
-    "torchmetrics": (),
+    "torch": (
+        "src/trueodds/io/torch.py",
+        "src/trueodds/torch/__init__.py",
+        "src/trueodds/torch/device_sums.py",
+        "src/trueodds/torch/read_batches.py",
+        "src/trueodds/torch/tally.py",
+        "src/trueodds/torch/tensor_layout.py",
+        "src/trueodds/torch/tensor_sums.py",
+    ),
+    "torchmetrics": ("src/trueodds/torch/metric.py",),
     "lightning": (),
     "transformers": (),
     "keras": (),

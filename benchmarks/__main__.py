@@ -1,6 +1,6 @@
 """Command line of the benchmarks, to be run from the project's root.
 
-`python -m benchmarks [peers|startup|audit|tally|scaling|coverage|diagrams|fixes]` runs one of them.
+`python -m benchmarks [peers|startup|audit|tally|tensors|scaling|coverage|diagrams|fixes]` runs one of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PARTS = "peers, startup and audit run if no part is named."
@@ -72,6 +72,11 @@ def parser() -> argparse.ArgumentParser:
         "--audit", action="store_true", help="an audit of this many rows: a file of 10⁶ rows, read repeatedly"
     )
     subparser.add_argument("--folder", type=Path, help="where the generated files go while it runs")
+
+    subparser = parts.add_parser("tensors", help="the metric of tensors compared with that of torchmetrics")
+    subparser.set_defaults(run=tensors)
+    subparser.add_argument("--rows", type=int, default=1_000_000)
+    subparser.add_argument("--repeats", type=int, default=7, help="turns of each metric")
 
     subparser = parts.add_parser(
         "scaling", help="how the run time of every estimator and test grows with n, compared with its docstring"
@@ -145,6 +150,13 @@ def tally(args: argparse.Namespace) -> None:
             show(tally.figures(folder, args.rows, args.dtype, args.repeats))
 
 
+def tensors(args: argparse.Namespace) -> None:
+    """Cost of the metric of tensors, compared with that of torchmetrics."""
+    from benchmarks import tensors
+
+    show(tensors.figures(args.rows, args.repeats))
+
+
 def scaling(args: argparse.Namespace) -> None:
     """Growth of the run time with n."""
     from benchmarks import scaling
@@ -184,7 +196,7 @@ def fixes(args: argparse.Namespace) -> None:
         (args.out / "fixes.md").write_text(markdown(results))
 
 
-def show(figures: Sequence[tuple[str, str]]) -> None:
+def show(figures: Iterable[tuple[str, str]]) -> None:
     """Format an aligned list."""
     for what, figure in figures:
         print(f"{what:<44}{figure:>14}", flush=True)

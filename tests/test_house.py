@@ -219,9 +219,7 @@ def test_files_that_need_an_engine_are_left_out_of_the_doctests_where_it_is_miss
     paths = re.findall(r'"((?:studies/)?src/[^"]+\.py)"', text)
     listed = {re.sub(r"^(studies/)?src/trueodds(_studies)?/", r"\1", path) for path in paths}
     needing = {
-        inside(file)
-        for file in FILES
-        if any(name.split(".")[0] in DOCTESTS_NEED for name in imported_at_top(file))
+        inside(file) for file in FILES if any(name.split(".")[0] in DOCTESTS_NEED for name in imported_at_top(file))
     }
     assert listed == needing
 

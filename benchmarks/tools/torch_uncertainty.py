@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch_uncertainty.metrics.classification import (
     AdaptiveCalibrationError,
     CalibrationError,
@@ -12,6 +11,7 @@ from torch_uncertainty.metrics.classification import (
     SmoothCalibrationError,
 )
 
+import torch
 from benchmarks.data import Arrays
 
 DISTRIBUTION = "torch-uncertainty"

@@ -20,7 +20,8 @@ from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
 
 ENGINES = ("arrow", "dask", "spark")
-_ENGINE_OF_PACKAGE = {"dask": "dask", "pyspark": "spark"}  # engine that holds the data, by the package of their type
+# Module that reads data of a package, by the package of their type.
+_ENGINE_OF_PACKAGE = {"dask": "dask", "pyspark": "spark", "torch": "torch"}
 
 
 @checks_arguments
@@ -55,7 +56,8 @@ def read(
         ``part-*.parquet`` means all matching files in the order of their names. Data frames: pandas, Polars (eager and
         lazy), PyArrow tables and DuckDB relations. Data frames of Dask and Spark and bags of Dask are not collected but
         tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``, with
-        `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits.
+        `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields pairs
+        ``(scores, labels)``; see `trueodds.torch.read_batches`.
     label : str or None, default="label"
         Column of the true class, as a number 0..K−1 or a name. None reads no outcome, for `rewrite`.
     probs : str or sequence of str, default="p_*"

@@ -14,7 +14,7 @@ from trueodds.kernels.cell_moments import add_cell_moments
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
 
-_MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are searched without transposing
+MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are searched without transposing
 _VALUES_PER_PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum
 _PREFETCH_BYTES = 52 * CACHE_LINE  # prefetch distance in bytes for long rows
 # Number of values per thread task: for short rows, for long rows, which are read faster, and for rows copied first.
@@ -22,7 +22,7 @@ _SHORT_ROW_VALUES_PER_TASK, _LONG_ROW_VALUES_PER_TASK, _COPIED_VALUES_PER_TASK =
 
 
 @compile_kernel
-def _find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-untyped-def]
+def find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-untyped-def]
     """Find the largest value of each row, the lowest class that has it, and the second largest value.
 
     `columns` (K, ROWS) are m transposed rows. The results are written to `top`, `top_class` and `second`.
@@ -66,7 +66,7 @@ def _find_maxima_of_short_rows(P, columns, second, top, top_class):  # type: ign
         m = min(ROWS_PER_TILE, P.shape[0] - start)
         transpose_rows(P, start, m, 0, columns)
         values = top[start : start + m]
-        _find_two_largest(columns, m, values, second, top_class[start : start + m])
+        find_two_largest(columns, m, values, second, top_class[start : start + m])
         for i in range(m):
             ties += values[i] == second[i]
     return ties
@@ -182,7 +182,7 @@ def _kernel_layout(P: Array) -> tuple[Array, int]:
         _COPIED_VALUES_PER_TASK
         if not needs_no_copy
         else _LONG_ROW_VALUES_PER_TASK
-        if P.shape[1] > _MAX_TRANSPOSED_CLASSES
+        if P.shape[1] > MAX_TRANSPOSED_CLASSES
         else _SHORT_ROW_VALUES_PER_TASK
     )
     return as_plain_array(P) if needs_no_copy else P, max(1, values_per_task // P.shape[1])
@@ -190,7 +190,7 @@ def _kernel_layout(P: Array) -> tuple[Array, int]:
 
 def _find_largest(P: Array, top: Array, top_class: Array) -> int:
     """Write the largest value of each row of a block and its lowest class; return the number of ties."""
-    if P.shape[1] > _MAX_TRANSPOSED_CLASSES:
+    if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return int(_find_maxima_of_long_rows(_as_integers(P), _as_integers(top), top_class))
     columns, second = np.empty((P.shape[1], ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
     return int(_find_maxima_of_short_rows(P, columns, second, top, top_class))
@@ -199,7 +199,7 @@ def _find_largest(P: Array, top: Array, top_class: Array) -> int:
 def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row of a block, 1 or 0 (int64) if its class is the label, and the ties."""
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
-    if P.shape[1] > _MAX_TRANSPOSED_CLASSES:
+    if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return top, correct, int(_check_labels_of_long_rows(_as_integers(P), y, _as_integers(top), correct))
     top_class = np.empty(len(P), dtype=np.int32)
     ties = _find_largest(P, top, top_class)

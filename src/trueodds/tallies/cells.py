@@ -240,14 +240,14 @@ class TallyRows:
 def cells_of_view(view: View) -> Cells:
     """The cells of one binary view of rows."""
     is_unweighted = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
-    return _tally_columns(
+    return cells_of_columns(
         as_plain_array(view.p[:, None]), view.y[:, None], None if is_unweighted else as_plain_array(view.w)
     )
 
 
 def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
     """Cells of the largest probabilities of each row; `ranked_columns` (n, ranks) are their columns."""
-    return _tally_columns(*values_by_rank(rows, ranked_columns), None if rows.is_unweighted else rows.weights)
+    return cells_of_columns(*values_by_rank(rows, ranked_columns), None if rows.is_unweighted else rows.weights)
 
 
 def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array]:
@@ -273,7 +273,7 @@ def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))
 
 
-def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
+def cells_of_columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
     m, has_exact_cells = P.shape[1], P.dtype == np.float32
     if w is None:

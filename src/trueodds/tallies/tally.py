@@ -279,7 +279,10 @@ class Tally(TallySums):
         """
         if name not in self.scores:
             raise InputError(
-                "TO405", "The tally does not hold that score.", describe(name), "It holds brier and log_loss."
+                "TO405",
+                "The tally does not hold that score.",
+                describe(name),
+                f"It holds {' and '.join(self.scores)}." if self.scores else "Create it with all_lenses=True.",
             )
         sums = self.scores[name]
         totals = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}

@@ -1,0 +1,279 @@
+"""Read tensors and loaders of tensors as predictions, with explicit logits or probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+import torch
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import check
+from trueodds.core.typing import Array
+from trueodds.data.arrays import restate_own_arguments
+from trueodds.data.concatenate import concatenate
+from trueodds.data.predictions import Predictions
+from trueodds.io.columns import ColumnSelection
+from trueodds.io.source import RowProgress, Source
+
+Kind = Literal["classes", "confidence", "multilabel"]
+BFLOAT16_SUM_TOLERANCE = 1.6e-2  # eight times that of float16, whose significand has three more bits
+SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # in mappings, by whether they are logits
+LABEL_KEYS = ("labels", "label", "targets", "target")
+
+
+def check_tensors(scores: Any, target: Any, weight: Any = None) -> None:
+    """Check that scores, labels and weights are tensors without gradients on one device.
+
+    Parameters
+    ----------
+    scores, target : Tensor
+        Logits or probabilities, and labels.
+    weight : Tensor, optional
+        Weights of the rows.
+
+    Raises
+    ------
+    InputError
+        TO341 for an object that is not a tensor, TO340 for a tensor that requires grad, TO342 for several devices.
+    """
+    tensors = {"the predictions": scores, "target": target} | ({} if weight is None else {"weight": weight})
+    for name, value in tensors.items():
+        if not isinstance(value, torch.Tensor):
+            got = "None" if value is None else type(value).__name__
+            fix = "Convert it with torch.as_tensor, or pass arrays to trueodds.Predictions."
+            raise InputError("TO341", f"{name[:1].upper()}{name[1:]} must be a tensor.", got, fix)
+        if value.requires_grad:
+            raise InputError(
+                "TO340",
+                "Tensors must not require grad, so that no graph is kept.",
+                f"{name} of shape {tuple(value.shape)}",
+                "Pass tensor.detach(), or compute it under torch.no_grad().",
+            )
+    devices = {name: str(value.device) for name, value in tensors.items()}
+    if len(set(devices.values())) > 1:
+        got = ", ".join(f"{name} on {device}" for name, device in devices.items())
+        raise InputError("TO342", "All tensors must be on one device.", got, "Move them with tensor.to(device).")
+
+
+def to_predictions(
+    scores: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    *,
+    logits: bool = False,
+    kind: Kind = "classes",
+    classes: tuple[Any, ...] | None = None,
+) -> Predictions:
+    """Return tensors as validated predictions; tensors on the CPU are not copied.
+
+    Parameters
+    ----------
+    scores : Tensor of shape (n,) or (n, K)
+        Logits or probabilities. bfloat16 is converted to float32, which is exact.
+    target : Tensor of shape (n,) or (n, K)
+        Labels, or votes; for multilabel predictions 0 and 1.
+    weight : Tensor of shape (n,), optional
+        Weights of the rows.
+    logits : bool, default=False
+        Whether the scores are logits. They are never guessed from their values.
+    kind : {"classes", "confidence", "multilabel"}, default="classes"
+        What the scores are: of exclusive classes, of a correct answer, or of independent labels.
+    classes : tuple, optional
+        Names of the classes; labels stay numbers.
+
+    Returns
+    -------
+    Predictions
+        The validated predictions.
+
+    Raises
+    ------
+    InputError
+        TO340 to TO342 for invalid tensors, TO101 to TO116 for invalid values.
+    """
+    check_tensors(scores, target, weight)
+    p, y, w = to_array(scores), to_array(target), None if weight is None else to_array(weight)
+    try:
+        if kind == "classes" and logits:
+            return Predictions.from_logits(y, p, weight=w)
+        if logits:  # of independent labels, or of a correct answer
+            p = np.asarray(torch.sigmoid(scores.detach().double()).cpu().numpy())
+        if kind == "multilabel":
+            return Predictions.from_multilabel(y, p, weight=w, classes=classes)
+        if kind == "confidence":
+            return Predictions.from_confidence(p, y, weight=w)
+        tolerance = BFLOAT16_SUM_TOLERANCE if scores.dtype == torch.bfloat16 else None
+        return Predictions(y, p, weight=w, sum_tolerance=tolerance)
+    except InputError as problem:
+        raise restate_own_arguments(problem) from None
+
+
+def to_array(tensor: torch.Tensor) -> Array:
+    """Return the values of a tensor as an array on the host, without a copy if it is there."""
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:  # which NumPy does not have
+        tensor = tensor.float()
+    return np.asarray(tensor.cpu().numpy())
+
+
+class TensorSource(Source):
+    """Batches of tensors of a data loader, or of another iterable that can be read again."""
+
+    def __init__(
+        self, batches: Iterable[Any], model: Callable[[Any], Any] | None, logits: bool, device: Any = None
+    ) -> None:
+        self.name = type(batches).__name__
+        self.rows = _count_rows(batches)
+        self._batches = batches
+        self._model = model
+        self._logits = logits
+        self._device = device
+
+    def batches(self) -> Iterator[Predictions]:
+        """Yield each batch as predictions. A model is in evaluation mode meanwhile, and computes no gradients."""
+        for scores, target in self._tensors():
+            yield to_predictions(scores, target, logits=self._logits)
+
+    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
+        """Yield the batches with the positions of their rows."""
+        start = 0
+        for batch in self.batches():
+            yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
+            start += batch.n
+
+    def collect(self, progress: RowProgress | None = None) -> Predictions:
+        """Return all rows."""
+        preds = self._collect(None, progress)
+        assert preds is not None
+        return preds
+
+    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
+        """Return all rows if they have at most `limit` probabilities, else None."""
+        return self._collect(limit, progress)
+
+    def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+        """Concatenate the batches; None as soon as they exceed the limit."""
+        parts: list[Predictions] = []
+        n_rows = 0
+        for batch in self.batches():
+            parts.append(batch)
+            n_rows += batch.n
+            if progress is not None:
+                progress(n_rows, self.rows)
+            if limit is not None and n_rows * batch.k > limit:
+                return None
+        if not parts:
+            raise InputError("TO108", f"{self.name} has no batch.", "0 batches", "Pass at least one row.")
+        return concatenate(parts)
+
+    @property
+    def n_probabilities(self) -> int | None:
+        """Number of rows times number of classes, which is unknown before reading."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return a description of the batches: rows, columns and notes."""
+        return {"file": None, "format": "tensors", "rows": self.rows, "columns": {}, "notes": []}
+
+    def _tensors(self) -> Iterator[tuple[Any, Any]]:
+        """Yield scores and labels of each batch."""
+        if self._model is None:
+            for batch in self._batches:
+                yield scores_and_labels(batch, self._logits)
+            return
+        modules = [self._model] if isinstance(self._model, torch.nn.Module) else []
+        was_training = [module for root in modules for module in root.modules() if module.training]
+        try:
+            for batch in self._batches:
+                for module in modules:
+                    module.eval()
+                inputs, target = _inputs_and_labels(batch)
+                if self._device is not None:
+                    inputs, target = inputs.to(self._device), target.to(self._device)
+                with torch.no_grad():
+                    output = self._model(inputs)
+                    scores = _scores_of_output(output, self._logits)
+                yield scores, target.to(scores.device)
+        finally:
+            for module in was_training:
+                module.training = True
+
+
+def make_source(batches: Any, logits: bool, model: Callable[[Any], Any] | None = None, device: Any = None) -> Source:
+    """Return the source of a DataLoader or another re-iterable; see `trueodds.torch.read_batches`."""
+    logits = check("logits", logits, bool, False)
+    if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes, Mapping, torch.Tensor)):
+        raise InputError(
+            "TO343",
+            "Batches must come from a DataLoader or another iterable of pairs of tensors.",
+            describe(batches),
+            "Pass tensors (labels, probabilities) to trueodds.Predictions.",
+        )
+    if isinstance(batches, Iterator):
+        raise InputError(
+            "TO343",
+            "An iterator can be read only once, but some results need several passes.",
+            type(batches).__name__,
+            "Pass the DataLoader itself with model=, a list of batches, or update a trueodds.torch.TorchTally.",
+        )
+    return TensorSource(batches, model, logits, device)
+
+
+def open_source(data: Any, reading: Any) -> Source:
+    """Return the source of a DataLoader that was passed to `trueodds.read`."""
+    if not isinstance(data, torch.utils.data.DataLoader):
+        fix = "Pass tensors (labels, probabilities) to trueodds.Predictions, or a DataLoader."
+        raise InputError("TO343", "An object of torch of this type cannot be read.", type(data).__name__, fix)
+    selection = reading.selection
+    if selection != ColumnSelection(logits=True if selection.has_logits else None) or reading.classes is not None:
+        fix = "Leave out all but logits=True; for weights, groups and names collect the rows into Predictions."
+        raise InputError("TO205", "A DataLoader has no columns.", "settings of columns", fix)
+    return make_source(data, selection.has_logits)
+
+
+def _count_rows(batches: Any) -> int | None:
+    """Return the number of rows of a loader, if it is known without reading."""
+    if not isinstance(batches, torch.utils.data.DataLoader) or batches.drop_last:
+        return None
+    rows: Any = batches.dataset if isinstance(batches.dataset, torch.utils.data.IterableDataset) else batches.sampler
+    return len(rows) if hasattr(rows, "__len__") and batches.batch_sampler is not None else None
+
+
+def scores_and_labels(batch: Any, logits: bool) -> tuple[Any, Any]:
+    """Return the scores and labels of one batch, which is a pair or a mapping."""
+    if isinstance(batch, Mapping):
+        scores = next((batch[key] for key in SCORE_KEYS[logits] if key in batch), None)
+        target = next((batch[key] for key in LABEL_KEYS if key in batch), None)
+        if scores is not None and target is not None:
+            return scores, target
+    elif isinstance(batch, (tuple, list)) and len(batch) == 2:
+        return batch[0], batch[1]
+    raise _batch_error(batch, f"({SCORE_KEYS[logits][0]}, labels)")
+
+
+def _inputs_and_labels(batch: Any) -> tuple[Any, Any]:
+    """Return the inputs and labels of one batch for a model."""
+    if isinstance(batch, (tuple, list)) and len(batch) == 2:
+        return batch[0], batch[1]
+    raise _batch_error(batch, "(inputs, labels)")
+
+
+def _scores_of_output(output: Any, logits: bool) -> torch.Tensor:
+    """Return the tensor of scores in the output of a model."""
+    if isinstance(output, Mapping):
+        output = next((output[key] for key in SCORE_KEYS[logits] if key in output), None)
+    if not isinstance(output, torch.Tensor):
+        name = SCORE_KEYS[logits][0]
+        fix = f"Wrap it: model=lambda x: net(x).{name}." if logits else "Wrap it in a function that returns the tensor."
+        raise InputError("TO344", "The model must return a tensor of scores.", type(output).__name__, fix)
+    return output
+
+
+def _batch_error(batch: Any, pair: str) -> InputError:
+    """Return the error of a batch that is not a pair or mapping of scores and labels."""
+    got = f"a mapping with {', '.join(map(str, list(batch)[:6]))}" if isinstance(batch, Mapping) else describe(batch)
+    if isinstance(batch, (tuple, list)):
+        got = f"{type(batch).__name__} of {len(batch)}"
+    return InputError("TO344", f"A batch must be a pair {pair}.", got, "Adapt it with a generator class or collate_fn.")

@@ -1,0 +1,213 @@
+"""CalibrationError: a metric of torchmetrics with a state of fixed size, for any estimator that a tally supports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torchmetrics
+
+import torch
+import trueodds
+from trueodds.core.results import Estimate, Verdict
+from trueodds.io.torch import Kind
+from trueodds.tallies.tally import Tally
+from trueodds.torch.tally import audit_error, make_layout
+from trueodds.torch.tensor_sums import add_batch, read_tally
+
+
+class CalibrationError(torchmetrics.Metric):
+    """Calibration error as a metric of torchmetrics, with a state of fixed size.
+
+    Unlike the metrics of torchmetrics, it keeps sums instead of rows, is exact for half precision, and gives an
+    interval, a noise floor and a p-value. Processes, `MetricCollection`, `MetricTracker` and checkpoints work as usual.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of classes, at least 2; of independent labels with ``kind="multilabel"``.
+    estimator : str or Estimator, default="ece"
+        Any estimator that a tally supports, such as ``"ece"``, ``"mce"``, ``"rmsce"`` or ``"debiased_l2"``.
+    logits : bool, default=False
+        Whether `update` gets logits. They are never guessed from their values.
+    lens : str or Lens, optional
+        The aspect that is measured. The default is the confidence, or the second of two classes.
+    bins : int, optional
+        Number of bins of the estimator. The default is that of the estimator.
+    kind : {"classes", "multilabel", "confidence"}, default="classes"
+        Exclusive classes, independent labels, or the confidence in one answer and whether it was correct.
+    weighted : bool, default=False
+        Whether `update` gets weights, or votes instead of labels.
+    all_lenses : bool, default=False
+        Whether all lenses and the proper scores are kept, which `audit` and proper scores need, and which is slower. A
+        `lens` also sets it.
+    classes : sequence, optional
+        Names of the classes. The default is their numbers.
+    **kwargs
+        Arguments of `torchmetrics.Metric`, such as `sync_on_compute`.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO113 for invalid names of classes.
+
+    See Also
+    --------
+    trueodds.torch.TorchTally : The same sums without torchmetrics.
+
+    Notes
+    -----
+    Bins are right-closed, so that a probability of 1 is in the last one, and empty bins are left out. Range and bias
+    are those of the estimator; the best value of a calibration error is 0. The state has 155 kB per view, or 348 kB
+    with ``weighted=True``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = CalibrationError(3)
+    >>> metric.update(torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]), torch.tensor([0, 2]))
+    >>> round(metric.compute().item(), 4)
+    0.45
+    >>> metric.estimate(interval=None).n
+    2
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    def __init__(
+        self,
+        num_classes: int,
+        estimator: Any = "ece",
+        *,
+        logits: bool = False,
+        lens: Any = None,
+        bins: int | None = None,
+        kind: Kind = "classes",
+        weighted: bool = False,
+        all_lenses: bool = False,
+        classes: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._layout = make_layout(
+            num_classes, logits, kind, weighted, all_lenses or lens is not None, bins=15, classes=classes
+        )
+        self.estimator = estimator
+        given = {"lens": lens, "bins": bins}
+        self._settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        zeros = self._layout.zeros()
+        self._state_names = tuple(zeros)
+        for name, tensor in zeros.items():
+            self.add_state(name, tensor, dist_reduce_fx="max" if name == "maxima" else "sum")
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (n, K), or (n,) for two classes or confidence
+            Logits or probabilities, as set. They must not require grad.
+        target : Tensor of shape (n,), or (n, K)
+            Labels 0..K−1; votes, independent labels and correctness as for `TorchTally.update`.
+        weight : Tensor of shape (n,), optional
+            Nonnegative weights of the rows.
+
+        Raises
+        ------
+        InputError
+            As `TorchTally.update`.
+        """
+        state = self._sums()
+        for name, tensor in add_batch(self._layout, state, preds, target, weight).items():
+            if tensor is not state[name]:
+                setattr(self, name, tensor)
+
+    def compute(self) -> torch.Tensor:
+        """Return the value of the estimator.
+
+        Returns
+        -------
+        Tensor
+            Scalar in float64, on the device of the metric.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; those of `trueodds.measure`.
+        """
+        value = float(self.estimate(interval=None))
+        return torch.tensor(value, dtype=torch.float64, device=self.device)
+
+    def tally(self) -> Tally:
+        """Return the sums of this process as a `Tally`.
+
+        Returns
+        -------
+        Tally
+            A copy of the sums, on the host.
+        """
+        return read_tally(self._layout, self._sums())
+
+    def estimate(self, **settings: Any) -> Estimate:
+        """Estimate the calibration error with its interval and noise floor.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `trueodds.measure`, such as `interval`, `level` and `rng`; `lens` and `bins` default to those of
+            the metric.
+
+        Returns
+        -------
+        Estimate
+            The value with its interval and noise floor.
+        """
+        used: dict[str, Any] = self._settings | settings
+        return trueodds.measure(self.tally(), self.estimator, **used)
+
+    def test(self, test: Any = "consistency", **settings: Any) -> Verdict:
+        """Test whether the rows are calibrated.
+
+        Parameters
+        ----------
+        test : str or Test, default="consistency"
+            Any test that a tally supports.
+        **settings
+            Settings of `trueodds.test`; `lens` defaults to that of the metric.
+
+        Returns
+        -------
+        Verdict
+            Statistic and p-value.
+        """
+        used: dict[str, Any] = {"lens": self._settings.get("lens")} | settings
+        return trueodds.test(self.tally(), test, **used)
+
+    def audit(self, **settings: Any) -> Any:
+        """Audit the rows.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `trueodds.audit`, such as `alpha` and `rng`.
+
+        Returns
+        -------
+        Audit
+            The report.
+
+        Raises
+        ------
+        InputError
+            TO346 with ``all_lenses=False``; those of `trueodds.audit`.
+        """
+        if not self._layout.all_lenses:
+            raise audit_error()
+        return trueodds.audit(self.tally(), **settings)
+
+    def _sums(self) -> dict[str, torch.Tensor]:
+        """Return the tensors of the state by name."""
+        return {name: getattr(self, name) for name in self._state_names}

@@ -1,0 +1,58 @@
+"""Read a data loader of predictions, or of inputs and a model, for the functions of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from trueodds.io.source import Source
+from trueodds.io.torch import make_source
+
+
+def read_batches(
+    batches: torch.utils.data.DataLoader[Any] | Iterable[Any],
+    *,
+    logits: bool = False,
+    model: Callable[[Any], Any] | None = None,
+    device: torch.device | str | None = None,
+) -> Source:
+    """Read a data loader of predictions, or of inputs that a model predicts.
+
+    Parameters
+    ----------
+    batches : DataLoader or iterable
+        Pairs ``(scores, labels)`` of tensors, or mappings with ``"logits"`` or ``"probs"`` and ``"labels"``. With
+        `model`, pairs ``(inputs, labels)``. It is iterated whenever rows are needed, so an iterator that can be read
+        only once is refused.
+    logits : bool, default=False
+        Whether the scores are logits. They are never guessed from their values.
+    model : callable, optional
+        Module or function that predicts the scores of a batch of inputs. A module is in evaluation mode while it
+        predicts, without gradients; afterwards its modes are restored.
+    device : device, optional
+        Device to which inputs and labels are moved for the model.
+
+    Returns
+    -------
+    Source
+        The rows, which all functions of the package accept.
+
+    Raises
+    ------
+    InputError
+        TO343 for a one-shot iterator or another object; TO344 for batches without scores or labels. While reading,
+        TO340 to TO342 for invalid tensors and TO101 to TO116 for invalid values.
+
+    See Also
+    --------
+    trueodds.torch.TorchTally : Sum up batches as they come, in memory that does not grow.
+
+    Examples
+    --------
+    >>> import torch, trueodds as to
+    >>> loader = torch.utils.data.DataLoader([(torch.tensor([2.0, 0.5]), 0), (torch.tensor([0.1, 1.3]), 0)])
+    >>> to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value.__round__(3)
+    0.832
+    """
+    return make_source(batches, logits, model, device)

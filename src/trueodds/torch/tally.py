@@ -1,0 +1,348 @@
+"""TorchTally: sums of batches of tensors in fixed memory, from which every result of a tally is computed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import torch
+import trueodds
+from trueodds.core.errors import InputError
+from trueodds.core.results import Estimate, Verdict
+from trueodds.core.settings import BinCount, Count, check
+from trueodds.data.labels import check_class_names
+from trueodds.io.torch import Kind
+from trueodds.tallies.tally import Tally
+from trueodds.torch.tensor_layout import TensorLayout
+from trueodds.torch.tensor_sums import add_batch, read_tally
+
+_LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
+
+
+class TorchTally:
+    """Sums of predictions in tensors, updated batch by batch in memory that does not grow with the rows.
+
+    Probabilities of any device and dtype are counted on a fine grid of 3,880 cells per class, with int64 counts and
+    float64 sums, where they are. From the sums, `estimate`, `test` and `audit` compute what the functions of the
+    package compute from a tally.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of classes, at least 2; of independent labels with ``kind="multilabel"``; 1 with ``kind="confidence"``.
+    logits : bool, default=False
+        Whether `update` gets logits. They are never guessed from their values: logits that are passed as probabilities
+        are an error.
+    kind : {"classes", "multilabel", "confidence"}, default="classes"
+        Exclusive classes, independent labels, or the confidence in one answer and whether it was correct.
+    weighted : bool, default=False
+        Whether `update` gets weights, or votes instead of labels. A cell then has nine sums instead of four.
+    all_lenses : bool, default=True
+        Whether all lenses of a tally and the proper scores are kept, which `audit` needs. False keeps only the default
+        lens (the confidence; of two classes the probability of the second), which is several times as fast and needs
+        less memory.
+    bins : int, default=15
+        Uniform bins of the null covariance between classes, which is kept up to 2,000 bins in all classes.
+    classes : sequence, optional
+        Names of the classes. The default is their numbers.
+    device : device, optional
+        Device of the sums, which must be that of the batches. The default is the CPU.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows so far.
+    device : torch.device
+        Device of the sums.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO113 for invalid names of classes.
+
+    See Also
+    --------
+    trueodds.torch.CalibrationError : The same sums as a metric of torchmetrics.
+    trueodds.torch.read_batches : Read a data loader for the functions of the package.
+
+    Notes
+    -----
+    Memory: 155 kB per class and three more views (348 kB with ``weighted=True``), and 8·(K·bins)² bytes for the null
+    covariance; for ten classes 2.2 MB. On the CPU, batches are summed by the compiled loops of the package; on other
+    devices by operations of torch, without a copy of the rows to the host. Independent labels, confidence and votes,
+    and batches with invalid values, are moved to the host.
+
+    The sums of several processes are added by `all_reduce`, and tallies of several machines with ``+`` after `compute`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> tally = TorchTally(3, logits=True)
+    >>> for seed in range(4):
+    ...     generator = torch.Generator().manual_seed(seed)
+    ...     logits = torch.randn(100, 3, generator=generator)
+    ...     target = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
+    ...     tally.update(logits, target)
+    >>> tally.n, round(tally.estimate("ece", interval=None).value, 3)
+    (400, 0.049)
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        logits: bool = False,
+        kind: Kind = "classes",
+        weighted: bool = False,
+        all_lenses: bool = True,
+        bins: int = 15,
+        classes: Sequence[Any] | None = None,
+        device: Any = None,
+    ) -> None:
+        self._layout = make_layout(num_classes, logits, kind, weighted, all_lenses, bins, classes)
+        self._state = self._layout.zeros(device)
+
+    @property
+    def n(self) -> int:
+        """Number of rows so far."""
+        return int(self._state["row_counts"][0])
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the sums."""
+        return self._state["cell_counts"].device
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (n, K), or (n,) for two classes or confidence
+            Logits or probabilities, as set. They must not require grad.
+        target : Tensor of shape (n,), or (n, K)
+            Labels 0..K−1. Votes of several people have a column per class. Independent labels are 0 or 1; with
+            ``kind="confidence"``, whether the answer was correct.
+        weight : Tensor of shape (n,), optional
+            Nonnegative weights of the rows.
+
+        Raises
+        ------
+        InputError
+            TO340 for tensors that require grad, TO341 for other objects, TO342 for several devices, TO345 for weights
+            or votes without ``weighted=True``, TO101 to TO116 for invalid values and labels. The sums are then
+            unchanged.
+        """
+        self._state = add_batch(self._layout, self._state, preds, target, weight)
+
+    def compute(self) -> Tally:
+        """Return the sums as a `Tally`, which all functions of the package accept.
+
+        Returns
+        -------
+        Tally
+            A copy of the sums, on the host.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows.
+        """
+        return read_tally(self._layout, self._state)
+
+    def estimate(self, estimator: Any = "ece", **settings: Any) -> Estimate:
+        """Estimate the calibration error of all rows so far.
+
+        Parameters
+        ----------
+        estimator : str or Estimator, default="ece"
+            Any estimator that a tally supports.
+        **settings
+            Settings of `trueodds.measure`, such as `lens`, `bins` and `interval`.
+
+        Returns
+        -------
+        Estimate
+            The value with its interval and noise floor.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; those of `trueodds.measure`.
+        """
+        return trueodds.measure(self.compute(), estimator, **settings)
+
+    def test(self, test: Any = "consistency", **settings: Any) -> Verdict:
+        """Test whether all rows so far are calibrated.
+
+        Parameters
+        ----------
+        test : str or Test, default="consistency"
+            Any test that a tally supports.
+        **settings
+            Settings of `trueodds.test`, such as `lens` and `resamples`.
+
+        Returns
+        -------
+        Verdict
+            Statistic and p-value.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; those of `trueodds.test`.
+        """
+        return trueodds.test(self.compute(), test, **settings)
+
+    def audit(self, **settings: Any) -> Any:
+        """Audit all rows so far.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `trueodds.audit`, such as `alpha` and `rng`.
+
+        Returns
+        -------
+        Audit
+            The report.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; TO346 with ``all_lenses=False``; those of `trueodds.audit`.
+        """
+        if not self._layout.all_lenses:
+            raise audit_error()
+        return trueodds.audit(self.compute(), **settings)
+
+    def reset(self) -> None:
+        """Remove all rows."""
+        for tensor in self._state.values():
+            tensor.zero_()
+
+    def to(self, device: Any) -> Self:
+        """Move the sums to a device, and return the tally.
+
+        Parameters
+        ----------
+        device : device
+            The device.
+
+        Returns
+        -------
+        TorchTally
+            This tally.
+        """
+        self._state = {name: tensor.to(device) for name, tensor in self._state.items()}
+        return self
+
+    def all_reduce(self, group: Any = None) -> None:
+        """Add the sums of all processes of `torch.distributed`, so that each has those of all rows.
+
+        Call it once after the last update; a second call would count rows repeatedly.
+
+        Parameters
+        ----------
+        group : ProcessGroup, optional
+            The processes. The default is all.
+
+        Raises
+        ------
+        InputError
+            TO401 if the processes have tallies with other settings; TO347 if torch.distributed is not initialized.
+        """
+        distributed = torch.distributed
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise InputError(
+                "TO347",
+                "all_reduce needs initialized processes.",
+                "torch.distributed is not initialized",
+                "Call torch.distributed.init_process_group first, or leave all_reduce out.",
+            )
+        check_same_layout(self._layout, self.device, group)
+        for name, tensor in self._state.items():
+            operation = distributed.ReduceOp.MAX if name == "maxima" else distributed.ReduceOp.SUM
+            distributed.all_reduce(tensor, op=operation, group=group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of the sums and the settings, for `torch.save`.
+
+        Returns
+        -------
+        dict
+            Tensors by name, and the settings as text under ``"layout"``.
+        """
+        return {name: tensor.clone() for name, tensor in self._state.items()} | {_LAYOUT_KEY: repr(self._layout)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Replace the sums by those of `state_dict`.
+
+        Parameters
+        ----------
+        state_dict : mapping
+            What `state_dict` of a tally with the same settings returned.
+
+        Raises
+        ------
+        InputError
+            TO401 for the state of a tally with other settings, or another mapping.
+        """
+        layout = state_dict.get(_LAYOUT_KEY)
+        if layout != repr(self._layout) or set(state_dict) != {*self._state, _LAYOUT_KEY}:
+            raise InputError(
+                "TO401",
+                "The state belongs to a tally with other settings.",
+                str(layout),
+                f"Create the tally with the same settings, not {self._layout!r}.",
+            )
+        for name, tensor in self._state.items():
+            tensor.copy_(state_dict[name])
+
+    def __repr__(self) -> str:
+        return f"TorchTally(n={self.n:,}, {self._layout.k} classes, device={str(self.device)!r})"
+
+
+def make_layout(
+    num_classes: int,
+    logits: bool,
+    kind: Kind,
+    weighted: bool,
+    all_lenses: bool,
+    bins: int,
+    classes: Sequence[Any] | None,
+) -> TensorLayout:
+    """Check the settings of a tally and return the layout of its tensors."""
+    kind = check("kind", kind, Kind, "classes")
+    if kind == "confidence":
+        k, names = 2, ("wrong", "correct")
+    else:
+        k = check("num_classes", num_classes, Count, 10)
+        if k < 2 and kind == "classes":
+            fix = "Two classes with a single probability are num_classes=2."
+            raise InputError("TO203", "num_classes must be at least 2.", str(k), fix)
+        names = check_class_names(classes, k)
+    for name, value in (("logits", logits), ("weighted", weighted), ("all_lenses", all_lenses)):
+        check(name, value, bool, False)
+    return TensorLayout(k, kind, logits, weighted, all_lenses, check("bins", bins, BinCount, 15), names)
+
+
+def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) -> None:
+    """Raise TO401 unless all processes have the same layout; they compare a digest of it."""
+    digest = int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
+    extremes = torch.tensor([digest, -digest], device=device)
+    torch.distributed.all_reduce(extremes, op=torch.distributed.ReduceOp.MAX, group=group)
+    if int(extremes[0]) != -int(extremes[1]):
+        raise InputError(
+            "TO401", "Tallies with different settings cannot be added.", repr(layout), "Use the same in all processes."
+        )
+
+
+def audit_error() -> InputError:
+    """Return the error of an audit of a single lens."""
+    return InputError(
+        "TO346",
+        "An audit needs all lenses and the proper scores.",
+        "all_lenses=False",
+        "Create it with all_lenses=True.",
+    )

@@ -1,0 +1,176 @@
+"""Add batches of tensors to the sums of a tally in tensors of fixed size, and read these as a Tally."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+
+import torch
+from trueodds.core.errors import InputError
+from trueodds.io.torch import check_tensors, to_array, to_predictions
+from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
+from trueodds.tallies.cells import Cells
+from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
+from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
+from trueodds.tallies.stored_views import view_names
+from trueodds.tallies.tally import Tally
+from trueodds.torch import device_sums
+from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, TensorLayout
+
+
+def add_batch(
+    layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: Any, target: Any, weight: Any = None
+) -> dict[str, torch.Tensor]:
+    """Return the sums of a batch added to those of `state`, whose tensors are changed in place.
+
+    A batch on the CPU is summed by the compiled loops of the package, one on another device by operations of torch
+    on that device, unless its values are invalid or have another form; these are checked on the CPU.
+    """
+    check_tensors(scores, target, weight)
+    _check_batch(layout, scores, target, weight)
+    device = state["cell_counts"].device
+    if scores.device != device:
+        raise InputError(
+            "TO342",
+            "The batch and the sums must be on one device.",
+            f"the batch on {scores.device}, the sums on {device}",
+            f"Create the tally with device={str(scores.device)!r}, or move it with .to().",
+        )
+    if torch.is_inference_mode_enabled() or not state["maxima"].is_inference():
+        writable = dict(state)
+    else:  # torch does not change a tensor of inference mode outside of it
+        writable = {name: tensor.clone() for name, tensor in state.items()}
+    if _must_use_host(layout, scores, target, weight):
+        _add_tally(layout, writable, _tally_batch(layout, scores, target, weight))
+    else:
+        device_sums.add_batch(layout, writable, scores, target, weight)
+    return writable
+
+
+def _must_use_host(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> bool:
+    """Whether a batch is on the host, or has another form or values than those that its device can sum."""
+    return scores.device.type == "cpu" or not device_sums.can_sum(layout, scores, target, weight)
+
+
+def _check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> None:
+    """Raise an error for another number of classes, and for weights or votes that the sums have no place for."""
+    if layout.kind != "confidence":
+        k = 2 if scores.ndim == 1 and layout.kind == "classes" else scores.shape[-1] if scores.ndim == 2 else None
+        if k != layout.k:
+            shape = "(n,) or (n, 2)" if layout.k == 2 and layout.kind == "classes" else f"(n, {layout.k})"
+            fix = "Flatten images and sequences first: x.movedim(1, -1).reshape(-1, K)." if scores.ndim > 2 else ""
+            raise InputError(
+                "TO101",
+                f"The predictions of {layout.k} classes must have the shape {shape}.",
+                f"shape {tuple(scores.shape)}",
+                fix or "Pass the number of classes when creating the tally.",
+            )
+    is_votes = layout.kind == "classes" and target.ndim == 2
+    if not layout.weighted and (weight is not None or is_votes):
+        raise InputError(
+            "TO345",
+            "Weights and votes need additional sums.",
+            "weighted=False and " + ("votes" if is_votes else "a weight"),
+            "Create it with weighted=True.",
+        )
+
+
+def _tally_batch(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> Tally:
+    """Tally a batch on the host."""
+
+    def make_predictions(start: int, stop: int) -> Any:
+        """Return the rows start to stop − 1 as predictions."""
+        rows = slice(start, stop)
+        return to_predictions(
+            scores[rows],
+            target[rows],
+            None if weight is None else weight[rows],
+            logits=layout.logits,
+            kind=layout.kind,
+            classes=layout.classes if layout.kind == "multilabel" else None,
+        )
+
+    n = len(scores)
+    if layout.all_lenses or len(target) != n or n == 0:
+        return Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
+    if layout.kind == "classes" and not (layout.logits or layout.weighted) and scores.dtype != torch.bfloat16:
+        tally = tally_confidence(to_array(scores), to_array(target), layout.bins)
+        if tally is not None:
+            return tally
+    return tally_default_lens(make_predictions, n, layout.k, layout.bins)
+
+
+def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally) -> None:
+    """Add a tally to the tensors. Those on the CPU are changed through arrays that share their memory."""
+    cells = tally.cells.with_explicit_sums() if layout.weighted else tally.cells
+    counts = [tally.n, *(getattr(tally.counts, name) for name in ROW_COUNTS)]
+    sums: dict[str, Any] = {
+        "total_weight": tally.weight,
+        "row_counts": np.array([*counts, *(tally.n if name == tally.dtype else 0 for name in DTYPES)]),
+    }
+    if tally.null is not None:
+        sums["null_covariance"] = tally.null
+    if tally.scores:
+        sums["score_sums"] = np.array([astuple(tally.scores[name]) for name in SCORES])
+    maxima = np.array([getattr(tally.counts, name) for name in MAXIMUM_FIELDS])
+    if state["maxima"].device.type == "cpu":
+        arrays = {name: tensor.numpy() for name, tensor in state.items()}
+        arrays["cell_counts"][cells.index] += cells.n
+        arrays["cell_sums"][cells.index] += cells.sums
+        for name, values in sums.items():
+            arrays[name] += values
+        np.maximum(arrays["maxima"], maxima, out=arrays["maxima"])
+        return
+    device = state["maxima"].device
+    index = torch.as_tensor(cells.index, device=device)
+    state["cell_counts"].index_add_(0, index, torch.as_tensor(cells.n, device=device))
+    state["cell_sums"].index_add_(0, index, torch.as_tensor(cells.sums, device=device))
+    for name, values in sums.items():
+        state[name].add_(torch.as_tensor(values, device=device))
+    torch.maximum(state["maxima"], torch.as_tensor(maxima, device=device), out=state["maxima"])
+
+
+def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally:
+    """Return the tally; only the occupied cells are copied to the host."""
+    row_counts = state["row_counts"].tolist()
+    n = row_counts[0]
+    if n == 0:
+        raise InputError("TO108", "No rows were added.", "0 rows", "Call update with at least one batch first.")
+    index = torch.nonzero(state["cell_counts"]).flatten()
+    n_special = dict(zip(ROW_COUNTS, row_counts[1:], strict=False))
+    maxima = dict(zip(MAXIMUM_FIELDS, state["maxima"].tolist(), strict=True))
+    dtypes = [name for name, rows in zip(DTYPES, row_counts[1 + len(ROW_COUNTS) :], strict=True) if rows]
+    return Tally(
+        kind=layout.kind,
+        classes=layout.classes,
+        dtype="+".join(dtypes),
+        bins=layout.bins,
+        grid=None,
+        view_names=view_names(layout.ranks, layout.class_range),
+        n=n,
+        weight=float(state["total_weight"][0]),
+        cells=Cells(_to_array(index), _to_array(state["cell_counts"][index]), _to_array(state["cell_sums"][index])),
+        joint={},
+        null=_to_array(state["null_covariance"]) if layout.has_null_covariance else None,
+        scores={name: _score_sums(values) for name, values in zip(SCORES, state["score_sums"].tolist(), strict=False)},
+        counts=SpecialRowCounts(**n_special, **maxima),
+        groups={},
+    )
+
+
+def _to_array(tensor: torch.Tensor) -> Any:
+    """Return a copy of a tensor as an array on the host."""
+    return tensor.detach().cpu().numpy().copy()
+
+
+def _score_sums(values: list[float]) -> ProperScoreSums:
+    """Return the sums of a proper score from their values in the order of the fields."""
+    w, ww, ws, wws, wwss, infinite, infinite_weight = values
+    return ProperScoreSums(w, ww, ws, wws, wwss, int(infinite), infinite_weight)

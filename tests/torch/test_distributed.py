@@ -1,0 +1,73 @@
+"""Do two processes of torch.distributed give what one gives?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+WORKER = """
+import json, sys
+import torch
+import torch.distributed as distributed
+from tests.torch.batches import predictions, split
+from trueodds import InputError
+from trueodds.torch import CalibrationError, TorchTally
+
+rank, store, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+z, y = predictions(2000, 5)
+batches = list(split(z, y, size=150))
+tally, metric = TorchTally(5, logits=True), CalibrationError(5, logits=True)
+for batch in batches[rank::2]:
+    tally.update(*batch)
+    metric.update(*batch)
+tally.all_reduce()
+value = metric.compute().item()
+try:
+    TorchTally(5, logits=True, bins=10 + rank).all_reduce()
+    code = None
+except InputError as problem:
+    code = problem.code
+if rank == 0:
+    tally.compute().save(out + ".tally.json")
+print(json.dumps([tally.n, tally.estimate(interval=None).value, value, code]))
+distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_give_the_sums_of_one(tmp_path: Path) -> None:
+    import json
+
+    import numpy as np
+
+    import trueodds as to
+    from tests.torch.batches import predictions
+
+    arguments = [str(tmp_path / "store"), str(tmp_path / "sums")]
+    root = Path(__file__).parents[2]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(rank), *arguments], cwd=root, stdout=subprocess.PIPE, text=True
+        )
+        for rank in (0, 1)
+    ]
+    results = [json.loads(process.communicate(timeout=100)[0].splitlines()[-1]) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    z, y = predictions(2000, 5)
+    one = to.tally(to.Predictions.from_logits(y.numpy(), z.numpy()))
+    expected = to.measure(one, interval=None).value
+    for n, tallied, metric, code in results:
+        assert n == 2000
+        assert (tallied, metric) == (pytest.approx(expected, rel=1e-12), pytest.approx(expected, rel=1e-12))
+        assert code == "TO401"
+    both = to.load(str(tmp_path / "sums.tally.json"))
+    np.testing.assert_array_equal(both.cells.n, one.cells.n)
+    np.testing.assert_allclose(both.cells.sums, one.cells.sums, rtol=1e-12)
+    np.testing.assert_allclose(both.null, one.null, rtol=1e-12, atol=1e-12)

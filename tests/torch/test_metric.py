@@ -1,0 +1,171 @@
+"""Does CalibrationError behave as a metric of torchmetrics, and is it right where torchmetrics is not?"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.data.refused import refused
+
+torch = pytest.importorskip("torch")
+torchmetrics = pytest.importorskip("torchmetrics")
+
+from tests.torch.batches import predictions, split  # noqa: E402
+from trueodds.torch import CalibrationError, TorchTally  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings"),
+    [
+        ("ece", {}),
+        ("ece", {"bins": 10}),
+        ("ece", {"lens": "classwise"}),
+        ("mce", {}),
+        ("rmsce", {}),
+        ("debiased_l2", {}),
+    ],
+)
+def test_the_value_is_that_of_the_rows(estimator: str, settings: dict[str, Any]) -> None:
+    z, y = predictions(3000, 4)
+    metric = CalibrationError(4, estimator, logits=True, **settings)
+    for batch in split(z, y):
+        metric.update(*batch)
+    rows = to.tally(to.Predictions.from_logits(y.numpy(), z.numpy()))
+    expected = to.measure(rows, estimator, interval=None, **settings).value
+    assert metric.compute().dtype == torch.float64
+    assert metric.compute().item() == pytest.approx(expected, rel=1e-12)
+    if settings.get("lens") != "classwise":  # a tally has no interval of a mean over classes
+        assert metric.estimate().interval is not None
+    assert metric.test(resamples=99).pvalue == 0.01
+
+
+def test_values_of_torchmetrics_are_reproduced_where_it_is_right() -> None:
+    """Its bins are left-closed, which differs only for values on edges; none are here."""
+    z, y = predictions(5000, 6)
+    P = z.double().softmax(1)
+    theirs = {"l1": "ece", "max": "mce", "l2": "rmsce"}
+    for norm, estimator in theirs.items():
+        reference = torchmetrics.classification.MulticlassCalibrationError(6, n_bins=15, norm=norm)
+        ours = CalibrationError(6, estimator)
+        for batch in split(P, y):
+            reference.update(*batch)
+            ours.update(*batch)
+        assert ours.compute().item() == pytest.approx(reference.compute().item(), rel=1e-5)
+
+
+def test_a_probability_of_one_is_in_the_last_bin() -> None:
+    """torchmetrics issue 3510: 0.525 instead of 0.475, from a bin of its own for 1.0."""
+    P = torch.tensor([[0.05, 0.95], [0.0, 1.0]], dtype=torch.float64)
+    metric = CalibrationError(2, bins=10)
+    metric.update(P, torch.tensor([1, 0]))
+    assert metric.compute().item() == pytest.approx(0.475, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [100_000, 10_000_000])
+def test_half_precision_of_many_rows_is_right(n: int) -> None:
+    """torchmetrics sums in the dtype of the input: float16 gives 0.0 for more than 65,504 rows."""
+    metric = CalibrationError(2)
+    size = 1_000_000
+    P = torch.tensor([[0.25, 0.75], [0.75, 0.25]], dtype=torch.float16).repeat(min(n, size) // 2, 1)
+    y = torch.tensor([1, 1]).repeat(min(n, size) // 2)
+    for _ in range(max(1, n // size)):
+        metric.update(P, y)
+    assert int(metric.tally().n) == n
+    assert metric.compute().item() == pytest.approx(0.5, abs=1e-12)  # |0.75 − 1| and |0.25 − 1|, half of the rows each
+
+
+def test_forward_reset_clone_and_state_dict(tmp_path: Path) -> None:
+    z, y = predictions(600, 3)
+    metric = CalibrationError(3, logits=True)
+    metric.persistent(True)
+    parts = [metric(*batch).item() for batch in split(z, y)]
+    for batch, value in zip(split(z, y), parts, strict=True):
+        alone = CalibrationError(3, logits=True)
+        alone.update(*batch)
+        assert value == alone.compute().item()
+    whole = CalibrationError(3, logits=True)
+    whole.update(z, y)
+    assert metric.compute().item() == pytest.approx(whole.compute().item(), rel=1e-12)
+    torch.save(metric.state_dict(), tmp_path / "metric.pt")
+    other = CalibrationError(3, logits=True)
+    other.load_state_dict(torch.load(tmp_path / "metric.pt", weights_only=True))
+    assert other.estimate(interval=None).value == metric.compute().item()
+    assert copy.deepcopy(metric).compute().item() == metric.clone().compute().item() == metric.compute().item()
+    metric.reset()
+    with refused("TO108"), pytest.warns(UserWarning, match="before the"):
+        metric.compute()
+
+
+def test_it_works_in_a_collection_and_a_bootstrapper() -> None:
+    z, y = predictions(400, 3)
+    collection = torchmetrics.MetricCollection(
+        {"ece": CalibrationError(3), "accuracy": torchmetrics.classification.MulticlassAccuracy(3, average="micro")}
+    )
+    collection.update(z.softmax(1), y)
+    assert set(collection.compute()) == {"ece", "accuracy"}
+    tracker = torchmetrics.MetricTracker(CalibrationError(3, logits=True), maximize=False)
+    for scale in (1.0, 5.0):
+        tracker.increment()
+        tracker.update(scale * z, y)
+    assert tracker.best_metric() == min(tracker.compute_all().tolist())
+
+
+def test_all_lenses_allow_an_audit() -> None:
+    z, y = predictions(800, 3)
+    metric = CalibrationError(3, logits=True, all_lenses=True)
+    metric.update(z, y)
+    tally = TorchTally(3, logits=True)
+    tally.update(z, y)
+    assert str(metric.audit()) == str(tally.audit())
+    with refused("TO346"):
+        CalibrationError(3).audit()
+    brier = CalibrationError(3, "brier", logits=True)
+    brier.update(z, y)
+    with refused("TO405", fix="all_lenses=True"):
+        brier.compute()
+
+
+def test_bad_input_leaves_the_metric_as_it_was() -> None:
+    z, y = predictions(50, 3)
+    metric = CalibrationError(3)
+    metric.update(z.softmax(1), y)
+    before = metric.compute().item()
+    with refused("TO102", fix="logits=True"):
+        metric.update(z, y)
+    with refused("TO340", fix="detach"):
+        metric.update(z.softmax(1).requires_grad_(), y)
+    with refused("TO105"):
+        metric.update(z.softmax(1), y + 3)
+    assert metric.estimate(interval=None).value == before
+    with refused("TO203"):
+        CalibrationError(0)
+
+
+def test_sums_are_not_lowered_to_half_precision() -> None:
+    z, y = predictions(50, 3)
+    metric = CalibrationError(3, logits=True).half()
+    metric.update(z, y)
+    assert metric.cell_sums.dtype == torch.float64
+    assert np.isfinite(metric.compute().item())
+
+
+@pytest.mark.parametrize("device_path", [False, True])
+def test_inference_mode_may_end_between_reset_and_update(device_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning validates in inference mode; torch refuses to change a tensor made in it afterwards."""
+    z, y = predictions(50, 3)
+    if device_path:
+        monkeypatch.setattr("trueodds.torch.tensor_sums._must_use_host", lambda *batch: False)
+    metric = CalibrationError(3, logits=True)
+    with torch.inference_mode():
+        metric.update(z, y)
+        value = metric.compute().item()
+        metric.reset()
+    metric.update(z, y)
+    metric.update(z, y)
+    assert metric.compute().item() == pytest.approx(value, rel=1e-12)
+    assert metric.tally().n == 100

@@ -5,9 +5,9 @@ from importlib.util import find_spec
 FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "dask": ("src/trueodds/io/dask.py",),
     "pyspark": ("src/trueodds/io/spark.py",),
-    "torch": (),
+    "torch": ("src/trueodds/integrations/gather_rows.py", "src/trueodds/integrations/lightning.py"),
     "torchmetrics": (),
-    "lightning": (),
+    "lightning": ("src/trueodds/integrations/lightning.py",),
     "transformers": (),
     "keras": (),
 }

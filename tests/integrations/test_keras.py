@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gc
+import importlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +209,10 @@ def test_logits_passed_as_probabilities_and_bad_settings_are_refused() -> None:
         CalibrationCallback((X, Y), logits=True, batch_size=0)
     with refused("TO201"):
         CalibrationCallback((X, Y), logits=True, estimator="eec")
+
+
+def test_the_error_without_keras_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "trueodds.integrations.keras")
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with refused("TO350", "keras", fix=".[keras]"):
+        importlib.import_module("trueodds.integrations.keras")

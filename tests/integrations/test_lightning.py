@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gc
+import importlib
 import os
 import socket
 import subprocess
@@ -117,7 +118,7 @@ def test_logged_values_are_those_of_the_public_functions() -> None:
     assert callback.summary == summarize_epoch(preds)
 
 
-def test_every_epoch_is_logged_and_the_sanity_check_is_not(tmp_path: Path) -> None:
+def test_every_epoch_is_logged(tmp_path: Path) -> None:
     logger = CSVLogger(tmp_path)
     net, _ = fit([CalibrationCallback(estimator="brier", lens="class:1", prefix="val_")], logger=logger)
     with open(Path(logger.log_dir) / "metrics.csv") as file:
@@ -125,6 +126,18 @@ def test_every_epoch_is_logged_and_the_sanity_check_is_not(tmp_path: Path) -> No
     assert len(net.collected) == 4  # with the sanity check
     expected = [to.measure(predictions(net, epoch), "brier", lens="class:1").value for epoch in (1, 2, 3)]
     assert [float(row["val_error"]) for row in table] == expected
+
+
+def test_the_sanity_check_before_training_is_not_summarized() -> None:
+    callback, summaries = CalibrationCallback(), []
+
+    class Record(lightning.Callback):
+        def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
+            summaries.append(callback.summary)
+
+    fit([callback, Record()], epochs=1)
+    assert summaries == [None]
+    assert callback.summary is not None
 
 
 def test_early_stopping_and_checkpoints_monitor_the_refinement(tmp_path: Path) -> None:
@@ -249,6 +262,14 @@ def test_settings_are_refused_before_training() -> None:
         CalibrationCallback(bins=10)  # type: ignore[call-arg]
     with refused("TO203"):
         CalibrationCallback(every=0)
+
+
+def test_the_error_without_lightning_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "trueodds.integrations.lightning")
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with refused("TO350", "pytorch_lightning", fix=".[lightning]"):
+        importlib.import_module("trueodds.integrations.lightning")
 
 
 def test_the_package_pytorch_lightning_takes_the_callback() -> None:

@@ -1,11 +1,16 @@
 """Leaves out the doctests of files that cannot be imported because an optional library is not installed."""
 
+import os
 from importlib.util import find_spec
+
+os.environ.setdefault("KERAS_BACKEND", "torch")  # by default Keras needs TensorFlow, which no test uses
 
 FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "dask": ("src/trueodds/io/dask.py",),
     "pyspark": ("src/trueodds/io/spark.py",),
     "torch": (
+        "src/trueodds/integrations/gather_rows.py",
+        "src/trueodds/integrations/lightning.py",
         "src/trueodds/io/torch.py",
         "src/trueodds/torch/__init__.py",
         "src/trueodds/torch/device_sums.py",
@@ -15,9 +20,9 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
         "src/trueodds/torch/tensor_sums.py",
     ),
     "torchmetrics": ("src/trueodds/torch/metric.py",),
-    "lightning": (),
+    "lightning": ("src/trueodds/integrations/lightning.py",),
     "transformers": (),
-    "keras": (),
+    "keras": ("src/trueodds/integrations/keras.py",),
 }
 
 collect_ignore = [file for name, files in FILES_OF_LIBRARY.items() if find_spec(name) is None for file in files]

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 DATA ?= ../shared/data
+# The version that the tests install; later ones may come with a gigabyte of libraries for GPUs.
+TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -16,7 +18,7 @@ demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits 
 demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 	$(BIN)/python demo/digits.py $@
 
-# What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask and Spark too.
+# What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask, Spark and what PyTorch needs too.
 test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
@@ -60,9 +62,9 @@ $(VENV)/.test: $(PROJECTS) | $(BIN)/python
 	$(PIP) install --editable '.[test]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
-# Dask and Spark, half a gigabyte: their tests are skipped without them.
+# Dask and Spark, PyTorch, Lightning, Transformers and Keras, two gigabytes: their tests are skipped without them.
 $(VENV)/.engines: $(VENV)/.test
-	$(PIP) install --editable '.[test,engines]'
+	$(PIP) install --editable '.[test,engines,training]' '$(TORCH)'
 	@touch $@
 
 # A half-made environment is removed: without pip it would fail again, with a worse message.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import torch
 import torchmetrics
 
-import torch
 from trueodds.torch import CalibrationError, TorchTally
 
 CLASSES = 10

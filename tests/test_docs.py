@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+LIBRARIES = {"torch.md": ("torch", "torchmetrics", "lightning", "transformers", "keras")}  # that a page needs
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
 )
@@ -46,6 +47,8 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_name)
 def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is one session: what stands behind `>>>` must be printed, in docstrings too; the rest must run."""
+    for library in LIBRARIES.get(page.name, ()):
+        pytest.importorskip(library)
     monkeypatch.chdir(digits)
     session = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", session)  # dataclasses look up the module they stand in

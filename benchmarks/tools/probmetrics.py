@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from probmetrics.calibrators import get_calibrator
 from probmetrics.distributions import CategoricalProbs
 from probmetrics.metrics import CalibrationError
 
-import torch
 from benchmarks.data import Arrays
 from benchmarks.timed import Timed
 

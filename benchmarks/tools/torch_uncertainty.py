@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch_uncertainty.metrics.classification import (
     AdaptiveCalibrationError,
     CalibrationError,
@@ -11,7 +12,6 @@ from torch_uncertainty.metrics.classification import (
     SmoothCalibrationError,
 )
 
-import torch
 from benchmarks.data import Arrays
 
 DISTRIBUTION = "torch-uncertainty"

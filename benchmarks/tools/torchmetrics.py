@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-import torch
 from benchmarks.data import Arrays
 
 DISTRIBUTION = "torchmetrics"

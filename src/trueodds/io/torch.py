@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
-
 import torch
+
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.core.typing import Array

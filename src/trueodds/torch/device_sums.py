@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
+
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
 from trueodds.io.torch import BFLOAT16_SUM_TOLERANCE
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import torchmetrics
 
-import torch
 import trueodds
 from trueodds.core.results import Estimate, Verdict
 from trueodds.io.torch import Kind

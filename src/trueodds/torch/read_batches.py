@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+
 from trueodds.io.source import Source
 from trueodds.io.torch import make_source
 

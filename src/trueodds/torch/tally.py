@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import torch
+
 import trueodds
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict

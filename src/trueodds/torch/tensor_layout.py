@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from trueodds.io.torch import Kind
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.tallies.block_sums import COUNT_FIELDS, MAXIMUM_FIELDS

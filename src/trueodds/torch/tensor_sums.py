@@ -7,8 +7,8 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
-
 import torch
+
 from trueodds.core.errors import InputError
 from trueodds.io.torch import check_tensors, to_array, to_predictions
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts

@@ -169,3 +169,41 @@ def test_inference_mode_may_end_between_reset_and_update(device_path: bool, monk
     metric.update(z, y)
     assert metric.compute().item() == pytest.approx(value, rel=1e-12)
     assert metric.tally().n == 100
+
+
+def batch_forms() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
+    """Ten batches of 32 rows in the forms that the tests of torchmetrics use, as one batch, with the settings."""
+    generator = torch.Generator().manual_seed(42)
+    n, k, positions = 320, 5, 3
+    logits = torch.randn(n, k, generator=generator)
+    labels = torch.randint(k, (n,), generator=generator)
+    images = torch.randn(n, k, positions, generator=generator).movedim(1, -1).reshape(-1, k)
+    pixels = torch.randint(k, (n, positions), generator=generator).flatten()
+    missing = torch.where(labels == 2, 1, labels)  # a class that is never observed
+    binary, events = torch.rand(n, generator=generator), torch.randint(2, (n,), generator=generator)
+    return {
+        "probabilities": (logits.softmax(1), labels, {}),
+        "logits": (logits, labels, {"logits": True}),
+        "positions of images": (images.softmax(1), pixels, {}),
+        "a missing class": (logits.softmax(1), missing, {}),
+        "two classes": (binary, events, {"num_classes": 2}),
+        "log odds of two classes": (torch.logit(binary), events, {"num_classes": 2, "logits": True}),
+    }
+
+
+@pytest.mark.parametrize("form", batch_forms())
+@pytest.mark.parametrize(("norm", "estimator"), [("l1", "ece"), ("l2", "rmsce"), ("max", "mce")])
+def test_the_forms_that_torchmetrics_tests_give_its_values(form: str, norm: str, estimator: str) -> None:
+    scores, target, settings = batch_forms()[form]
+    k = settings.pop("num_classes", 5)
+    ours = CalibrationError(k, estimator, **settings)
+    classification = torchmetrics.classification
+    kind = classification.BinaryCalibrationError if k == 2 else classification.MulticlassCalibrationError
+    theirs = kind(n_bins=15, norm=norm) if k == 2 else kind(k, n_bins=15, norm=norm)
+    for batch in split(scores, target, size=32):
+        ours.update(*batch)
+        theirs.update(*batch)
+    assert ours.compute().item() == pytest.approx(theirs.compute().item(), rel=2e-6)
+    rows = to.Predictions.from_logits if settings.get("logits") else to.Predictions
+    exact = to.measure(rows(target.numpy(), scores.numpy()), estimator, interval=None).value
+    assert ours.compute().item() == pytest.approx(exact, rel=1e-12)

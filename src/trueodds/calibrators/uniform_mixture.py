@@ -101,7 +101,7 @@ class MixedMap(CalibrationMap):
         if stages is None:
             return None
         last = tuple(term._replace(weight=(1 - self.share) * term.weight) for term in stages[-1])
-        return (*stages[:-1], (*last, SoftmaxTerm(self.share, np.zeros((k, k)), np.zeros(k))))
+        return (*stages[:-1], (*last, SoftmaxTerm(self.share, np.zeros(k), np.zeros(k))))
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The map as one mixture, if the base map has a single stage."""

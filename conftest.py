@@ -9,6 +9,8 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "dask": ("src/trueodds/io/dask.py",),
     "pyspark": ("src/trueodds/io/spark.py",),
     "torch": (
+        "src/trueodds/calibrators/torch.py",
+        "src/trueodds/calibrators/torch_layers.py",
         "src/trueodds/integrations/gather_rows.py",
         "src/trueodds/integrations/lightning.py",
         "src/trueodds/io/torch.py",

@@ -85,8 +85,8 @@ def _add_term_nodes(
     if not on_logits:
         tiny = np.finfo(np.float64).tiny
         min_prob = np.broadcast_to(term.min_prob, term.b.shape)
-        least = tiny if term.zeros_only else np.maximum(min_prob, tiny)
-        floored = add_node("Max", [input_name, add_constant(f"least_{suffix}", least)], f"floored_{suffix}")
+        threshold = tiny if term.zeros_only else np.maximum(min_prob, tiny)
+        floored = add_node("Max", [input_name, add_constant(f"least_{suffix}", threshold)], f"floored_{suffix}")
         logs = add_node("Log", [floored], f"log_{suffix}")
         if term.zeros_only or not min_prob.all():
             log_of_zero = np.where(min_prob > 0, np.log(np.maximum(min_prob, tiny)), LOG_OF_ZERO)

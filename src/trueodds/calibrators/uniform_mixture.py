@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators.saved_parameters import read_number
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
@@ -124,3 +125,11 @@ class MixedMap(CalibrationMap):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
         """Raise TO505: a saved mixed map is read together with its base map."""
         raise InputError("TO505", "A mixed map is saved as its base map.", ", ".join(parameters), "Load the file.")
+
+
+def read_map(map_type: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
+    """Read a map for K classes from saved parameters, mixed with the uniform distribution if they have a share."""
+    if SHARE_KEY not in parameters:
+        return map_type.from_dict(parameters, k)
+    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
+    return MixedMap(map_type.from_dict(base_parameters, k), read_number(parameters, SHARE_KEY, 0, 1))

@@ -16,6 +16,8 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
         "src/trueodds/io/torch.py",
         "src/trueodds/torch/__init__.py",
         "src/trueodds/torch/device_sums.py",
+        "src/trueodds/torch/labeled_batch.py",
+        "src/trueodds/torch/losses.py",
         "src/trueodds/torch/read_batches.py",
         "src/trueodds/torch/tally.py",
         "src/trueodds/torch/tensor_layout.py",

@@ -27,8 +27,6 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import restate_own_arguments
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE, check_logits
 
-BFLOAT16_SUM_TOLERANCE = 2 * torch.finfo(torch.bfloat16).eps  # rounding of a softmax row, as for float16
-
 
 class CalibrationModule(torch.nn.Module):
     """A fitted calibration map as a PyTorch module: `forward` computes what `predict_proba` does, with a gradient.
@@ -178,15 +176,12 @@ def _check_values(values: torch.Tensor, k: int, logits: bool, sum_tolerance: flo
         if not len(values) or not bool(is_valid):
             check_logits(_to_numpy(values))
         return
-    if sum_tolerance is None and values.dtype == torch.bfloat16:
-        sum_tolerance = BFLOAT16_SUM_TOLERANCE
-    tolerance = sum_tolerance
-    if tolerance is None:
-        tolerance = SUM_TOLERANCE_OF_DTYPE["float16"] if values.dtype == torch.float16 else DEFAULT_SUM_TOLERANCE
+    dtype_tolerance = SUM_TOLERANCE_OF_DTYPE.get(str(values.dtype).removeprefix("torch."), DEFAULT_SUM_TOLERANCE)
+    sum_tolerance = dtype_tolerance if sum_tolerance is None else sum_tolerance
     is_valid = ((values >= 0) & (values <= 1 + k * torch.finfo(values.dtype).eps)).all()
     if values.ndim == 2:
         row_sums = values.sum(dim=1, dtype=torch.promote_types(values.dtype, torch.float32))
-        is_valid &= ((row_sums - 1).abs() <= tolerance).all()
+        is_valid &= ((row_sums - 1).abs() <= sum_tolerance).all()
     if not len(values) or not bool(is_valid):
         try:
             check_prob_matrix(_to_numpy(values), k, sum_tolerance)

@@ -28,6 +28,7 @@ METHODS = [(name, REQUIRED_SETTINGS.get(name, {}) | FORMULA_SETTINGS.get(name, {
 METHODS += [
     ("structured", {"form": "matrix"}),
     ("platt", {"on": "raw"}),
+    ("spline", {"kind": "gupta"}),
     ("vector", {"logits": True}),
     ("matrix", {"logits": True}),
 ]
@@ -41,7 +42,6 @@ REFUSED = [
     ("isotonic", {"between": "step"}),
     ("evidential", {}),
     ("evidential", {"output": "point", "on": "probabilities"}),
-    ("spline", {"kind": "gupta"}),
     ("top_vs_all", {"calibrator": "isotonic"}),
 ]
 

@@ -7,11 +7,13 @@ from typing import Any
 import torch
 
 from trueodds.calibrators._curves.one_vs_rest import OneVsRest
+from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.irova_ts import IrovaTsMap
 from trueodds.calibrators.probability_columns import check_prob_matrix, check_same_classes, missing_logits_error
 from trueodds.calibrators.torch_layers import (
+    ConfidenceLayer,
     IdentityLayer,
     LayerSequence,
     MixtureLayer,
@@ -155,6 +157,8 @@ def _build_layer(calibration_map: CalibrationMap, k: int) -> torch.nn.Module:
     if isinstance(calibration_map, IrovaTsMap):
         parts = (calibration_map.temperature_map, calibration_map.curves)
         return LayerSequence([_build_layer(part, k) for part in parts])
+    if isinstance(calibration_map, ConfidenceMap):
+        return ConfidenceLayer(calibration_map)
     if isinstance(calibration_map, OneVsRest) and (curves := build_curves(calibration_map.curves)) is not None:
         return OneVsRestLayer(curves, k)
     raise InputError(

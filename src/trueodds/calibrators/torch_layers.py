@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS
+from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators._splines.natural_spline import SLOPE_TOLERANCE
 from trueodds.calibrators.base import SoftmaxTerm
 from trueodds.calibrators.beta import BetaCurve
@@ -220,6 +221,31 @@ class PiecewiseLines(torch.nn.Module):
         """Return 1 − q and q (n, C)."""
         q = self.lines(p)
         return 1 - q, q
+
+
+class ConfidenceLayer(torch.nn.Module):
+    """A recalibrated confidence in the predicted class, which stays; the other classes are scaled in proportion."""
+
+    on_logs = False
+
+    def __init__(self, confidence_map: ConfidenceMap) -> None:
+        super().__init__()
+        self.curve = PiecewiseLines([PiecewiseLinearCurve(confidence_map.scores, confidence_map.confidences)])
+
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K)."""
+        k, predicted = p.shape[1], p.argmax(dim=1, keepdim=True)
+        others = p.scatter(1, predicted, 0.0)
+        total = others.sum(dim=1, keepdim=True)
+        # Beside a confidence of 1 the others share equally; where they are tiny, their shares have a gradient of 0.
+        shares = torch.where(total == 0, 1 / (k - 1), others.detach() / torch.where(total == 0, 1.0, total.detach()))
+        is_tiny = total < torch.finfo(p.dtype).tiny ** 0.5
+        shares = torch.where(is_tiny, shares, others / torch.where(is_tiny, 1.0, total))
+        # Where the runner-up is equally probable, with a margin for rounding.
+        largest = shares.amax(dim=1, keepdim=True)
+        tie = largest / (1 + largest) * (1 + 8 * torch.finfo(p.dtype).eps)
+        confidence = torch.maximum(self.curve(p.gather(1, predicted))[1], tie)
+        return (shares * (1 - confidence)).scatter(1, predicted, confidence)
 
 
 class CubicPieces(torch.nn.Module):

@@ -32,7 +32,7 @@ OPTIONAL = {
     "polars": ("io/frames.py",),
     "dask": ("io/dask.py",),
     "pyspark": ("io/spark.py",),
-    "torch": ("io/torch.py", "torch/", "calibrators/torch.py", "integrations/", "studies/"),
+    "torch": ("io/torch.py", "torch/", "calibrators/torch", "integrations/", "studies/"),
     "torchmetrics": ("torch/metric.py",),
     "lightning": ("integrations/lightning.py",),
     "transformers": ("integrations/transformers.py",),

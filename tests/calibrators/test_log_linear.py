@@ -49,10 +49,11 @@ def test_terms_are_the_map_itself():
     P = draw_predictions(20, 3, 1.0, 2)[0]
     for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
         m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
-        ((share, W, b, min_prob),) = m.mixture_terms(3)
-        eta = np.log(P) @ W.T + b
-        assert share == 1.0
-        assert min_prob == (1e-12 if weights.ndim == 2 else 0.0)
+        (term,) = m.mixture_terms(3)
+        W = term.W if weights.ndim == 2 else np.diag(term.W)
+        eta = np.log(P) @ W.T + term.b
+        assert (term.weight, term.normalized, term.zeros_only) == (1.0, True, False)
+        assert term.min_prob == (1e-12 if weights.ndim == 2 else 0.0)
         assert m.apply(P) == pytest.approx(np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True), abs=1e-14)
 
 

@@ -21,6 +21,7 @@ CASES += [
     ("evidential", 2, {"output": "point"}),
     ("structured", 4, {"form": "matrix"}),
     ("prior_shift", 4, {"priors": (0.1, 0.2, 0.3, 0.4)}),
+    ("mcllo", 4, {}),
 ]
 
 
@@ -48,6 +49,22 @@ def test_exact_zeros_are_no_exception(name, k, settings, tmp_path):
     P = np.eye(k)[[0, -1]] * 0.75
     P[:, 1 if k > 2 else 0] += 0.25
     P = np.concatenate([np.eye(k), P / P.sum(axis=1, keepdims=True)])
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
+
+
+def test_a_tiny_probability_of_the_baseline_is_not_replaced(tmp_path):
+    # min_prob of mcllo replaces an exact zero of the baseline alone; it replaced all below 1e-12, an error of 0.036.
+    calibrator, _ = fitted_on("mcllo", 4, {})
+    calibrator.to_onnx(tmp_path / "map.onnx")
+    P = np.array([[0.5, 0.25, 0.25 - 1e-14, 1e-14], [0.5, 0.5, 0.0, 1e-14], [0.5, 1e-14, 0.5, 0.0]])
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["vector", "matrix"])
+def test_rows_are_divided_by_their_sums_as_the_map_does(name, tmp_path):
+    calibrator, P = fitted_on(name, 4, {})
+    calibrator.to_onnx(tmp_path / "map.onnx")
+    P = P * (1 + np.linspace(-9e-6, 9e-6, len(P)))[:, None]
     assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
 
 

@@ -17,12 +17,17 @@ from trueodds.lenses.view import View
 
 
 class SoftmaxTerm(NamedTuple):
-    """One component of a mixture: a weight and softmax(W log p + b)."""
+    """One component of a mixture: a weight and softmax(W log p + b).
+
+    0 · log 0 is 0. An entry +∞ takes the whole row; a row of −∞ alone is uniform over the classes with finite b.
+    """
 
     weight: float
-    W: Array  # (K, K)
+    W: Array  # (K, K), or its diagonal (K,)
     b: Array  # (K,)
-    min_prob: float = 0.0  # replaces a smaller p; with 0 an exact zero has the log −∞
+    min_prob: float | Array = 0.0  # of every class, or (K,): replaces a smaller p; with 0 an exact zero has the log −∞
+    zeros_only: bool = False  # whether `min_prob` replaces exact zeros only
+    normalized: bool = False  # whether log p is that of the row divided by its sum
 
 
 MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class

@@ -85,7 +85,7 @@ class BetaMap(IterativeOneVsRest):
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The curve as a mixture, for two classes."""
         curve = self.curves[0]
-        return (SoftmaxTerm(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
+        return (SoftmaxTerm(1.0, np.array([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
     def describe(self) -> str:
         """`a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""

@@ -71,7 +71,7 @@ class EnsembleTemperatureMap(CalibrationMap):
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """softmax(β log p), softmax(log p), softmax(0)."""
         powers = (self.beta, 1.0, 0.0)
-        return tuple(SoftmaxTerm(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
+        return tuple(SoftmaxTerm(v, np.full(k, b), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
     def describe(self) -> str:
         """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""

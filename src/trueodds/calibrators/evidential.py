@@ -81,9 +81,9 @@ class EvidentialMap(CalibrationMap):
         if self.output != "point" or self.on != "log p":
             return None
         if isinstance(self.contour, SlopeBeliefs):
-            return (SoftmaxTerm(1.0, self.contour.theta * np.eye(k), np.zeros(k)),)
+            return (SoftmaxTerm(1.0, np.full(k, self.contour.theta), np.zeros(k)),)
         tau, gamma = self.contour.theta.tolist()
-        return (SoftmaxTerm(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
+        return (SoftmaxTerm(1.0, np.full(2, gamma), np.array([0.0, tau])),)
 
     def describe(self) -> str:
         """`θ = 0.45`, or slope and intercept."""

@@ -24,10 +24,18 @@ from trueodds.calibrators.probability_columns import (
     prob_columns,
 )
 from trueodds.calibrators.recalibrated_predictions import check_predictions, replace_probabilities
-from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value_error, is_count, read_number
-from trueodds.calibrators.uniform_mixture import SHARE_KEY, MixedMap
+from trueodds.calibrators.saved_parameters import (
+    REFIT_HINT,
+    check_keys,
+    invalid_value_error,
+    is_count,
+    read_class_names,
+    read_notes,
+    read_table,
+)
+from trueodds.calibrators.uniform_mixture import read_map
 from trueodds.core import json_files
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
@@ -262,6 +270,29 @@ class FittedCalibrator(Result):
 
         onnx.write_onnx(self.calibration_map, self.k, path)
 
+    @checks_arguments
+    def to_torch(self, *, logits: bool | None = None, sum_tolerance: float | None = None) -> Any:
+        """Convert the calibrator to a PyTorch module, which computes `predict_proba` on any device with a gradient.
+
+        Parameters
+        ----------
+        logits : bool, optional
+            Whether the module takes logits; by default only if the calibrator was fitted on them (`module.logits`).
+        sum_tolerance : float, optional
+            Largest deviation of a row's sum from 1, as for `Predictions`.
+
+        Returns
+        -------
+        torch.nn.Module
+            A module with float64 buffers. InputError TO525 for a map without a formula, or if PyTorch is missing.
+        """
+        try:
+            from trueodds.calibrators.torch import CalibrationModule
+        except ImportError:
+            fix = install_command("torch")
+            raise InputError("TO525", "A calibrator as a module needs PyTorch.", "no torch", fix) from None
+        return CalibrationModule(self.calibration_map, self.classes, logits, sum_tolerance)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the calibrator as a dictionary that JSON can hold.
 
@@ -353,46 +384,17 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
         fix = "Install a newer version of trueodds, or fit and save it again."
         raise InputError("TO504", f"This version reads {SCHEMA}.", schema, fix)
     check_keys(document, _DOCUMENT_KEYS, "the file")
-    classes = document["classes"]
-    if not isinstance(classes, list) or len(classes) < 2 or not all(_is_name(name) for name in classes):
-        raise invalid_value_error("classes", "two or more names", classes)
-    if len(set(classes)) != len(classes):
-        raise invalid_value_error("classes", "names that differ", classes)
+    classes = read_class_names(document, "classes")
     n = document["n"]
     if not is_count(n) or n < 1:
         raise invalid_value_error("n", "a whole number of at least 1", n)
-    settings, parameters, notes = document["settings"], document["parameters"], document["notes"]
-    if not isinstance(settings, dict):
-        raise invalid_value_error("settings", "an object", settings)
-    if not isinstance(parameters, dict):
-        raise invalid_value_error("parameters", "an object", parameters)
-    if not isinstance(notes, list) or not all(_is_note(note) for note in notes):
-        raise invalid_value_error("notes", "a list of coded texts", notes)
+    settings, parameters = read_table(document, "settings"), read_table(document, "parameters")
+    notes = read_notes(document, "notes")
     if not isinstance(document["version"], str):
         raise invalid_value_error("version", "text", document["version"])
     method = document["method"]
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
     if spec_type is None or spec_type.map_type is None:
         raise invalid_value_error("method", "the name of a calibrator's map", method)
-    calibration_map = _read_map(spec_type.map_type, parameters, len(classes))
-    return FittedCalibrator(calibration_map, tuple(classes), n, settings, tuple(Note(**note) for note in notes))
-
-
-def _read_map(map_type: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-    """Read a map for K classes from saved parameters, mixed with the uniform distribution if they have a share."""
-    if SHARE_KEY not in parameters:
-        return map_type.from_dict(parameters, k)
-    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
-    return MixedMap(map_type.from_dict(base_parameters, k), read_number(parameters, SHARE_KEY, 0, 1))
-
-
-def _is_name(value: Any) -> bool:
-    """Whether a saved value can be the name of a class."""
-    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
-
-
-def _is_note(value: Any) -> bool:
-    """Whether a saved value is a note: an object with a code and a text."""
-    return (
-        isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
-    )
+    calibration_map = read_map(spec_type.map_type, parameters, len(classes))
+    return FittedCalibrator(calibration_map, classes, n, settings, notes)

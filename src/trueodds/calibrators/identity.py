@@ -29,7 +29,7 @@ class IdentityMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """p itself."""
-        return (SoftmaxTerm(1.0, np.eye(k), np.zeros(k)),)
+        return (SoftmaxTerm(1.0, np.ones(k), np.zeros(k)),)
 
     def to_dict(self) -> dict[str, Any]:
         """No parameters."""

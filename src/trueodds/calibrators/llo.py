@@ -69,7 +69,7 @@ class LloMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Powers γ, with the shift on the second class."""
-        return (SoftmaxTerm(1.0, self.gamma * np.eye(2), np.array([0.0, self.tau])),)
+        return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau])),)
 
     def describe(self) -> str:
         """`δ = 0.64, γ = 0.57`."""

@@ -87,13 +87,15 @@ class MclloMap(CalibrationMap):
         return np.insert(parameters, self.baseline, baseline_value)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces exact zeros."""
+        """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces a baseline of exactly zero."""
         if (self.gamma == self.gamma[0]).all():
-            return (SoftmaxTerm(1.0, self.gamma[0] * np.eye(k), self._insert_baseline(self.tau, 0.0)),)
+            return (SoftmaxTerm(1.0, np.full(k, self.gamma[0]), self._insert_baseline(self.tau, 0.0)),)
         slopes = self._insert_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), self.min_prob),)
+        min_prob = np.zeros(k)
+        min_prob[self.baseline] = self.min_prob
+        return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), min_prob, zeros_only=True),)
 
     def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""

@@ -83,12 +83,23 @@ def _add_term_nodes(
     """
     logs = input_name
     if not on_logits:
-        threshold = add_constant(f"least_{suffix}", term.min_prob or np.finfo(np.float64).tiny)
-        logs = add_node("Log", [add_node("Max", [input_name, threshold], f"floored_{suffix}")], f"log_{suffix}")
-        if not term.min_prob:
-            zero = add_node("Less", [input_name, threshold], f"is_zero_{suffix}")
-            logs = add_node("Where", [zero, add_constant(f"nothing_{suffix}", LOG_OF_ZERO), logs], f"logs_{suffix}")
-    product = add_node("MatMul", [logs, add_constant(f"W_{suffix}", term.W.T)], f"turned_{suffix}")
+        tiny = np.finfo(np.float64).tiny
+        min_prob = np.broadcast_to(term.min_prob, term.b.shape)
+        threshold = tiny if term.zeros_only else np.maximum(min_prob, tiny)
+        floored = add_node("Max", [input_name, add_constant(f"least_{suffix}", threshold)], f"floored_{suffix}")
+        logs = add_node("Log", [floored], f"log_{suffix}")
+        if term.zeros_only or not min_prob.all():
+            log_of_zero = np.where(min_prob > 0, np.log(np.maximum(min_prob, tiny)), LOG_OF_ZERO)
+            zero = add_node("Less", [input_name, add_constant(f"tiny_{suffix}", tiny)], f"is_zero_{suffix}")
+            stand_in = add_constant(f"log_of_zero_{suffix}", log_of_zero)
+            logs = add_node("Where", [zero, stand_in, logs], f"logs_{suffix}")
+        if term.normalized:
+            total = add_node(
+                "MatMul", [input_name, add_constant(f"ones_{suffix}", np.ones((len(term.b), 1)))], f"total_{suffix}"
+            )
+            logs = add_node("Sub", [logs, add_node("Log", [total], f"log_total_{suffix}")], f"normalized_{suffix}")
+    W = add_constant(f"W_{suffix}", term.W.T)
+    product = add_node("MatMul" if term.W.ndim == 2 else "Mul", [logs, W], f"turned_{suffix}")
     eta = add_node("Add", [product, add_constant(f"b_{suffix}", term.b)], f"eta_{suffix}")
     q = add_node("Softmax", [eta], f"softmax_{suffix}", axis=1)
     return (

@@ -120,7 +120,7 @@ class PlattMap(IterativeOneVsRest):
         curve = self.curves[0]
         if k > 2 or curve.on == "raw":
             return None
-        return (SoftmaxTerm(1.0, curve.slope * np.eye(2), np.array([0.0, curve.intercept])),)
+        return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept])),)
 
     def describe(self) -> str:
         """`slope 0.55, intercept -0.45`, or the range of the slopes."""

@@ -46,7 +46,7 @@ class PriorShiftMap(CalibrationMap):
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Shifts by the logarithms of the ratios."""
         with np.errstate(divide="ignore"):
-            return (SoftmaxTerm(1.0, np.eye(k), np.log(self.ratios)),)
+            return (SoftmaxTerm(1.0, np.ones(k), np.log(self.ratios)),)
 
     def describe(self) -> str:
         """The ratios, or their range."""

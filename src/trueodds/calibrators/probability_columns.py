@@ -42,7 +42,7 @@ def check_same_classes(values: Array, k: int, name: str) -> None:
         raise InputError(
             "TO501",
             f"This calibrator was fitted for {k} classes.",
-            f"{n_classes} ({name} has shape {values.shape})",
+            f"{n_classes} ({name} has shape {tuple(values.shape)})",
             "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
         )
 

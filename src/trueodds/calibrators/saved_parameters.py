@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 
 REFIT_HINT = "Fit it again and save it with .save(path)."
@@ -90,3 +90,33 @@ def read_flag(mapping: Mapping[str, Any], key: str) -> bool:
             "Fit it again and save it with .save(path).",
         )
     return bool(mapping[key])
+
+
+def read_class_names(mapping: Mapping[str, Any], key: str) -> tuple[Any, ...]:
+    """Read the names of at least two classes."""
+    names = mapping[key]
+    if not isinstance(names, list) or len(names) < 2 or not all(map(_is_class_name, names)):
+        raise invalid_value_error(key, "two or more names", names)
+    if len(set(names)) != len(names):
+        raise invalid_value_error(key, "names that differ", names)
+    return tuple(names)
+
+
+def _is_class_name(value: Any) -> bool:
+    """Whether a saved value can be the name of a class."""
+    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
+
+
+def read_notes(mapping: Mapping[str, Any], key: str) -> tuple[Note, ...]:
+    """Read a list of notes, each an object with a code and a text."""
+    notes = mapping[key]
+    if not isinstance(notes, list) or not all(map(_is_note, notes)):
+        raise invalid_value_error(key, "a list of coded texts", notes)
+    return tuple(Note(**note) for note in notes)
+
+
+def _is_note(value: Any) -> bool:
+    """Whether a saved value is a note: an object with a code and a text."""
+    return (
+        isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
+    )

@@ -56,8 +56,8 @@ class StructuredMap(CalibrationMap):
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
         """The temperature with its share of the uniform, then the linear map."""
-        tempered = SoftmaxTerm(1 - self.share, self.beta * np.eye(k), np.zeros(k))
-        uniform = SoftmaxTerm(self.share, np.zeros((k, k)), np.zeros(k))
+        tempered = SoftmaxTerm(1 - self.share, np.full(k, self.beta), np.zeros(k))
+        uniform = SoftmaxTerm(self.share, np.zeros(k), np.zeros(k))
         return (tempered, uniform), self._linear_step().mixture_terms(k)
 
     def describe(self) -> str:

@@ -55,7 +55,7 @@ class TemperatureMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """softmax(β log p)."""
-        return (SoftmaxTerm(1.0, self.beta * np.eye(k), np.zeros(k)),)
+        return (SoftmaxTerm(1.0, np.full(k, self.beta), np.zeros(k)),)
 
     def describe(self) -> str:
         """`T = 1.60`."""

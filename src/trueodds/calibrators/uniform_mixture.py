@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators.saved_parameters import read_number
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
@@ -101,7 +102,7 @@ class MixedMap(CalibrationMap):
         if stages is None:
             return None
         last = tuple(term._replace(weight=(1 - self.share) * term.weight) for term in stages[-1])
-        return (*stages[:-1], (*last, SoftmaxTerm(self.share, np.zeros((k, k)), np.zeros(k))))
+        return (*stages[:-1], (*last, SoftmaxTerm(self.share, np.zeros(k), np.zeros(k))))
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The map as one mixture, if the base map has a single stage."""
@@ -124,3 +125,11 @@ class MixedMap(CalibrationMap):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
         """Raise TO505: a saved mixed map is read together with its base map."""
         raise InputError("TO505", "A mixed map is saved as its base map.", ", ".join(parameters), "Load the file.")
+
+
+def read_map(map_type: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
+    """Read a map for K classes from saved parameters, mixed with the uniform distribution if they have a share."""
+    if SHARE_KEY not in parameters:
+        return map_type.from_dict(parameters, k)
+    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
+    return MixedMap(map_type.from_dict(base_parameters, k), read_number(parameters, SHARE_KEY, 0, 1))

@@ -65,8 +65,8 @@ class LogLinearMap(CalibrationMap):
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """W and b."""
         if self.weights.ndim == 2:
-            return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob),)
-        return (SoftmaxTerm(1.0, np.diag(self.weights), self.bias),)
+            return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob, normalized=not self.logits),)
+        return (SoftmaxTerm(1.0, self.weights, self.bias, normalized=not self.logits),)
 
     def describe(self) -> str:
         """The ranges of weights and biases."""

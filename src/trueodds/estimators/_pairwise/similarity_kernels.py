@@ -79,13 +79,17 @@ def prediction_matrix(view: View) -> Array:
 
 
 def median_distance(view: View, shape: str = "exponential") -> float:
-    """Median distance of two predictions drawn with replacement, which does not depend on labels.
+    """Median distance of two predictions of a view drawn with replacement, which does not depend on labels."""
+    return median_distance_of_rows(prediction_matrix(view), view.w, shape)
+
+
+def median_distance_of_rows(P: Array, w: Array, shape: str = "exponential") -> float:
+    """Median distance of two of the predictions P (n, m) drawn with replacement, with probabilities as the weights w.
 
     Above 1,000 rows it uses 1,000 rows evenly spaced in the weight, independent of the row order. If most pairs are
     equal, it is the median of the nonzero distances, or 1 if there are none.
     """
-    mask = view.w > 0
-    P, w = prediction_matrix(view)[mask], view.w[mask]
+    P, w = P[w > 0], w[w > 0]
     if len(P) > MAX_MEDIAN_ROWS:
         order = hashed_order(P)
         P = P[order[positions_by_weight(w[order], MAX_MEDIAN_ROWS)]]

@@ -1,0 +1,385 @@
+"""Differentiable measures of calibration, to be added to the loss of a network: MMCE, soft-binned ECE, SKCE, focal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+
+from trueodds.core.settings import BinCount, FiniteOrder, NonNegative, Positive, Range, check
+from trueodds.core.signatures import checks_arguments
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, median_distance_of_rows
+from trueodds.torch.labeled_batch import LabeledBatch, read_batch
+
+SofteningTemperature = Annotated[float, Range(1e-12, closed="left")]  # for smaller ones float32 would overflow
+
+
+class CalibrationLoss(torch.nn.Module):
+    """Base class of the losses, which compute a scalar from a batch of logits with labels.
+
+    Subclasses define `evaluate`. To regularize a network, add a multiple to its loss:
+    ``cross_entropy(logits, target) + 2.0 * MMCELoss()(logits, target)``.
+    """
+
+    def forward(self, logits: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
+        """Compute the loss of a batch, in at least float32 even under autocast; gradients flow to the logits.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n, K) or (n,)
+            Logits, or log-probabilities; of shape (n,) the log odds of the second of two classes. −inf is the logit
+            of an exact zero.
+        target : Tensor of shape (n,)
+            Class numbers 0..K−1.
+        weight : Tensor of shape (n,), optional
+            Weights of the rows, of which only ratios matter. A row of weight 0 is ignored.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+
+        Raises
+        ------
+        InputError
+            TO101, TO103, TO105, TO107, TO108 or TO110 for invalid logits, labels or weights.
+        """
+        with torch.autocast(logits.device.type if isinstance(logits, torch.Tensor) else "cpu", enabled=False):
+            return self.evaluate(read_batch(logits, target, weight))
+
+    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch.
+
+        Parameters
+        ----------
+        batch : LabeledBatch
+            Log-probabilities, labels and weights.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+        """
+        raise NotImplementedError
+
+
+class MMCELoss(CalibrationLoss):
+    r"""Maximum mean calibration error (MMCE) of the confidence: the estimator `mmce` as a loss.
+
+    Parameters
+    ----------
+    bandwidth : float, default=0.4
+        Distance of confidences over which the kernel decays by a factor of e.
+    weighted : bool, default=False
+        Whether rows with a correct and with a wrong prediction have the same total weight. This is the loss with which
+        the paper trains. It is not 0 for a calibrated network.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
+
+    Notes
+    -----
+    .. math:: \Big(\sum_{ij} w_i w_j (c_i - p_i)(c_j - p_j)\, e^{-|p_i - p_j| / \theta}\Big)^{1/2}
+
+    p is the confidence and c is 1 for a correct prediction, else 0; weights w sum to 1. With ``weighted=True`` those
+    of the correct rows sum to 1, and those of the wrong rows too; a side without rows counts 0. At 0, where the root
+    has no derivative, the gradient is 0.
+
+    Range: [0, 1], weighted [0, 2]; 0 is best. A weight of 2 equals two rows. Bias: upward in small batches. Cost: O(n²)
+    time and memory.
+
+    References
+    ----------
+    .. [1] Kumar, Sarawagi & Jain (2018).
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 2.2], [0.0, 2.2]])
+    >>> round(MMCELoss()(logits, torch.tensor([1, 0])).item(), 2)
+    0.4
+    """
+
+    @checks_arguments
+    def __init__(self, bandwidth: float = 0.4, weighted: bool = False) -> None:
+        super().__init__()
+        self.bandwidth = check("bandwidth", bandwidth, Positive, 0.4)
+        self.weighted = check("weighted", weighted, bool, False)
+
+    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch.
+
+        Parameters
+        ----------
+        batch : LabeledBatch
+            Log-probabilities, labels and weights.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+        """
+        confidence, correct = batch.top_label()
+        residual = batch.share * (correct - confidence)
+        if self.weighted:
+            side_total = torch.where(correct > 0, batch.share @ correct, batch.share @ (1 - correct))
+            residual = residual / torch.where(batch.share > 0, side_total, 1.0)
+        kernel = torch.exp((confidence[:, None] - confidence[None]).abs() / -self.bandwidth)
+        return _root(residual @ kernel @ residual, 2.0)
+
+    def extra_repr(self) -> str:
+        """Describe the settings.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
+        return f"bandwidth={self.bandwidth:g}, weighted={self.weighted}"
+
+
+class SoftBinnedECELoss(CalibrationLoss):
+    r"""Soft-binned calibration error of the confidence, in which each row is shared by several bins.
+
+    As the temperature goes to 0 it becomes the error with uniform bins: `rmsce` for order 2, `ece` for order 1.
+
+    Parameters
+    ----------
+    bins : int, default=15
+        Number of bins.
+    temperature : float, default=0.01
+        Softness of the bins.
+    order : float, default=2
+        Power of the mean over bins.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
+
+    Notes
+    -----
+    .. math:: u_{ib} \propto e^{-(p_i - \xi_b)^2 / T}, \quad S_b = \sum_i w_i u_{ib}, \quad
+        \Big(\sum_b S_b\,\Big|\frac{1}{S_b}\sum_i w_i u_{ib} (c_i - p_i)\Big|^q\Big)^{1/q}
+
+    p is the confidence, c is 1 for a correct prediction, else 0, ξ are the centers of the bins, and weights w sum to 1.
+    At 0, where the root has no derivative, the gradient is 0.
+
+    Range: [0, 1]; 0 is best. A weight of 2 equals two rows. Bias: upward in small batches. Cost: O(n · bins).
+
+    References
+    ----------
+    .. [1] Karandikar et al. (2021).
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 2.2], [0.0, 2.2]])
+    >>> round(SoftBinnedECELoss()(logits, torch.tensor([1, 0])).item(), 2)
+    0.4
+    """
+
+    @checks_arguments
+    def __init__(self, bins: int = 15, temperature: float = 0.01, order: float = 2.0) -> None:
+        super().__init__()
+        self.bins = check("bins", bins, BinCount, 15)
+        self.temperature = check("temperature", temperature, SofteningTemperature, 0.01)
+        self.order = check("order", order, FiniteOrder, 2.0)
+
+    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch.
+
+        Parameters
+        ----------
+        batch : LabeledBatch
+            Log-probabilities, labels and weights.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+        """
+        confidence, correct = batch.top_label()
+        centers = (torch.arange(self.bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / self.bins
+        # Logarithms keep the mean of a bin to which every row contributes almost nothing.
+        log_memberships = torch.log_softmax((confidence[:, None] - centers).square() / -self.temperature, dim=1)
+        log_masses = log_memberships + batch.share.log()[:, None]
+        gaps = (torch.softmax(log_masses, dim=0) * (correct - confidence)[:, None]).sum(dim=0)
+        bin_masses = torch.logsumexp(log_masses, dim=0).exp()
+        return _root((bin_masses * gaps.abs() ** self.order).sum(), self.order)
+
+    def extra_repr(self) -> str:
+        """Describe the settings.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
+        return f"bins={self.bins}, temperature={self.temperature:g}, order={self.order:g}"
+
+
+class KernelCalibrationLoss(CalibrationLoss):
+    r"""Squared kernel calibration error (SKCE) of the whole probability vectors: the estimator `skce` as a loss.
+
+    Parameters
+    ----------
+    bandwidth : float or "median", default="median"
+        Distance of probability vectors over which the kernel decays by a factor of e. "median" is the median distance
+        in the batch, which is treated as constant in the gradient and computed on the CPU.
+    unbiased : bool, default=True
+        Whether pairs of a row with itself are omitted. The loss may then be negative.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
+
+    Notes
+    -----
+    .. math:: \frac{\sum_{i \ne j} w_i w_j\, e^{-\lVert p_i - p_j \rVert / \nu}\, (y_i - p_i)\cdot(y_j - p_j)}
+        {\sum_{i \ne j} w_i w_j}
+
+    y is one-hot. With ``unbiased=False`` the sums include i = j. A single row has no pairs, and an unbiased loss of 0.
+
+    Range: at most 2, and at least 0 with ``unbiased=False``; 0 is best. Weights are importance weights; with
+    ``unbiased=False`` a weight of 2 equals two rows. Cost: O(n²K) time, O(n²) memory.
+
+    References
+    ----------
+    .. [1] Widmann, Lindsten & Zachariah (2019).
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 2.2], [0.0, 2.2]])
+    >>> round(KernelCalibrationLoss(bandwidth=0.5)(logits, torch.tensor([1, 0])).item(), 2)
+    -0.18
+    """
+
+    @checks_arguments
+    def __init__(self, bandwidth: float | Literal["median"] = "median", unbiased: bool = True) -> None:
+        super().__init__()
+        self.bandwidth = check("bandwidth", bandwidth, Bandwidth, "median")
+        self.unbiased = check("unbiased", unbiased, bool, True)
+
+    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch.
+
+        Parameters
+        ----------
+        batch : LabeledBatch
+            Log-probabilities, labels and weights.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+        """
+        p, share = batch.log_p.exp(), batch.share
+        bandwidth = self.bandwidth
+        if bandwidth == "median":
+            rows, weights = (values.detach().cpu().double().numpy() for values in (p, share))
+            bandwidth = median_distance_of_rows(rows, weights)
+        # Without products of matrices, which would lose the digits of small distances.
+        distance = torch.cdist(p, p, compute_mode="donot_use_mm_for_euclid_dist")
+        residual = share[:, None] * (torch.nn.functional.one_hot(batch.target, p.shape[1]) - p)
+        pair_terms = torch.exp(distance / -bandwidth) * (residual @ residual.T)
+        if not self.unbiased:
+            return pair_terms.sum()
+        pair_sum, pair_weight = (
+            (values - torch.diag(values.diagonal())).sum() for values in (pair_terms, torch.outer(share, share))
+        )
+        return pair_sum / torch.where(pair_weight > 0, pair_weight, 1.0)
+
+    def extra_repr(self) -> str:
+        """Describe the settings.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
+        return f"bandwidth={self.bandwidth!r}, unbiased={self.unbiased}"
+
+
+class FocalLoss(CalibrationLoss):
+    r"""Focal loss: the cross-entropy with less weight on rows whose class already has a high probability.
+
+    Unlike the other losses it replaces the cross-entropy. Networks trained with it are less overconfident; it is
+    minimal for an underconfident network, not for a calibrated one. Label smoothing, which acts similarly, is part of
+    PyTorch: ``torch.nn.CrossEntropyLoss(label_smoothing=0.05)``.
+
+    Parameters
+    ----------
+    gamma : float, default=3.0
+        Exponent; 0 gives the cross-entropy.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
+
+    Notes
+    -----
+    .. math:: -\sum_i w_i\,(1 - p_{iy_i})^\gamma \log p_{iy_i}
+
+    Weights w sum to 1. Range: [0, ∞). A weight of 2 equals two rows. Cost: O(nK).
+
+    References
+    ----------
+    .. [1] Lin et al. (2017).
+    .. [2] Mukhoti et al. (2020).
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 2.2], [0.0, 2.2]])
+    >>> round(FocalLoss()(logits, torch.tensor([1, 0])).item(), 2)
+    0.84
+    """
+
+    @checks_arguments
+    def __init__(self, gamma: float = 3.0) -> None:
+        super().__init__()
+        self.gamma = check("gamma", gamma, NonNegative, 3.0)
+
+    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch.
+
+        Parameters
+        ----------
+        batch : LabeledBatch
+            Log-probabilities, labels and weights.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+        """
+        target = batch.target[:, None]
+        log_p = batch.log_p.gather(1, target)[:, 0]
+        # The sum of the other classes keeps the digits of 1 − p; a finite stand-in for log 0 has a gradient.
+        smallest = torch.finfo(batch.log_p.dtype).min
+        others = batch.log_p.scatter(1, target, smallest).clamp(min=smallest)
+        log_factor = self.gamma * torch.logsumexp(others, dim=1)
+        # For an exact zero the factor is 1; its derivative would be infinite.
+        is_zero = torch.isneginf(log_p)
+        row_losses = -torch.where(is_zero, log_p, log_factor.exp() * torch.where(is_zero, 0.0, log_p))
+        return (batch.share * torch.where(batch.share > 0, row_losses, 0.0)).sum()
+
+    def extra_repr(self) -> str:
+        """Describe the settings.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
+        return f"gamma={self.gamma:g}"
+
+
+def _root(power_sum: torch.Tensor, order: float) -> torch.Tensor:
+    """The root of a sum of powers, with gradient 0 at 0; below 0, by rounding, it is 0."""
+    if order == 1:
+        return power_sum
+    is_positive = power_sum > 0
+    return torch.where(is_positive, torch.where(is_positive, power_sum, 1.0) ** (1 / order), 0.0)

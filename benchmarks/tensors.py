@@ -19,7 +19,7 @@ MakeMetric = Callable[[], Any]
 def figures(rows: int, repeats: int) -> Iterable[tuple[str, str]]:
     """Shortest times, their ratio, and the memory of the state, for several dtypes and sizes of batches."""
     ours: MakeMetric = partial(CalibrationError, CLASSES)
-    theirs: MakeMetric = partial(torchmetrics.classification.MulticlassCalibrationError, CLASSES)
+    peer: MakeMetric = partial(torchmetrics.classification.MulticlassCalibrationError, CLASSES)
     generator = torch.Generator().manual_seed(0)
     exact = torch.softmax(2 * torch.randn(rows, CLASSES, generator=generator), 1)
     y = torch.multinomial(exact, 1, generator=generator)[:, 0]
@@ -29,7 +29,7 @@ def figures(rows: int, repeats: int) -> Iterable[tuple[str, str]]:
         P = exact.to(dtype)
         for size in (rows, 8192, 1024):
             batches = list(zip(P.split(size), y.split(size), strict=True))
-            times: dict[MakeMetric, float] = dict.fromkeys((ours, theirs), float("inf"))
+            times: dict[MakeMetric, float] = dict.fromkeys((ours, peer), float("inf"))
             values = {}
             for _ in range(repeats):
                 for make in times:
@@ -38,13 +38,13 @@ def figures(rows: int, repeats: int) -> Iterable[tuple[str, str]]:
                     times[make] = min(times[make], time.perf_counter() - start)
             name = f"{str(dtype).removeprefix('torch.')} {rows:,} × {CLASSES}, batches of {size:,}"
             yield name, f"{1e3 * times[ours]:.1f} ms"
-            yield "  torchmetrics", f"{1e3 * times[theirs]:.1f} ms ({times[theirs] / times[ours]:.1f} times as long)"
-            yield "  values", f"{values[ours]:.6f} and {values[theirs]:.6f}"
+            yield "  torchmetrics", f"{1e3 * times[peer]:.1f} ms ({times[peer] / times[ours]:.1f} times as long)"
+            yield "  values", f"{values[ours]:.6f} and {values[peer]:.6f}"
     tally = TorchTally(CLASSES)
     start = time.perf_counter()
     tally.update(exact, y)
     yield f"all lenses {rows:,} × {CLASSES}", f"{1e3 * (time.perf_counter() - start):.1f} ms"
-    for name, metric in (("state", ours()), ("  torchmetrics", theirs())):
+    for name, metric in (("state", ours()), ("  torchmetrics", peer())):
         before = state_bytes(metric)
         for batch in zip(exact.split(8192), y.split(8192), strict=True):
             metric.update(*batch)

@@ -11,6 +11,7 @@ import shlex
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,12 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_name)
+def with_marks(page: Path) -> Any:
+    """The page as a parameter. Warnings of the libraries of others are no errors where a page runs them."""
+    return pytest.param(page, marks=pytest.mark.filterwarnings("default")) if page.name in LIBRARIES else page
+
+
+@pytest.mark.parametrize("page", [with_marks(p) for p in PAGES if blocks(p, "python")], ids=page_name)
 def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is one session: what stands behind `>>>` must be printed, in docstrings too; the rest must run."""
     for library in LIBRARIES.get(page.name, ()):

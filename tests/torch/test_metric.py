@@ -48,8 +48,8 @@ def test_values_of_torchmetrics_are_reproduced_where_it_is_right() -> None:
     """Its bins are left-closed, which differs only for values on edges; none are here."""
     z, y = predictions(5000, 6)
     P = z.double().softmax(1)
-    theirs = {"l1": "ece", "max": "mce", "l2": "rmsce"}
-    for norm, estimator in theirs.items():
+    norms = {"l1": "ece", "max": "mce", "l2": "rmsce"}
+    for norm, estimator in norms.items():
         reference = torchmetrics.classification.MulticlassCalibrationError(6, n_bins=15, norm=norm)
         ours = CalibrationError(6, estimator)
         for batch in split(P, y):
@@ -88,9 +88,9 @@ def test_forward_reset_clone_and_state_dict(tmp_path: Path) -> None:
         alone = CalibrationError(3, logits=True)
         alone.update(*batch)
         assert value == alone.compute().item()
-    whole = CalibrationError(3, logits=True)
-    whole.update(z, y)
-    assert metric.compute().item() == pytest.approx(whole.compute().item(), rel=1e-12)
+    complete = CalibrationError(3, logits=True)
+    complete.update(z, y)
+    assert metric.compute().item() == pytest.approx(complete.compute().item(), rel=1e-12)
     torch.save(metric.state_dict(), tmp_path / "metric.pt")
     other = CalibrationError(3, logits=True)
     other.load_state_dict(torch.load(tmp_path / "metric.pt", weights_only=True))
@@ -199,11 +199,11 @@ def test_the_forms_that_torchmetrics_tests_give_its_values(form: str, norm: str,
     ours = CalibrationError(k, estimator, **settings)
     classification = torchmetrics.classification
     kind = classification.BinaryCalibrationError if k == 2 else classification.MulticlassCalibrationError
-    theirs = kind(n_bins=15, norm=norm) if k == 2 else kind(k, n_bins=15, norm=norm)
+    peer = kind(n_bins=15, norm=norm) if k == 2 else kind(k, n_bins=15, norm=norm)
     for batch in split(scores, target, size=32):
         ours.update(*batch)
-        theirs.update(*batch)
-    assert ours.compute().item() == pytest.approx(theirs.compute().item(), rel=2e-6)
+        peer.update(*batch)
+    assert ours.compute().item() == pytest.approx(peer.compute().item(), rel=2e-6)
     rows = to.Predictions.from_logits if settings.get("logits") else to.Predictions
     exact = to.measure(rows(target.numpy(), scores.numpy()), estimator, interval=None).value
     assert ours.compute().item() == pytest.approx(exact, rel=1e-12)

@@ -187,7 +187,7 @@ def test_reference_sets_give_the_values_of_arrays(name: str, scores: Any, labels
     rows = to.Predictions.from_logits(y, P) if logits else to.Predictions(y, P)
     reference, result = to.tally(rows), tally.compute()
     for estimator in ("ece", "mce", "rmsce", "debiased_l2", "brier", "log_loss", "smece"):
-        value, expected = (to.measure(each, estimator, interval=None).value for each in (result, reference))
+        value, expected = (to.measure(sums, estimator, interval=None).value for sums in (result, reference))
         assert value == pytest.approx(expected, rel=1e-12, abs=1e-12), estimator
     exact = to.measure(rows, "ece", interval=None).value
     assert tally.estimate("ece", interval=None).value == pytest.approx(exact, rel=1e-12)

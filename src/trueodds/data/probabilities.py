@@ -16,7 +16,8 @@ MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled l
 NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
 MIN_LOG_ODDS = 10  # number of log odds; fewer lie in [0, 1] by chance
 MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come from rounding
-SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3, "bfloat16": 1.6e-2}  # rounding of a softmax row in this dtype
+# Rounding of a softmax row in this dtype; bfloat16 has three bits less than float16.
+SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3, "bfloat16": 1.6e-2}
 DEFAULT_SUM_TOLERANCE = 1e-5  # deviation of a row sum from 1 that is allowed in the other dtypes
 
 

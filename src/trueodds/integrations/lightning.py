@@ -19,13 +19,12 @@ try:
         from lightning.pytorch import Callback
     except ModuleNotFoundError:
         from pytorch_lightning import Callback
+
+    from trueodds.io.torch import LABEL_KEYS, SCORE_KEYS
 except ModuleNotFoundError as problem:
     raise InputError(
         "TO350", "This callback needs Lightning.", f"no {problem.name}", install_command("lightning")
     ) from None
-
-SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # by whether they are logits
-LABEL_KEYS = ("labels", "label", "targets", "target")
 
 # Called with the module, the result of `validation_step` and the batch.
 OutputReader = Callable[[Any, Any, Any], tuple[Any, Any]]

@@ -12,10 +12,10 @@ from trueodds.core.settings import Count, Integer, NonNegative, Seed, check
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
 from trueodds.tallies.reservoir import hash_row_ids
 
 MAX_PROBS = 20_000_000  # maximum number of probabilities that are kept by default
-BFLOAT16_SUM_TOLERANCE = 1.6e-2  # eight times that of float16, whose significand has three more bits
 SHARD_ID_BITS = 48  # ids of rows within a process
 _NO_CLASSES_ARGUMENT = "; if they are other codes, pass classes="  # a remedy that callbacks do not offer
 
@@ -204,7 +204,7 @@ class RowCollector:
         labels = _read_one_hot(rows.labels) if rows.labels.ndim == 2 else rows.labels
         sum_tolerance = self.sum_tolerance
         if sum_tolerance is None and self.has_bfloat16:
-            sum_tolerance = BFLOAT16_SUM_TOLERANCE
+            sum_tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"]
         settings = {} if self.logits else {"sum_tolerance": sum_tolerance}
         create: Any = Predictions.from_logits if self.logits else Predictions
         try:

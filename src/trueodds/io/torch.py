@@ -14,11 +14,11 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import restate_own_arguments
 from trueodds.data.concatenate import concatenate
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
 from trueodds.io.columns import ColumnSelection
 from trueodds.io.source import RowProgress, Source
 
 Kind = Literal["classes", "confidence", "multilabel"]
-BFLOAT16_SUM_TOLERANCE = 1.6e-2  # eight times that of float16, whose significand has three more bits
 SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # in mappings, by whether they are logits
 LABEL_KEYS = ("labels", "label", "targets", "target")
 
@@ -104,7 +104,7 @@ def to_predictions(
             return Predictions.from_multilabel(y, p, weight=w, classes=classes)
         if kind == "confidence":
             return Predictions.from_confidence(p, y, weight=w)
-        tolerance = BFLOAT16_SUM_TOLERANCE if scores.dtype == torch.bfloat16 else None
+        tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"] if scores.dtype == torch.bfloat16 else None
         return Predictions(y, p, weight=w, sum_tolerance=tolerance)
     except InputError as problem:
         raise restate_own_arguments(problem) from None

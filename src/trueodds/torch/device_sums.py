@@ -8,12 +8,10 @@ from typing import NamedTuple
 import torch
 
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
-from trueodds.io.torch import BFLOAT16_SUM_TOLERANCE
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.tallies.block_sums import report_bin_of_cells
 from trueodds.torch.tensor_layout import DTYPES, TensorLayout
 
-SUM_TOLERANCES = SUM_TOLERANCE_OF_DTYPE | {"bfloat16": BFLOAT16_SUM_TOLERANCE}
 VALUES_PER_CHUNK = 2**24  # values of the matrix that is multiplied for the null covariance
 MAX_WEIGHT = 1e30  # beyond, weights are checked on the host, which raises an error
 
@@ -47,7 +45,7 @@ def can_sum(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, we
         valid &= (values.amin() >= 0) & (values.amax() <= 1)
         if values.ndim == 2:
             deviation = (values.sum(dim=1) - 1).abs().amax()
-            valid &= deviation <= SUM_TOLERANCES.get(name, DEFAULT_SUM_TOLERANCE)
+            valid &= deviation <= SUM_TOLERANCE_OF_DTYPE.get(name, DEFAULT_SUM_TOLERANCE)
     if weight is not None:
         if weight.shape != (n,):
             return False

@@ -96,8 +96,8 @@ class CalibrationError(torchmetrics.Metric):
             num_classes, logits, kind, weighted, all_lenses or lens is not None, bins=15, classes=classes
         )
         self.estimator = estimator
-        given = {"lens": lens, "bins": bins}
-        self._settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        settings = {"lens": lens, "bins": bins}
+        self._settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
         zeros = self._layout.zeros()
         self._state_names = tuple(zeros)
         for name, tensor in zeros.items():

@@ -259,20 +259,31 @@ def test_bad_input_is_refused_with_the_remedy() -> None:
         tally.update(P.to("meta"), y.to("meta"))
     with refused("TO101", "(20, 4)"):
         tally.update(P[:, :4], y)
-    with refused("TO101", "(20, 5, 1)", fix="movedim"):
-        tally.update(P[:, :, None], y)
-    with refused("TO105"):
+    with refused("TO101", "(20, 5, 7)", fix="movedim(1, -1).flatten(0, -2) and target.flatten() of images (n, K, …)."):
+        tally.update(P[:, :, None].expand(-1, -1, 7), y)
+    with refused("TO101", "(20, 7, 5)", fix="Pass preds.flatten(0, -2)"):
+        tally.update(P[:, None].expand(-1, 7, -1), y)
+    with refused("TO101", "(20, 5, 5)", fix="of images (n, K, …) or preds.flatten(0, -2)"):
+        tally.update(P[:, :, None].expand(-1, -1, 5), y)
+    with refused("TO101", "(5,)", fix="preds[None]"):
+        tally.update(P[0], y[:1])
+    with refused("TO101", "(20, 1)", fix="preds[:, 0]"):
+        TorchTally(2).update(P[:, :1], y)
+    with refused("TO109", "int64 and float32", fix="(preds, target)"):
+        tally.update(y, P)
+    with refused("TO105", fix="subtract 1"):
         tally.update(P, y + 1)
+    with refused("TO105", fix="keep = target != -100"):
+        tally.update(P, torch.where(y == 0, -100, y))
     with refused("TO106"):
         tally.update(P, y + 0.5)
     with refused("TO107"):
         tally.update(P, y[:-1])
     with refused("TO345", "weight", fix="weighted=True"):
         tally.update(P, y, torch.ones(20))
-    with refused("TO345", "votes"):
+    with refused("TO345", "(20, 5)", fix="argmax(dim=1)"):
         tally.update(P, torch.eye(5)[y])
-    with refused("TO108"):
-        tally.update(P[:0], y[:0])
+    tally.update(P[:0], y[:0])  # as after leaving out padding
     with refused("TO108"):
         tally.compute()
     with refused("TO203"):
@@ -344,8 +355,21 @@ def test_batches_of_another_form_are_refused() -> None:
         to.measure(read_batches([]))
     with refused("TO205"):
         to.read(torch.utils.data.DataLoader([(z[0], 0)]), logits=True, weight="w")
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y))
     with refused("TO102", fix="logits=True"):
-        to.measure(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y)))
+        to.measure(loader)
+    with refused("TO102", fix="pass model="):
+        to.measure(loader)
+    names = to.read(loader, logits=True, classes=["a", "b", "c"]).collect()
+    assert (names.classes, names.y.tolist()) == (("a", "b", "c"), y.tolist())
+    assert read_batches([(z, y)], logits=True, classes=["a", "b", "c"]).collect().classes == ("a", "b", "c")
+
+
+def test_probabilities_passed_as_logits_cause_a_warning() -> None:
+    z, y = predictions(50, 3)
+    tally = TorchTally(3, logits=True)
+    with pytest.warns(UserWarning, match="TN108"):
+        tally.update(z.softmax(1), y)
 
 
 @pytest.mark.parametrize("k", [3, 16, 17])

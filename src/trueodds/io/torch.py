@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from trueodds.io.source import RowProgress, Source
 
 Kind = Literal["classes", "confidence", "multilabel"]
 SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # in mappings, by whether they are logits
+IGNORED_LABEL = -100  # of padding, which losses of PyTorch ignore by default
 LABEL_KEYS = ("labels", "label", "targets", "target")
 
 
@@ -81,7 +82,7 @@ def to_predictions(
     kind : {"classes", "confidence", "multilabel"}, default="classes"
         What the scores are: of exclusive classes, of a correct answer, or of independent labels.
     classes : tuple, optional
-        Names of the classes; labels stay numbers.
+        Names of the classes in the order of the columns. Labels are their numbers.
 
     Returns
     -------
@@ -96,8 +97,10 @@ def to_predictions(
     check_tensors(scores, target, weight)
     p, y, w = to_array(scores), to_array(target), None if weight is None else to_array(weight)
     try:
+        if classes is not None and kind == "classes":
+            y = _name_labels(y, classes)
         if kind == "classes" and logits:
-            return Predictions.from_logits(y, p, weight=w)
+            return Predictions.from_logits(y, p, weight=w, classes=classes)
         if logits:  # of independent labels, or of a correct answer
             p = np.asarray(torch.sigmoid(scores.detach().double()).cpu().numpy())
         if kind == "multilabel":
@@ -105,9 +108,26 @@ def to_predictions(
         if kind == "confidence":
             return Predictions.from_confidence(p, y, weight=w)
         tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"] if scores.dtype == torch.bfloat16 else None
-        return Predictions(y, p, weight=w, sum_tolerance=tolerance)
+        return Predictions(y, p, weight=w, classes=classes, sum_tolerance=tolerance)
     except InputError as problem:
-        raise restate_own_arguments(problem) from None
+        raise _restate_problem(problem, target) from None
+
+
+def _restate_problem(problem: InputError, target: torch.Tensor) -> InputError:
+    """Return the error of invalid values with a remedy for tensors, whose labels are class numbers."""
+    if problem.code != "TO105":
+        return restate_own_arguments(problem)
+    fix = "If they start at 1, subtract 1."
+    if bool((target == IGNORED_LABEL).any()):
+        fix = f"Leave out ignored rows: keep = target != {IGNORED_LABEL}, then pass preds[keep] and target[keep]."
+    return InputError(problem.code, problem.problem, problem.got, fix)
+
+
+def _name_labels(y: Array, classes: Sequence[Any]) -> Array:
+    """Return class numbers as the names of the classes, by which labels are given if there are names."""
+    if y.ndim != 1 or y.dtype.kind not in "biu" or y.size == 0 or y.min() < 0 or y.max() >= len(classes):
+        return y  # votes, or labels whose error the check of the rows raises
+    return np.asarray(classes)[y.astype(np.int64)]
 
 
 def to_array(tensor: torch.Tensor) -> Array:
@@ -122,7 +142,12 @@ class TensorSource(Source):
     """Batches of tensors of a data loader, or of another iterable that can be read again."""
 
     def __init__(
-        self, batches: Iterable[Any], model: Callable[[Any], Any] | None, logits: bool, device: Any = None
+        self,
+        batches: Iterable[Any],
+        model: Callable[[Any], Any] | None,
+        logits: bool,
+        device: Any = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.name = type(batches).__name__
         self.rows = _count_rows(batches)
@@ -130,11 +155,18 @@ class TensorSource(Source):
         self._model = model
         self._logits = logits
         self._device = device
+        self._classes = None if classes is None else tuple(classes)
 
     def batches(self) -> Iterator[Predictions]:
         """Yield each batch as predictions. A model is in evaluation mode meanwhile, and computes no gradients."""
         for scores, target in self._tensors():
-            yield to_predictions(scores, target, logits=self._logits)
+            try:
+                yield to_predictions(scores, target, logits=self._logits, classes=self._classes)
+            except InputError as problem:
+                if self._model is not None or problem.code not in ("TO101", "TO102", "TO104"):
+                    raise
+                fix = f"{problem.fix} If these are inputs of a model, pass model= to read_batches."
+                raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield the batches with the positions of their rows."""
@@ -201,7 +233,13 @@ class TensorSource(Source):
                 module.training = True
 
 
-def make_source(batches: Any, logits: bool, model: Callable[[Any], Any] | None = None, device: Any = None) -> Source:
+def make_source(
+    batches: Any,
+    logits: bool,
+    model: Callable[[Any], Any] | None = None,
+    device: Any = None,
+    classes: Sequence[Any] | None = None,
+) -> Source:
     """Return the source of a DataLoader or another re-iterable; see `trueodds.torch.read_batches`."""
     logits = check("logits", logits, bool, False)
     if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes, Mapping, torch.Tensor)):
@@ -218,7 +256,7 @@ def make_source(batches: Any, logits: bool, model: Callable[[Any], Any] | None =
             type(batches).__name__,
             "Pass the DataLoader itself with model=, a list of batches, or update a trueodds.torch.TorchTally.",
         )
-    return TensorSource(batches, model, logits, device)
+    return TensorSource(batches, model, logits, device, classes)
 
 
 def open_source(data: Any, reading: Any) -> Source:
@@ -227,10 +265,10 @@ def open_source(data: Any, reading: Any) -> Source:
         fix = "Pass tensors (labels, probabilities) to trueodds.Predictions, or a DataLoader."
         raise InputError("TO343", "An object of torch of this type cannot be read.", type(data).__name__, fix)
     selection = reading.selection
-    if selection != ColumnSelection(logits=True if selection.has_logits else None) or reading.classes is not None:
-        fix = "Leave out all but logits=True; for weights, groups and names collect the rows into Predictions."
+    if selection != ColumnSelection(logits=True if selection.has_logits else None):
+        fix = "Leave out all but logits=True and classes=; for weights and groups collect the rows into Predictions."
         raise InputError("TO205", "A DataLoader has no columns.", "settings of columns", fix)
-    return make_source(data, selection.has_logits)
+    return make_source(data, selection.has_logits, classes=reading.classes)
 
 
 def _count_rows(batches: Any) -> int | None:

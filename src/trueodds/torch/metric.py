@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torchmetrics
 
 import trueodds
+from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
 from trueodds.torch.tally import audit_error, make_layout
-from trueodds.torch.tensor_sums import add_batch, read_tally
+from trueodds.torch.tensor_layout import TensorLayout
+from trueodds.torch.tensor_sums import add_batch, read_tally, two_rows
+
+NOT_IN_TALLY = "TO405"  # code of the error of a lens or score that a tally does not hold
 
 
 class CalibrationError(torchmetrics.Metric):
@@ -39,8 +44,8 @@ class CalibrationError(torchmetrics.Metric):
     weighted : bool, default=False
         Whether `update` gets weights, or votes instead of labels.
     all_lenses : bool, default=False
-        Whether all lenses and the proper scores are kept, which `audit` and proper scores need, and which is slower. A
-        `lens` also sets it.
+        Whether all lenses and the proper scores are kept, which `audit` needs and which is slower. They are also kept
+        if the lens or the estimator needs them.
     classes : sequence, optional
         Names of the classes. The default is their numbers.
     **kwargs
@@ -49,7 +54,8 @@ class CalibrationError(torchmetrics.Metric):
     Raises
     ------
     InputError
-        TO203 for an invalid setting, TO113 for invalid names of classes.
+        TO201 to TO204 for an unknown estimator, lens or setting, TO113 for invalid names of classes, TO403 for an
+        estimator that needs single rows.
 
     See Also
     --------
@@ -92,16 +98,50 @@ class CalibrationError(torchmetrics.Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._layout = make_layout(
-            num_classes, logits, kind, weighted, all_lenses or lens is not None, bins=15, classes=classes
-        )
         self.estimator = estimator
         settings = {"lens": lens, "bins": bins}
         self._settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+        self._layout = self._make_sufficient_layout(
+            partial(make_layout, num_classes, logits, kind, weighted, bins=15, classes=classes), all_lenses
+        )
         zeros = self._layout.zeros()
         self._state_names = tuple(zeros)
         for name, tensor in zeros.items():
             self.add_state(name, tensor, dist_reduce_fx="max" if name == "maxima" else "sum")
+
+    def _make_sufficient_layout(self, make: Callable[..., TensorLayout], all_lenses: bool) -> TensorLayout:
+        """Return the smallest layout from which the estimator can be computed, which is tried on two rows."""
+        for keeps_all in (all_lenses, True):
+            layout = make(all_lenses=keeps_all)
+            try:
+                trueodds.measure(two_rows(layout), self.estimator, interval=None, **self._settings)
+            except InputError as problem:
+                if problem.code == NOT_IN_TALLY and not keeps_all:
+                    continue
+                raise
+            break
+        return layout
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        """Move the sums to another device, but keep their dtypes if the module is converted to another precision."""
+        return super()._apply(lambda tensor: tensor.to(fn(tensor.new_empty(0)).device), *args, **kwargs)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot one or several values, as metrics of torchmetrics do.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Results of `compute` or `forward`. The default is the current value.
+        ax : matplotlib Axes, optional
+            Axes of the plot.
+
+        Returns
+        -------
+        tuple of Figure and Axes
+            The plot.
+        """
+        return self._plot(val, ax)
 
     def update(self, preds: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> None:
         """Add a batch.

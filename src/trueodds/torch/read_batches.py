@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ def read_batches(
     logits: bool = False,
     model: Callable[[Any], Any] | None = None,
     device: torch.device | str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Source:
     """Read a data loader of predictions, or of inputs that a model predicts.
 
@@ -33,6 +34,8 @@ def read_batches(
         predicts, without gradients; afterwards its modes are restored.
     device : device, optional
         Device to which inputs and labels are moved for the model.
+    classes : sequence, optional
+        Names of the classes in the order of the columns. Labels are their numbers.
 
     Returns
     -------
@@ -56,4 +59,4 @@ def read_batches(
     >>> to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value.__round__(3)
     0.832
     """
-    return make_source(batches, logits, model, device)
+    return make_source(batches, logits, model, device, classes)

@@ -245,3 +245,29 @@ def test_a_value_is_plotted() -> None:
     figure, axes = metric.plot()
     assert axes.has_data()
     figure.clear()
+
+
+def test_an_invalid_batch_keeps_the_rows_before_it_in_forward_too() -> None:
+    z, y = predictions(60, 3)
+    metric = CalibrationError(3, logits=True)
+    metric(z, y)
+    with refused("TO105"):
+        metric(z, y + 5)
+    metric(z, y)
+    assert (metric.tally().n, metric.update_count) == (120, 2)
+
+
+def test_a_checkpoint_of_other_settings_is_refused() -> None:
+    z, y = predictions(60, 3)
+    metric = CalibrationError(3, logits=True)
+    metric.persistent(True)
+    metric.update(z, y)
+    state = metric.state_dict()
+    same, other = CalibrationError(3, logits=True), CalibrationError(3)
+    same.load_state_dict(state)
+    assert same.tally().n == 60
+    with refused("TO401", fix="logits=False"):
+        other.load_state_dict(state)
+    with refused("TO402", "(1,)"):
+        same.load_state_dict(state | {"row_counts": torch.zeros(1, dtype=torch.int64)})
+    assert (same.tally().n, other.update_count) == (60, 0)

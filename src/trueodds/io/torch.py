@@ -210,25 +210,23 @@ class TensorSource(Source):
         return {"file": None, "format": "tensors", "rows": self.rows, "columns": {}, "notes": []}
 
     def _tensors(self) -> Iterator[tuple[Any, Any]]:
-        """Yield scores and labels of each batch."""
-        if self._model is None:
-            for batch in self._batches:
-                yield scores_and_labels(batch, self._logits)
-            return
+        """Yield scores and labels of each batch. The random state of torch, from which a loader draws, is restored."""
         modules = [self._model] if isinstance(self._model, torch.nn.Module) else []
         was_training = [module for root in modules for module in root.modules() if module.training]
+        random_state = torch.random.get_rng_state()
         try:
             for batch in self._batches:
+                if self._model is None:
+                    yield scores_and_labels(batch, self._logits)
+                    continue
                 for module in modules:
                     module.eval()
-                inputs, target = _inputs_and_labels(batch)
-                if self._device is not None:
-                    inputs, target = inputs.to(self._device), target.to(self._device)
+                inputs, keywords, target = _inputs_and_labels(batch, self._device)
                 with torch.no_grad():
-                    output = self._model(inputs)
-                    scores = _scores_of_output(output, self._logits)
+                    scores = _scores_of_output(self._model(*inputs, **keywords), self._logits)
                 yield scores, target.to(scores.device)
         finally:
+            torch.random.set_rng_state(random_state)
             for module in was_training:
                 module.training = True
 
@@ -275,8 +273,12 @@ def _count_rows(batches: Any) -> int | None:
     """Return the number of rows of a loader, if it is known without reading."""
     if not isinstance(batches, torch.utils.data.DataLoader) or batches.drop_last:
         return None
+    if type(batches.batch_sampler) is not torch.utils.data.BatchSampler or batches.sampler is not getattr(
+        batches.batch_sampler, "sampler", None
+    ):
+        return None
     rows: Any = batches.dataset if isinstance(batches.dataset, torch.utils.data.IterableDataset) else batches.sampler
-    return len(rows) if hasattr(rows, "__len__") and batches.batch_sampler is not None else None
+    return len(rows) if hasattr(rows, "__len__") else None
 
 
 def scores_and_labels(batch: Any, logits: bool) -> tuple[Any, Any]:
@@ -291,20 +293,37 @@ def scores_and_labels(batch: Any, logits: bool) -> tuple[Any, Any]:
     raise _batch_error(batch, f"({SCORE_KEYS[logits][0]}, labels)")
 
 
-def _inputs_and_labels(batch: Any) -> tuple[Any, Any]:
-    """Return the inputs and labels of one batch for a model."""
-    if isinstance(batch, (tuple, list)) and len(batch) == 2:
-        return batch[0], batch[1]
+def _inputs_and_labels(batch: Any, device: Any) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """Return the arguments of the model, those by keyword, and the labels of one batch, on the device."""
+    if isinstance(batch, Mapping):
+        label_key = next((key for key in LABEL_KEYS if key in batch), None)
+        if label_key is not None:
+            keywords = {str(key): _move(value, device) for key, value in batch.items() if key != label_key}
+            return (), keywords, _move(batch[label_key], device)
+    elif isinstance(batch, (tuple, list)) and len(batch) == 2:
+        return (_move(batch[0], device),), {}, _move(batch[1], device)
     raise _batch_error(batch, "(inputs, labels)")
 
 
+def _move(value: Any, device: Any) -> Any:
+    """Return a value with all its tensors on the device."""
+    if device is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _move(item, device) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_move(item, device) for item in value)
+    return value.to(device) if hasattr(value, "to") else value
+
+
 def _scores_of_output(output: Any, logits: bool) -> torch.Tensor:
-    """Return the tensor of scores in the output of a model."""
+    """Return the tensor of scores in the output of a model: itself, the first of several, or that under a key."""
     if isinstance(output, Mapping):
         output = next((output[key] for key in SCORE_KEYS[logits] if key in output), None)
+    elif isinstance(output, (tuple, list)) and output:
+        output = output[0]
     if not isinstance(output, torch.Tensor):
-        name = SCORE_KEYS[logits][0]
-        fix = f"Wrap it: model=lambda x: net(x).{name}." if logits else "Wrap it in a function that returns the tensor."
+        fix = f"Let it return the tensor, alone or first, or a mapping with {SCORE_KEYS[logits][0]!r}."
         raise InputError("TO344", "The model must return a tensor of scores.", type(output).__name__, fix)
     return output
 

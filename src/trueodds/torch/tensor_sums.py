@@ -20,7 +20,7 @@ from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums
 from trueodds.torch.check_batch import check_batch
-from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, TensorLayout
+from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout, has_float64
 
 DOUBTFUL_LOGITS = "TN108"  # code of the note on logits that look like probabilities
 
@@ -37,6 +37,8 @@ def add_batch(
     check_tensors(scores, target, weight)
     check_batch(layout, scores, target, weight)
     device = state["cell_counts"].device
+    if not has_float64(scores.device):
+        scores, target, weight = (None if tensor is None else tensor.cpu() for tensor in (scores, target, weight))
     if scores.device != device:
         raise InputError(
             "TO342",
@@ -172,5 +174,5 @@ def _to_array(tensor: torch.Tensor) -> Any:
 
 def _score_sums(values: list[float]) -> ProperScoreSums:
     """Return the sums of a proper score from their values in the order of the fields."""
-    w, ww, ws, wws, wwss, infinite, infinite_weight = values
-    return ProperScoreSums(w, ww, ws, wws, wwss, int(infinite), infinite_weight)
+    sums: dict[str, Any] = dict(zip(SCORE_SUMS, values, strict=True))
+    return ProperScoreSums(**(sums | {"infinite": int(sums["infinite"])}))

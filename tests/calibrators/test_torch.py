@@ -183,15 +183,18 @@ def test_autocast_does_not_lower_the_precision():
     assert q.numpy() == pytest.approx(calibrator.predict_proba(P), abs=2e-6)
 
 
-@pytest.mark.parametrize("name", ["temperature", "mcllo", "spline", "isotonic", "beta"])
+@pytest.mark.parametrize("name", ["temperature", "ensemble_temperature", "mcllo", "spline", "isotonic", "beta"])
 @pytest.mark.parametrize("logits", [False, True])
-def test_a_module_can_be_exported_with_any_number_of_rows(name, logits):
+def test_an_exported_module_is_loaded_again_and_takes_any_number_of_rows(name, logits):
     calibrator, P = fitted_to_rows(name, 3, {}), hard_rows(3)[:-50]
     with np.errstate(divide="ignore"):
         values = torch.from_numpy(np.log(P) if logits else P)
     rows = {0: torch.export.Dim("n")}
     program = torch.export.export(calibrator.to_torch(logits=logits), (values[:5],), dynamic_shapes=(rows,))
-    q = program.module()(values)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    q = torch.export.load(file).module()(values)
     assert q.numpy() == pytest.approx(calibrator.predict_proba(values.numpy(), logits=logits), abs=1e-6)
 
 

@@ -124,10 +124,9 @@ def test_all_lenses_allow_an_audit() -> None:
     assert str(metric.audit()) == str(tally.audit())
     with refused("TO346"):
         CalibrationError(3).audit()
-    brier = CalibrationError(3, "brier", logits=True)
+    brier = CalibrationError(3, "brier", logits=True)  # a proper score, for which all lenses are kept
     brier.update(z, y)
-    with refused("TO405", fix="all_lenses=True"):
-        brier.compute()
+    assert brier.compute().item() == pytest.approx(tally.estimate("brier", interval=None).value, rel=1e-12)
 
 
 def test_bad_input_leaves_the_metric_as_it_was() -> None:
@@ -207,3 +206,68 @@ def test_the_forms_that_torchmetrics_tests_give_its_values(form: str, norm: str,
     rows = to.Predictions.from_logits if settings.get("logits") else to.Predictions
     exact = to.measure(rows(target.numpy(), scores.numpy()), estimator, interval=None).value
     assert ours.compute().item() == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_module_of_half_precision_keeps_exact_sums(dtype: str, weighted: bool) -> None:
+    """Lightning in half precision calls Module.to(dtype), against which torchmetrics does not protect its states."""
+    z, y = predictions(600, 3)
+    module = torch.nn.Module()
+    module.metric = CalibrationError(3, "log_loss", logits=True, weighted=weighted)
+    module.to(getattr(torch, dtype))
+    module.metric.update(z, y)
+    module.metric.reset()
+    module.metric.update(z, y)
+    assert module.metric.cell_sums.dtype == torch.float64
+    assert module.metric.row_counts.dtype == torch.int64
+    expected = torch.nn.functional.cross_entropy(z.double(), y).item()
+    assert module.metric.compute().item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_unknown_estimator_or_setting_is_refused_when_the_metric_is_made() -> None:
+    with refused("TO201", fix="ece"):
+        CalibrationError(5, "eec")
+    with refused("TO201"):
+        CalibrationError(5, 15)  # the position of n_bins in torchmetrics
+    with refused("TO203"):
+        CalibrationError(5, bins=0)
+    with refused("TO204"):
+        CalibrationError(5, lens="confidense")
+    with refused("TO403"):
+        CalibrationError(5, "skce")
+
+
+def test_a_value_is_plotted() -> None:
+    z, y = predictions(100, 3)
+    metric = CalibrationError(3, logits=True)
+    metric.update(z, y)
+    figure, axes = metric.plot()
+    assert axes.has_data()
+    figure.clear()
+
+
+def test_an_invalid_batch_keeps_the_rows_before_it_in_forward_too() -> None:
+    z, y = predictions(60, 3)
+    metric = CalibrationError(3, logits=True)
+    metric(z, y)
+    with refused("TO105"):
+        metric(z, y + 5)
+    metric(z, y)
+    assert (metric.tally().n, metric.update_count) == (120, 2)
+
+
+def test_a_checkpoint_of_other_settings_is_refused() -> None:
+    z, y = predictions(60, 3)
+    metric = CalibrationError(3, logits=True)
+    metric.persistent(True)
+    metric.update(z, y)
+    state = metric.state_dict()
+    same, other = CalibrationError(3, logits=True), CalibrationError(3)
+    same.load_state_dict(state)
+    assert same.tally().n == 60
+    with refused("TO401", fix="logits=False"):
+        other.load_state_dict(state)
+    with refused("TO402", "(1,)"):
+        same.load_state_dict(state | {"row_counts": torch.zeros(1, dtype=torch.int64)})
+    assert (same.tally().n, other.update_count) == (60, 0)

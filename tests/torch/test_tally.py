@@ -139,10 +139,12 @@ def test_operations_of_torch_give_the_sums_of_the_compiled_loops(
 
 
 @pytest.mark.parametrize("logits", [True, False])
-def test_operations_of_torch_accept_one_probability_of_two_classes(logits: bool) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_operations_of_torch_accept_one_probability_of_two_classes(logits: bool, dtype: str) -> None:
     z, y = predictions(300, 2)
-    scores = (z[:, 1] - z[:, 0]).double()
-    scores = scores if logits else torch.sigmoid(scores)
+    scores = 5 * (z[:, 1] - z[:, 0]).double()
+    scores = (scores if logits else torch.sigmoid(scores)).to(getattr(torch, dtype))
+    scores[0] = scores[0] if logits else 1e-9  # whose complement is 1 in float32
     host, device = TorchTally(2, logits=logits), TorchTally(2, logits=logits)
     host.update(scores, y)
     device_sums.add_batch(device._layout, device._state, scores, y, None)
@@ -259,20 +261,31 @@ def test_bad_input_is_refused_with_the_remedy() -> None:
         tally.update(P.to("meta"), y.to("meta"))
     with refused("TO101", "(20, 4)"):
         tally.update(P[:, :4], y)
-    with refused("TO101", "(20, 5, 1)", fix="movedim"):
-        tally.update(P[:, :, None], y)
-    with refused("TO105"):
+    with refused("TO101", "(20, 5, 7)", fix="movedim(1, -1).flatten(0, -2) and target.flatten() of images (n, K, …)."):
+        tally.update(P[:, :, None].expand(-1, -1, 7), y)
+    with refused("TO101", "(20, 7, 5)", fix="Pass preds.flatten(0, -2)"):
+        tally.update(P[:, None].expand(-1, 7, -1), y)
+    with refused("TO101", "(20, 5, 5)", fix="of images (n, K, …) or preds.flatten(0, -2)"):
+        tally.update(P[:, :, None].expand(-1, -1, 5), y)
+    with refused("TO101", "(5,)", fix="preds[None]"):
+        tally.update(P[0], y[:1])
+    with refused("TO101", "(20, 1)", fix="preds[:, 0]"):
+        TorchTally(2).update(P[:, :1], y)
+    with refused("TO109", "int64 and float32", fix="(preds, target)"):
+        tally.update(y, P)
+    with refused("TO105", fix="subtract 1"):
         tally.update(P, y + 1)
+    with refused("TO105", fix="keep = target != -100"):
+        tally.update(P, torch.where(y == 0, -100, y))
     with refused("TO106"):
         tally.update(P, y + 0.5)
     with refused("TO107"):
         tally.update(P, y[:-1])
     with refused("TO345", "weight", fix="weighted=True"):
         tally.update(P, y, torch.ones(20))
-    with refused("TO345", "votes"):
+    with refused("TO345", "(20, 5)", fix="argmax(dim=1)"):
         tally.update(P, torch.eye(5)[y])
-    with refused("TO108"):
-        tally.update(P[:0], y[:0])
+    tally.update(P[:0], y[:0])  # as after leaving out padding
     with refused("TO108"):
         tally.compute()
     with refused("TO203"):
@@ -338,14 +351,29 @@ def test_batches_of_another_form_are_refused() -> None:
         to.measure(read_batches([(z, y, y)]))
     with refused("TO344", "a mapping with logits"):
         to.measure(read_batches([{"logits": z, "labels": y}]))
-    with refused("TO344", "tuple"):
-        to.measure(read_batches([(z, y)], model=lambda x: (x,), logits=True))
+    with refused("TO344", "str", fix="'logits'"):
+        to.measure(read_batches([(z, y)], model=lambda x: "z", logits=True))
+    with refused("TO344", "a mapping with x"):
+        to.measure(read_batches([{"x": z}], model=lambda x: x, logits=True))
     with refused("TO108"):
         to.measure(read_batches([]))
     with refused("TO205"):
         to.read(torch.utils.data.DataLoader([(z[0], 0)]), logits=True, weight="w")
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y))
     with refused("TO102", fix="logits=True"):
-        to.measure(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y)))
+        to.measure(loader)
+    with refused("TO102", fix="pass model="):
+        to.measure(loader)
+    names = to.read(loader, logits=True, classes=["a", "b", "c"]).collect()
+    assert (names.classes, names.y.tolist()) == (("a", "b", "c"), y.tolist())
+    assert read_batches([(z, y)], logits=True, classes=["a", "b", "c"]).collect().classes == ("a", "b", "c")
+
+
+def test_probabilities_passed_as_logits_cause_a_warning() -> None:
+    z, y = predictions(50, 3)
+    tally = TorchTally(3, logits=True)
+    with pytest.warns(UserWarning, match="TN108"):
+        tally.update(z.softmax(1), y)
 
 
 @pytest.mark.parametrize("k", [3, 16, 17])
@@ -366,3 +394,48 @@ def test_the_fast_pass_over_valid_rows_gives_the_sums_of_validated_rows(k: int) 
     for change in (lambda: P.__setitem__((9, 0), np.nan), lambda: labels.__setitem__(4, k)):
         change()
         assert tally_confidence(P, labels) is None
+
+
+def test_models_take_mappings_and_return_several_outputs() -> None:
+    z, y = predictions(40, 3)
+    expected = to.measure(read_batches([(z, y)], logits=True), interval=None).value
+
+    def predict(inputs: Any, scale: Any) -> Any:
+        return {"logits": inputs * scale, "hidden": scale}
+
+    batches = [{"inputs": z, "scale": torch.tensor(1.0), "labels": y}]
+    for source in (
+        read_batches(batches, model=predict, logits=True, device="cpu"),
+        read_batches([((z, {"unused": z}), y)], model=lambda pair: (pair[0], "hidden"), logits=True, device="cpu"),
+    ):
+        assert to.measure(source, interval=None).value == expected
+
+
+def test_reading_a_loader_leaves_the_random_state_of_torch() -> None:
+    z, y = predictions(40, 3)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(z, y), batch_size=7, shuffle=True)
+    before = torch.random.get_rng_state()
+    to.measure(to.read(loader, logits=True), interval=None)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    dataset = torch.utils.data.TensorDataset(z, y)
+    chosen = torch.utils.data.DataLoader(dataset, batch_sampler=[[0, 1], [2]])
+    assert (to.read(chosen, logits=True).rows, to.read(chosen, logits=True).collect().n) == (None, 3)
+
+
+def test_a_damaged_state_is_refused() -> None:
+    tally = TorchTally(3)
+    state = tally.state_dict() | {"row_counts": torch.zeros(1, dtype=torch.int64)}
+    with refused("TO402", "(1,)"):
+        tally.load_state_dict(state)
+    with torch.inference_mode():
+        made_for_inference = TorchTally(3)
+    made_for_inference.reset()
+    made_for_inference.load_state_dict(tally.state_dict())
+
+
+def test_sums_stay_on_the_cpu_where_a_device_has_no_float64() -> None:
+    from trueodds.torch.tensor_layout import has_float64
+
+    assert has_float64("cuda:1")
+    assert not has_float64("mps")
+    assert TorchTally(3, device="mps").device.type == "cpu"

@@ -74,8 +74,8 @@ class MixtureLayer(torch.nn.Module):
     def forward(self, logs: torch.Tensor) -> torch.Tensor:
         """Return probabilities (n, K)."""
         q = self.weights[0].to(logs.dtype) * self.terms[0](logs)
-        for weight, term in zip(self.weights[1:], self.terms[1:], strict=True):
-            q = q + weight.to(logs.dtype) * term(logs)
+        for i in range(1, len(self.terms)):  # not a slice: an exported program with an empty one cannot be loaded
+            q = q + self.weights[i].to(logs.dtype) * self.terms[i](logs)
         return q
 
 

@@ -17,9 +17,10 @@ from trueodds.integrations.row_collector import RowCollector, flatten_positions
 try:
     import keras
 except ModuleNotFoundError as problem:
-    if problem.name != "keras":  # the backend of Keras, which has its own message
-        raise
-    raise InputError("TO350", "This callback needs Keras.", "no keras", install_command("keras")) from None
+    if problem.name == "keras":
+        raise InputError("TO350", "This callback needs Keras.", "no keras", install_command("keras")) from None
+    fix = "Set the environment variable KERAS_BACKEND to torch or jax before keras is imported."
+    raise InputError("TO350", "The backend of Keras is not installed.", f"no {problem.name}", fix) from None
 
 PAIR_REMEDY = "Pass validation_data=(x, y), or a dataset of pairs (x, y) that can be read again in every epoch."
 

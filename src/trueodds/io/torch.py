@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from trueodds.io.source import RowProgress, Source
 
 Kind = Literal["classes", "confidence", "multilabel"]
 SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # in mappings, by whether they are logits
+IGNORED_LABEL = -100  # of padding, which losses of PyTorch ignore by default
 LABEL_KEYS = ("labels", "label", "targets", "target")
 
 
@@ -81,7 +82,7 @@ def to_predictions(
     kind : {"classes", "confidence", "multilabel"}, default="classes"
         What the scores are: of exclusive classes, of a correct answer, or of independent labels.
     classes : tuple, optional
-        Names of the classes; labels stay numbers.
+        Names of the classes in the order of the columns. Labels are their numbers.
 
     Returns
     -------
@@ -96,8 +97,10 @@ def to_predictions(
     check_tensors(scores, target, weight)
     p, y, w = to_array(scores), to_array(target), None if weight is None else to_array(weight)
     try:
+        if classes is not None and kind == "classes":
+            y = _name_labels(y, classes)
         if kind == "classes" and logits:
-            return Predictions.from_logits(y, p, weight=w)
+            return Predictions.from_logits(y, p, weight=w, classes=classes)
         if logits:  # of independent labels, or of a correct answer
             p = np.asarray(torch.sigmoid(scores.detach().double()).cpu().numpy())
         if kind == "multilabel":
@@ -105,9 +108,26 @@ def to_predictions(
         if kind == "confidence":
             return Predictions.from_confidence(p, y, weight=w)
         tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"] if scores.dtype == torch.bfloat16 else None
-        return Predictions(y, p, weight=w, sum_tolerance=tolerance)
+        return Predictions(y, p, weight=w, classes=classes, sum_tolerance=tolerance)
     except InputError as problem:
-        raise restate_own_arguments(problem) from None
+        raise _restate_problem(problem, target) from None
+
+
+def _restate_problem(problem: InputError, target: torch.Tensor) -> InputError:
+    """Return the error of invalid values with a remedy for tensors, whose labels are class numbers."""
+    if problem.code != "TO105":
+        return restate_own_arguments(problem)
+    fix = "If they start at 1, subtract 1."
+    if bool((target == IGNORED_LABEL).any()):
+        fix = f"Leave out ignored rows: keep = target != {IGNORED_LABEL}, then pass preds[keep] and target[keep]."
+    return InputError(problem.code, problem.problem, problem.got, fix)
+
+
+def _name_labels(y: Array, classes: Sequence[Any]) -> Array:
+    """Return class numbers as the names of the classes, by which labels are given if there are names."""
+    if y.ndim != 1 or y.dtype.kind not in "biu" or y.size == 0 or y.min() < 0 or y.max() >= len(classes):
+        return y  # votes, or labels whose error the check of the rows raises
+    return np.asarray(classes)[y.astype(np.int64)]
 
 
 def to_array(tensor: torch.Tensor) -> Array:
@@ -122,7 +142,12 @@ class TensorSource(Source):
     """Batches of tensors of a data loader, or of another iterable that can be read again."""
 
     def __init__(
-        self, batches: Iterable[Any], model: Callable[[Any], Any] | None, logits: bool, device: Any = None
+        self,
+        batches: Iterable[Any],
+        model: Callable[[Any], Any] | None,
+        logits: bool,
+        device: Any = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.name = type(batches).__name__
         self.rows = _count_rows(batches)
@@ -130,11 +155,18 @@ class TensorSource(Source):
         self._model = model
         self._logits = logits
         self._device = device
+        self._classes = None if classes is None else tuple(classes)
 
     def batches(self) -> Iterator[Predictions]:
         """Yield each batch as predictions. A model is in evaluation mode meanwhile, and computes no gradients."""
         for scores, target in self._tensors():
-            yield to_predictions(scores, target, logits=self._logits)
+            try:
+                yield to_predictions(scores, target, logits=self._logits, classes=self._classes)
+            except InputError as problem:
+                if self._model is not None or problem.code not in ("TO101", "TO102", "TO104"):
+                    raise
+                fix = f"{problem.fix} If these are inputs of a model, pass model= to read_batches."
+                raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield the batches with the positions of their rows."""
@@ -178,30 +210,34 @@ class TensorSource(Source):
         return {"file": None, "format": "tensors", "rows": self.rows, "columns": {}, "notes": []}
 
     def _tensors(self) -> Iterator[tuple[Any, Any]]:
-        """Yield scores and labels of each batch."""
-        if self._model is None:
-            for batch in self._batches:
-                yield scores_and_labels(batch, self._logits)
-            return
+        """Yield scores and labels of each batch. The random state of torch, from which a loader draws, is restored."""
         modules = [self._model] if isinstance(self._model, torch.nn.Module) else []
         was_training = [module for root in modules for module in root.modules() if module.training]
+        random_state = torch.random.get_rng_state()
         try:
             for batch in self._batches:
+                if self._model is None:
+                    yield scores_and_labels(batch, self._logits)
+                    continue
                 for module in modules:
                     module.eval()
-                inputs, target = _inputs_and_labels(batch)
-                if self._device is not None:
-                    inputs, target = inputs.to(self._device), target.to(self._device)
+                inputs, keywords, target = _inputs_and_labels(batch, self._device)
                 with torch.no_grad():
-                    output = self._model(inputs)
-                    scores = _scores_of_output(output, self._logits)
+                    scores = _scores_of_output(self._model(*inputs, **keywords), self._logits)
                 yield scores, target.to(scores.device)
         finally:
+            torch.random.set_rng_state(random_state)
             for module in was_training:
                 module.training = True
 
 
-def make_source(batches: Any, logits: bool, model: Callable[[Any], Any] | None = None, device: Any = None) -> Source:
+def make_source(
+    batches: Any,
+    logits: bool,
+    model: Callable[[Any], Any] | None = None,
+    device: Any = None,
+    classes: Sequence[Any] | None = None,
+) -> Source:
     """Return the source of a DataLoader or another re-iterable; see `trueodds.torch.read_batches`."""
     logits = check("logits", logits, bool, False)
     if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes, Mapping, torch.Tensor)):
@@ -218,7 +254,7 @@ def make_source(batches: Any, logits: bool, model: Callable[[Any], Any] | None =
             type(batches).__name__,
             "Pass the DataLoader itself with model=, a list of batches, or update a trueodds.torch.TorchTally.",
         )
-    return TensorSource(batches, model, logits, device)
+    return TensorSource(batches, model, logits, device, classes)
 
 
 def open_source(data: Any, reading: Any) -> Source:
@@ -227,18 +263,22 @@ def open_source(data: Any, reading: Any) -> Source:
         fix = "Pass tensors (labels, probabilities) to trueodds.Predictions, or a DataLoader."
         raise InputError("TO343", "An object of torch of this type cannot be read.", type(data).__name__, fix)
     selection = reading.selection
-    if selection != ColumnSelection(logits=True if selection.has_logits else None) or reading.classes is not None:
-        fix = "Leave out all but logits=True; for weights, groups and names collect the rows into Predictions."
+    if selection != ColumnSelection(logits=True if selection.has_logits else None):
+        fix = "Leave out all but logits=True and classes=; for weights and groups collect the rows into Predictions."
         raise InputError("TO205", "A DataLoader has no columns.", "settings of columns", fix)
-    return make_source(data, selection.has_logits)
+    return make_source(data, selection.has_logits, classes=reading.classes)
 
 
 def _count_rows(batches: Any) -> int | None:
     """Return the number of rows of a loader, if it is known without reading."""
     if not isinstance(batches, torch.utils.data.DataLoader) or batches.drop_last:
         return None
+    if type(batches.batch_sampler) is not torch.utils.data.BatchSampler or batches.sampler is not getattr(
+        batches.batch_sampler, "sampler", None
+    ):
+        return None
     rows: Any = batches.dataset if isinstance(batches.dataset, torch.utils.data.IterableDataset) else batches.sampler
-    return len(rows) if hasattr(rows, "__len__") and batches.batch_sampler is not None else None
+    return len(rows) if hasattr(rows, "__len__") else None
 
 
 def scores_and_labels(batch: Any, logits: bool) -> tuple[Any, Any]:
@@ -253,20 +293,37 @@ def scores_and_labels(batch: Any, logits: bool) -> tuple[Any, Any]:
     raise _batch_error(batch, f"({SCORE_KEYS[logits][0]}, labels)")
 
 
-def _inputs_and_labels(batch: Any) -> tuple[Any, Any]:
-    """Return the inputs and labels of one batch for a model."""
-    if isinstance(batch, (tuple, list)) and len(batch) == 2:
-        return batch[0], batch[1]
+def _inputs_and_labels(batch: Any, device: Any) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """Return the arguments of the model, those by keyword, and the labels of one batch, on the device."""
+    if isinstance(batch, Mapping):
+        label_key = next((key for key in LABEL_KEYS if key in batch), None)
+        if label_key is not None:
+            keywords = {str(key): _move(value, device) for key, value in batch.items() if key != label_key}
+            return (), keywords, _move(batch[label_key], device)
+    elif isinstance(batch, (tuple, list)) and len(batch) == 2:
+        return (_move(batch[0], device),), {}, _move(batch[1], device)
     raise _batch_error(batch, "(inputs, labels)")
 
 
+def _move(value: Any, device: Any) -> Any:
+    """Return a value with all its tensors on the device."""
+    if device is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _move(item, device) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_move(item, device) for item in value)
+    return value.to(device) if hasattr(value, "to") else value
+
+
 def _scores_of_output(output: Any, logits: bool) -> torch.Tensor:
-    """Return the tensor of scores in the output of a model."""
+    """Return the tensor of scores in the output of a model: itself, the first of several, or that under a key."""
     if isinstance(output, Mapping):
         output = next((output[key] for key in SCORE_KEYS[logits] if key in output), None)
+    elif isinstance(output, (tuple, list)) and output:
+        output = output[0]
     if not isinstance(output, torch.Tensor):
-        name = SCORE_KEYS[logits][0]
-        fix = f"Wrap it: model=lambda x: net(x).{name}." if logits else "Wrap it in a function that returns the tensor."
+        fix = f"Let it return the tensor, alone or first, or a mapping with {SCORE_KEYS[logits][0]!r}."
         raise InputError("TO344", "The model must return a tensor of scores.", type(output).__name__, fix)
     return output
 

@@ -9,8 +9,8 @@ import torch
 
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
-from trueodds.tallies.block_sums import report_bin_of_cells
-from trueodds.torch.tensor_layout import DTYPES, TensorLayout
+from trueodds.tallies.block_sums import MAXIMUM_FIELDS, report_bin_of_cells
+from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
 
 VALUES_PER_CHUNK = 2**24  # values of the matrix that is multiplied for the null covariance
 MAX_WEIGHT = 1e30  # beyond, weights are checked on the host, which raises an error
@@ -23,7 +23,6 @@ class Batch(NamedTuple):
     y: torch.Tensor  # (n,) int64 labels, or (n, K) votes or labels of 0 and 1
     w: torch.Tensor  # (n,) weights
     log_observed: torch.Tensor | None  # (n,) log-probability of the observed class, if the scores are logits
-    n_zeros: int  # number of probabilities that are exactly 0
 
 
 def can_sum(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> bool:
@@ -64,38 +63,39 @@ def add_batch(
     batch = _make_batch(layout, scores, target, weight)
     n, device = len(batch.P), scores.device
     edges = torch.as_tensor(CELL_EDGES[1:-1].copy(), device=device)
-    n_ties = 0
+    # What needs most memory comes first: if there is too little, the sums are unchanged.
+    null = _null_covariance(layout, batch, edges) if layout.has_null_covariance else None
+    score_sums = _score_sums(layout, batch) if layout.all_lenses else None
+    dtype = "float64" if layout.logits else str(scores.dtype).removeprefix("torch.").replace("bfloat16", "float32")
+    special = _special_counts(layout, batch, scores)
+    counts = [n, *(special.get(name, 0) for name in ROW_COUNTS), *(n * (dtype == name) for name in DTYPES)]
     for view, p, outcome in _views(layout, batch):
         cells = torch.bucketize(p, edges) + view * N_CELLS  # right-closed
         state["cell_counts"].index_add_(0, cells, torch.ones_like(cells))
         state["cell_sums"].index_add_(0, cells, _cell_terms(layout, p, outcome, batch.w))
-    if layout.has_null_covariance:
-        _add_null_covariance(layout, state["null_covariance"], batch, edges)
-    if layout.all_lenses:
-        state["score_sums"].add_(_score_sums(layout, batch))
-    if layout.ranks:
-        n_ties = int(((batch.P == batch.P.amax(dim=1, keepdim=True)).sum(dim=1) > 1).sum())
+    if null is not None:
+        state["null_covariance"].add_(null)
+    if score_sums is not None:
+        state["score_sums"].add_(score_sums)
     state["total_weight"].add_(batch.w.sum())
-    dtype = "float64" if layout.logits else str(scores.dtype).removeprefix("torch.").replace("bfloat16", "float32")
-    state["row_counts"].add_(
-        torch.tensor([n, *_special_counts(layout, batch, scores, n_ties), *(n * (dtype == name) for name in DTYPES)],
-                     device=device)
-    )  # fmt: skip
+    state["row_counts"].add_(torch.tensor(counts, device=device))
     if layout.all_lenses and not layout.logits:
-        deviation = _sum_deviation(layout, batch.P, scores)
-        state["maxima"][1] = torch.maximum(state["maxima"][1], deviation.amax())
+        worst = state["maxima"][MAXIMUM_FIELDS.index("worst_sum")]
+        worst.copy_(torch.maximum(worst, _sum_deviation(layout, batch.P, scores).amax()))
 
 
 def _make_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Batch:
     """Convert a batch to float64."""
     values, y = scores.double(), target.to(torch.int64)
     w = torch.ones(len(values), dtype=torch.float64, device=values.device) if weight is None else weight.double()
-    if values.ndim == 1:  # of the second of two classes
-        values = torch.stack([torch.zeros_like(values), values] if layout.logits else [1 - values, values], dim=1)
+    if values.ndim == 1:  # of the second of two classes; the complement is rounded to the dtype, as on the host
+        rounded = scores.float() if scores.dtype.itemsize < 4 else scores
+        first = torch.zeros_like(values) if layout.logits else (1 - rounded).double()
+        values = torch.stack([first, values], dim=1)
     if not layout.logits:
-        return Batch(values, y, w, None, int((values == 0).sum()) if layout.all_lenses else 0)
+        return Batch(values, y, w, None)
     log_observed = torch.log_softmax(values, dim=1).gather(1, y[:, None])[:, 0]
-    return Batch(torch.softmax(values, dim=1), y, w, log_observed, 0)  # finite logits give no exact zeros
+    return Batch(torch.softmax(values, dim=1), y, w, log_observed)
 
 
 def _views(layout: TensorLayout, batch: Batch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
@@ -120,12 +120,13 @@ def _cell_terms(layout: TensorLayout, p: torch.Tensor, y: torch.Tensor, w: torch
     return torch.stack(terms, dim=1)
 
 
-def _add_null_covariance(layout: TensorLayout, null: torch.Tensor, batch: Batch, edges: torch.Tensor) -> None:
-    """Add Σ w²(δ_kl p_k − p_k p_l) between the report cells of two classes, upper triangle."""
+def _null_covariance(layout: TensorLayout, batch: Batch, edges: torch.Tensor) -> torch.Tensor:
+    """Return Σ w²(δ_kl p_k − p_k p_l) between the report cells of two classes, upper triangle."""
     k, bins = layout.k, layout.bins
     bin_of_cell = torch.as_tensor(report_bin_of_cells(bins).astype("int64"), device=batch.P.device)
     offsets = torch.arange(k, device=batch.P.device) * bins
     rows_per_chunk = max(1, VALUES_PER_CHUNK // (k * bins))
+    null = torch.zeros(k * bins, k * bins, dtype=torch.float64, device=batch.P.device)
     diagonal = torch.zeros(k * bins, dtype=torch.float64, device=batch.P.device)
     for start in range(0, len(batch.P), rows_per_chunk):
         P, w = batch.P[start : start + rows_per_chunk], batch.w[start : start + rows_per_chunk, None]
@@ -135,6 +136,7 @@ def _add_null_covariance(layout: TensorLayout, null: torch.Tensor, batch: Batch,
         diagonal.index_add_(0, columns.flatten(), (w * w * P).flatten())
         null.sub_(torch.triu(products))
     null.diagonal().add_(diagonal)
+    return null
 
 
 def _score_sums(layout: TensorLayout, batch: Batch) -> torch.Tensor:
@@ -149,19 +151,23 @@ def _score_sums(layout: TensorLayout, batch: Batch) -> torch.Tensor:
     for score in (brier, loss):
         infinite = torch.isinf(score)
         s, w = torch.where(infinite, 0.0, score), torch.where(infinite, 0.0, batch.w)
-        terms = (w, w * w, w * s, w * w * s, w * w * s * s, infinite.double(), batch.w - w)
-        rows.append(torch.stack([term.sum() for term in terms]))
+        terms = {"w": w, "ww": w * w, "ws": w * s, "wws": w * w * s, "wwss": w * w * s * s}
+        terms |= {"infinite": infinite.double(), "infinite_w": batch.w - w}
+        rows.append(torch.stack([terms[name].sum() for name in SCORE_SUMS]))
     return torch.stack(rows)
 
 
-def _special_counts(layout: TensorLayout, batch: Batch, scores: torch.Tensor, n_ties: int) -> list[int]:
-    """Counts of special rows in the order of ROW_COUNTS."""
-    if not layout.all_lenses:
-        return [0, 0, 0, 0, n_ties, 0, 0]
-    n_ones = 0 if layout.logits else int((batch.P == 1).sum())
-    n_inexact = 0 if layout.logits else int((_sum_deviation(layout, batch.P, scores) > 0).sum())
-    n_true_zeros = 0 if layout.logits else int((batch.P.gather(1, batch.y[:, None]) == 0).sum())
-    return [batch.n_zeros, n_ones, 0, n_inexact, n_ties, n_true_zeros, 0]
+def _special_counts(layout: TensorLayout, batch: Batch, scores: torch.Tensor) -> dict[str, int]:
+    """Counts of special rows by their field in `SpecialRowCounts`; those that are missing are 0."""
+    counts = {}
+    if layout.ranks:
+        counts["ties"] = ((batch.P == batch.P.amax(dim=1, keepdim=True)).sum(dim=1) > 1).sum()
+    if layout.all_lenses and not layout.logits:  # finite logits give neither zeros nor ones
+        counts["zeros"], counts["ones"] = (batch.P == 0).sum(), (batch.P == 1).sum()
+        counts["inexact_sums"] = (_sum_deviation(layout, batch.P, scores) > 0).sum()
+        counts["true_zeros"] = (batch.P.gather(1, batch.y[:, None]) == 0).sum()
+    values = torch.stack(list(counts.values())).tolist() if counts else []
+    return dict(zip(counts, values, strict=True))
 
 
 def _sum_deviation(layout: TensorLayout, P: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

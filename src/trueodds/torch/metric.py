@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
-import torchmetrics
 
 import trueodds
+from trueodds.core.errors import InputError, install_command
 from trueodds.core.results import Estimate, Verdict
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tally import audit_error, make_layout
-from trueodds.torch.tensor_sums import add_batch, read_tally
+from trueodds.torch.tally import audit_error, check_same_layout, check_shapes, layout_digest, make_layout
+from trueodds.torch.tensor_layout import TensorLayout, has_float64
+from trueodds.torch.tensor_sums import add_batch, read_tally, two_rows
+
+try:
+    import torchmetrics
+except ModuleNotFoundError:
+    message = f"CalibrationError needs torchmetrics. {install_command('torch')}"
+    raise ModuleNotFoundError(message, name="torchmetrics") from None
+
+NOT_IN_TALLY = "TO405"  # code of the error of a lens or score that a tally does not hold
 
 
 class CalibrationError(torchmetrics.Metric):
@@ -39,8 +49,8 @@ class CalibrationError(torchmetrics.Metric):
     weighted : bool, default=False
         Whether `update` gets weights, or votes instead of labels.
     all_lenses : bool, default=False
-        Whether all lenses and the proper scores are kept, which `audit` and proper scores need, and which is slower. A
-        `lens` also sets it.
+        Whether all lenses and the proper scores are kept, which `audit` needs and which is slower. They are also kept
+        if the lens or the estimator needs them.
     classes : sequence, optional
         Names of the classes. The default is their numbers.
     **kwargs
@@ -49,7 +59,8 @@ class CalibrationError(torchmetrics.Metric):
     Raises
     ------
     InputError
-        TO203 for an invalid setting, TO113 for invalid names of classes.
+        TO201 to TO204 for an unknown estimator, lens or setting, TO113 for invalid names of classes, TO403 for an
+        estimator that needs single rows.
 
     See Also
     --------
@@ -92,16 +103,95 @@ class CalibrationError(torchmetrics.Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._layout = make_layout(
-            num_classes, logits, kind, weighted, all_lenses or lens is not None, bins=15, classes=classes
-        )
         self.estimator = estimator
         settings = {"lens": lens, "bins": bins}
         self._settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+        self._layout = self._make_sufficient_layout(
+            partial(make_layout, num_classes, logits, kind, weighted, bins=15, classes=classes), all_lenses
+        )
         zeros = self._layout.zeros()
         self._state_names = tuple(zeros)
         for name, tensor in zeros.items():
             self.add_state(name, tensor, dist_reduce_fx="max" if name == "maxima" else "sum")
+        # saved with the sums, so that a checkpoint of other settings is recognized
+        self.add_state("layout", torch.tensor(layout_digest(self._layout)), dist_reduce_fx="max")
+
+    def _make_sufficient_layout(self, make: Callable[..., TensorLayout], all_lenses: bool) -> TensorLayout:
+        """Return the smallest layout from which the estimator can be computed, which is tried on two rows."""
+        for keeps_all in (all_lenses, True):
+            layout = make(all_lenses=keeps_all)
+            try:
+                trueodds.measure(two_rows(layout), self.estimator, interval=None, **self._settings)
+            except InputError as problem:
+                if problem.code == NOT_IN_TALLY and not keeps_all:
+                    continue
+                raise
+            break
+        return layout
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        """Move the sums to another device, but keep their dtypes if the module is converted to another precision."""
+
+        def move(tensor: torch.Tensor) -> torch.Tensor:
+            """Return a tensor on the device to which `fn` moves others, if that has float64."""
+            device = fn(torch.empty(0, device=tensor.device)).device
+            return tensor.to(device) if has_float64(device) else tensor
+
+        return super()._apply(move, *args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Add a batch and return its value. After an invalid batch, the sums are those before it.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of `update`.
+
+        Returns
+        -------
+        Tensor
+            Value of the batch alone.
+        """
+        state, n_updates = self._sums(), self.update_count
+        try:
+            return super().forward(*args, **kwargs)
+        except InputError:
+            for name, tensor in state.items():
+                setattr(self, name, tensor)
+            self._update_count: int = n_updates
+            raise
+
+    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
+        """Add the states of all processes, after a check that they have the same settings."""
+        check_same_layout(self._layout, self.cell_counts.device, kwargs.get("process_group") or self.process_group)
+        super()._sync_dist(*args, **kwargs)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Load the sums, unless they belong to other settings or are damaged."""
+        loaded = {name: state_dict[prefix + name] for name in self._state_names if prefix + name in state_dict}
+        digest = state_dict.get(prefix + "layout")
+        if loaded and (digest is None or int(digest) != layout_digest(self._layout)):
+            fix = f"Create the metric with the settings of the checkpoint, not {self._layout!r}."
+            raise InputError("TO401", "The checkpoint belongs to a metric with other settings.", f"{digest}", fix)
+        check_shapes({name: getattr(self, name) for name in loaded}, loaded)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot one or several values, as metrics of torchmetrics do.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Results of `compute` or `forward`. The default is the current value.
+        ax : matplotlib Axes, optional
+            Axes of the plot.
+
+        Returns
+        -------
+        tuple of Figure and Axes
+            The plot.
+        """
+        return self._plot(val, ax)
 
     def update(self, preds: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> None:
         """Add a batch.
@@ -138,18 +228,25 @@ class CalibrationError(torchmetrics.Metric):
         InputError
             TO108 if there are no rows; those of `trueodds.measure`.
         """
-        value = float(self.estimate(interval=None))
-        return torch.tensor(value, dtype=torch.float64, device=self.device)
+        tally = read_tally(self._layout, self._sums())
+        value = float(trueodds.measure(tally, self.estimator, interval=None, **self._settings))
+        return torch.tensor(value, dtype=torch.float64, device=self.cell_counts.device)
 
     def tally(self) -> Tally:
-        """Return the sums of this process as a `Tally`.
+        """Return the sums as a `Tally`.
+
+        If there are several processes, the sums are those of all rows, as in `compute`, and all processes must call
+        this method. The same holds for `estimate`, `test` and `audit`.
 
         Returns
         -------
         Tally
             A copy of the sums, on the host.
         """
-        return read_tally(self._layout, self._sums())
+        with self.sync_context(
+            dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
+        ):
+            return read_tally(self._layout, self._sums())
 
     def estimate(self, **settings: Any) -> Estimate:
         """Estimate the calibration error with its interval and noise floor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ def read_batches(
     logits: bool = False,
     model: Callable[[Any], Any] | None = None,
     device: torch.device | str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Source:
     """Read a data loader of predictions, or of inputs that a model predicts.
 
@@ -24,15 +25,18 @@ def read_batches(
     ----------
     batches : DataLoader or iterable
         Pairs ``(scores, labels)`` of tensors, or mappings with ``"logits"`` or ``"probs"`` and ``"labels"``. With
-        `model`, pairs ``(inputs, labels)``. It is iterated whenever rows are needed, so an iterator that can be read
-        only once is refused.
+        `model`, pairs ``(inputs, labels)``, or mappings with ``"labels"`` and the keyword arguments of the model. It is
+        iterated whenever rows are needed, so an iterator that can be read only once is refused.
     logits : bool, default=False
         Whether the scores are logits. They are never guessed from their values.
     model : callable, optional
-        Module or function that predicts the scores of a batch of inputs. A module is in evaluation mode while it
-        predicts, without gradients; afterwards its modes are restored.
+        Module or function that predicts the scores of a batch of inputs, without gradients: a tensor, the first of
+        several, or a mapping with ``"logits"`` or ``"probs"``. A module is in evaluation mode while it predicts;
+        afterwards its modes are restored. A function must set the mode of its modules itself.
     device : device, optional
         Device to which inputs and labels are moved for the model.
+    classes : sequence, optional
+        Names of the classes in the order of the columns. Labels are their numbers.
 
     Returns
     -------
@@ -56,4 +60,4 @@ def read_batches(
     >>> to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value.__round__(3)
     0.832
     """
-    return make_source(batches, logits, model, device)
+    return make_source(batches, logits, model, device, classes)

@@ -24,9 +24,9 @@ _LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
 class TorchTally:
     """Sums of predictions in tensors, updated batch by batch in memory that does not grow with the rows.
 
-    Probabilities of any device and dtype are counted on a fine grid of 3,880 cells per class, with int64 counts and
-    float64 sums, where they are. From the sums, `estimate`, `test` and `audit` compute what the functions of the
-    package compute from a tally.
+    Probabilities of any dtype are counted on a fine grid of 3,880 cells per class, with int64 counts and float64 sums,
+    on the CPU or the GPU where they are. From the sums, `estimate`, `test` and `audit` compute what the functions of
+    the package compute from a tally.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class TorchTally:
     Memory: 155 kB per class and three more views (348 kB with ``weighted=True``), and 8·(K·bins)² bytes for the null
     covariance; for ten classes 2.2 MB. On the CPU, batches are summed by the compiled loops of the package; on other
     devices by operations of torch, without a copy of the rows to the host. Independent labels, confidence and votes,
-    and batches with invalid values, are moved to the host.
+    batches with invalid values, and batches on Apple's GPUs, which have no float64, are moved to the host.
 
     The sums of several processes are added by `all_reduce`, and tallies of several machines with ``+`` after `compute`.
 
@@ -217,8 +217,7 @@ class TorchTally:
 
     def reset(self) -> None:
         """Remove all rows."""
-        for tensor in self._state.values():
-            tensor.zero_()
+        self._state = self._layout.zeros(self.device)
 
     def to(self, device: Any) -> Self:
         """Move the sums to a device, and return the tally.
@@ -295,8 +294,8 @@ class TorchTally:
                 str(layout),
                 f"Create the tally with the same settings, not {self._layout!r}.",
             )
-        for name, tensor in self._state.items():
-            tensor.copy_(state_dict[name])
+        check_shapes(self._state, state_dict)
+        self._state = {name: state_dict[name].to(tensor.device).clone() for name, tensor in self._state.items()}
 
     def __repr__(self) -> str:
         return f"TorchTally(n={self.n:,}, {self._layout.k} classes, device={str(self.device)!r})"
@@ -326,9 +325,24 @@ def make_layout(
     return TensorLayout(k, kind, logits, weighted, all_lenses, check("bins", bins, BinCount, 15), names)
 
 
+def check_shapes(state: Mapping[str, torch.Tensor], loaded: Mapping[str, Any]) -> None:
+    """Raise TO402 unless the loaded tensors have the shapes and dtypes of the state."""
+    for name, tensor in state.items():
+        value = loaded[name]
+        if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (tensor.shape, tensor.dtype):
+            got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else str(value)
+            fix = f"Save it again; it must be {tensor.dtype} of shape {tuple(tensor.shape)}."
+            raise InputError("TO402", f"The saved tensor {name} is not valid.", got, fix)
+
+
+def layout_digest(layout: TensorLayout) -> int:
+    """Number that differs between different layouts, except by a chance of 2⁻⁵⁶."""
+    return int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
+
+
 def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) -> None:
     """Raise TO401 unless all processes have the same layout; they compare a digest of it."""
-    digest = int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
+    digest = layout_digest(layout)
     extremes = torch.tensor([digest, -digest], device=device)
     torch.distributed.all_reduce(extremes, op=torch.distributed.ReduceOp.MAX, group=group)
     if int(extremes[0]) != -int(extremes[1]):

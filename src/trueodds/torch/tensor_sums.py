@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
 from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums
-from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, TensorLayout
+from trueodds.torch.check_batch import check_batch
+from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout, has_float64
+
+DOUBTFUL_LOGITS = "TN108"  # code of the note on logits that look like probabilities
 
 
 def add_batch(
@@ -27,11 +31,14 @@ def add_batch(
     """Return the sums of a batch added to those of `state`, whose tensors are changed in place.
 
     A batch on the CPU is summed by the compiled loops of the package, one on another device by operations of torch
-    on that device, unless its values are invalid or have another form; these are checked on the CPU.
+    on that device, unless its values are invalid or have another form; these are checked on the CPU. Logits that look
+    like probabilities cause a warning.
     """
     check_tensors(scores, target, weight)
-    _check_batch(layout, scores, target, weight)
+    check_batch(layout, scores, target, weight)
     device = state["cell_counts"].device
+    if not has_float64(scores.device):
+        scores, target, weight = (None if tensor is None else tensor.cpu() for tensor in (scores, target, weight))
     if scores.device != device:
         raise InputError(
             "TO342",
@@ -39,6 +46,8 @@ def add_batch(
             f"the batch on {scores.device}, the sums on {device}",
             f"Create the tally with device={str(scores.device)!r}, or move it with .to().",
         )
+    if len(scores) == len(target) == 0:  # for instance of positions that are all padding
+        return dict(state)
     if torch.is_inference_mode_enabled() or not state["maxima"].is_inference():
         writable = dict(state)
     else:  # torch does not change a tensor of inference mode outside of it
@@ -57,29 +66,6 @@ def _must_use_host(
     return scores.device.type == "cpu" or not device_sums.can_sum(layout, scores, target, weight)
 
 
-def _check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> None:
-    """Raise an error for another number of classes, and for weights or votes that the sums have no place for."""
-    if layout.kind != "confidence":
-        k = 2 if scores.ndim == 1 and layout.kind == "classes" else scores.shape[-1] if scores.ndim == 2 else None
-        if k != layout.k:
-            shape = "(n,) or (n, 2)" if layout.k == 2 and layout.kind == "classes" else f"(n, {layout.k})"
-            fix = "Flatten images and sequences first: x.movedim(1, -1).reshape(-1, K)." if scores.ndim > 2 else ""
-            raise InputError(
-                "TO101",
-                f"The predictions of {layout.k} classes must have the shape {shape}.",
-                f"shape {tuple(scores.shape)}",
-                fix or "Pass the number of classes when creating the tally.",
-            )
-    is_votes = layout.kind == "classes" and target.ndim == 2
-    if not layout.weighted and (weight is not None or is_votes):
-        raise InputError(
-            "TO345",
-            "Weights and votes need additional sums.",
-            "weighted=False and " + ("votes" if is_votes else "a weight"),
-            "Create it with weighted=True.",
-        )
-
-
 def _tally_batch(
     layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
 ) -> Tally:
@@ -88,7 +74,7 @@ def _tally_batch(
     def make_predictions(start: int, stop: int) -> Any:
         """Return the rows start to stop − 1 as predictions."""
         rows = slice(start, stop)
-        return to_predictions(
+        preds = to_predictions(
             scores[rows],
             target[rows],
             None if weight is None else weight[rows],
@@ -96,6 +82,10 @@ def _tally_batch(
             kind=layout.kind,
             classes=layout.classes if layout.kind == "multilabel" else None,
         )
+        for note in preds.notes:
+            if note.code == DOUBTFUL_LOGITS:
+                warnings.warn(str(note), UserWarning, stacklevel=6)
+        return preds
 
     n = len(scores)
     if layout.all_lenses or len(target) != n or n == 0:
@@ -165,6 +155,18 @@ def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally
     )
 
 
+def two_rows(layout: TensorLayout) -> Tally:
+    """Return the tally of two rows with equal probabilities, on which settings can be tried."""
+    state = layout.zeros()
+    if layout.kind == "confidence":
+        scores, target = torch.full((2,), 0.5), torch.tensor([0, 1])
+    else:
+        scores = torch.full((2, layout.k), 1 / layout.k, dtype=torch.float64)
+        target = torch.eye(2, layout.k).long() if layout.kind == "multilabel" else torch.tensor([0, 1])
+    add_batch(replace(layout, logits=False), state, scores, target)
+    return read_tally(layout, state)
+
+
 def _to_array(tensor: torch.Tensor) -> Any:
     """Return a copy of a tensor as an array on the host."""
     return tensor.detach().cpu().numpy().copy()
@@ -172,5 +174,5 @@ def _to_array(tensor: torch.Tensor) -> Any:
 
 def _score_sums(values: list[float]) -> ProperScoreSums:
     """Return the sums of a proper score from their values in the order of the fields."""
-    w, ww, ws, wws, wwss, infinite, infinite_weight = values
-    return ProperScoreSums(w, ww, ws, wws, wwss, int(infinite), infinite_weight)
+    sums: dict[str, Any] = dict(zip(SCORE_SUMS, values, strict=True))
+    return ProperScoreSums(**(sums | {"infinite": int(sums["infinite"])}))

@@ -194,11 +194,21 @@ def test_epochs_are_chosen_by_validation_and_reported_by_test():
     }
     text = epoch_tables.summarize([run])
     assert text.startswith("The validation log loss is lowest at epochs 2 of 4.")
-    assert "rejected on the test images in 1 by classes" in text
+    assert "rejected on the test images, of 1 initialization, in 1 (all classes, trees" in text
     assert (
         "Choosing by refinement selects epochs 3; with temperature scaling, its test log loss differs by -0.50000"
         in text
     )
+
+
+def test_means_of_a_choice_are_paired_with_early_stopping():
+    losses = [3.0, 1.0, 2.0, 4.0]
+    runs = [made_run(losses, [1.0, x, y, x + y]) for x, y in ((0.5, 0.4), (0.7, 0.6), (0.2, 0.1))]
+    table = {row["choice"]: row for row in epoch_tables.choice_means(runs)}
+    assert table["last"]["difference of log loss"].startswith("+0.3667 [")
+    assert table["last"]["epochs"] == "4"
+    assert table["lowest log loss"]["accuracy %"] == "90.00 [90.00, 90.00]"
+    assert "difference of log loss" not in table["lowest log loss"]
 
 
 def test_rejection_counts_where_it_lasts_to_the_end():
@@ -210,7 +220,7 @@ def test_rejection_counts_where_it_lasts_to_the_end():
     assert row["from epoch"] == "4, 1, –"
     assert row["all epochs"] == "9 of 12"
     assert epoch_tables.summarize_rejection(runs).startswith(
-        "Calibration is rejected to the last epoch: classes in 2 of 3 from epoch 1 to 4;"
+        "Calibration is rejected to the last epoch: all classes, trees of at least 10 rows per leaf: 2 of 3 from epoch"
     )
 
 

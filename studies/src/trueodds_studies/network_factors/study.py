@@ -23,7 +23,7 @@ from trueodds_studies.network_factors.network_designs import NetworkDesign, list
 class Plan:
     """Trainings of each network, and their rows and epochs."""
 
-    trainings: int = 5
+    trainings: int = 6
     epochs: int = 60
     evaluate_every: int = 5
     train_rows: int = 2000

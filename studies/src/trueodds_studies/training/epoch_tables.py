@@ -22,6 +22,23 @@ the one with the lowest validation log loss after temperature scaling (refinemen
 fitted on the validation rows. log loss, refinement: before and after temperature scaling. ECE and p: total variation
 and consistency test, by lens: all classes with trees of at least 10 and of at least 100 rows per leaf, three groups of
 classes (trees of at least 100 rows), and confidence (15 uniform bins). p scaled: the same after temperature scaling."""
+CHOICE_MEASURES = {
+    "temperature": ("T", 1, 2),
+    "log loss": ("log loss", 1, 4),
+    "refinement": ("refinement", 1, 4),
+    "accuracy": ("accuracy %", 100, 2),
+    "ECE, classes, 100": ("ECE, all classes", 1, 4),
+    "scaled ECE, classes, 100": ("scaled", 1, 4),
+    "noise floor, classes, 100": ("noise floor", 1, 4),
+    "ECE, confidence": ("ECE, confidence", 1, 4),
+    "scaled ECE, confidence": ("scaled, confidence", 1, 4),
+    "noise floor, confidence": ("noise floor, confidence", 1, 4),
+}
+"""Measure of an epoch: column, factor and digits."""
+MEANS_LEGEND = """Means [95 % t intervals] over the initializations, test images. T: temperature fitted on validation
+images. refinement: log loss after temperature scaling. ECE: total variation, all classes with trees of at least 100
+rows per leaf, and confidence with 15 uniform bins; scaled: after temperature scaling; noise floor: mean for a
+calibrated model. difference: to the epoch with the lowest validation log loss, paired by initialization."""
 PREDICTIONS = {
     "": "test",
     "scaled ": "test, temperature scaling",
@@ -55,6 +72,23 @@ def choice_table(runs: Sequence[Row]) -> tuple[Row, ...]:
                 entry |= {f"ECE, {name}": row[f"ECE, {name}"], f"p, {name}": row[f"p, {name}"]}
             entry |= {f"p scaled, {name}": row[f"scaled p, {name}"] for name in ("classes, 100", "confidence")}
             table.append(entry)
+    return tuple(table)
+
+
+def choice_means(runs: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per choice: means over the initializations, with paired differences to the lowest log loss."""
+    table = []
+    choices = [choose_epochs(run) for run in runs]
+    for choice in CHOICES:
+        rows = [chosen[choice] for chosen in choices]
+        entry: dict[str, Any] = {"choice": choice, "epochs": _format_epochs(rows)}
+        for key, (column, factor, digits) in CHOICE_MEASURES.items():
+            entry[column] = format_mean([factor * row[key] for row in rows], digits)
+        for key in ("log loss", "refinement"):
+            differences = [row[key] - chosen["lowest log loss"][key] for row, chosen in zip(rows, choices, strict=True)]
+            if choice != "lowest log loss":
+                entry[f"difference of {key}"] = format_mean(differences, 4, sign=True)
+        table.append(entry)
     return tuple(table)
 
 
@@ -104,14 +138,13 @@ def summarize(runs: Sequence[Row]) -> str:
     choices = [choose_epochs(run) for run in runs]
     early = [choice["lowest log loss"] for choice in choices]
     refined = [choice["lowest refinement"] for choice in choices]
-    rejected = ", ".join(f"{count_rejected(early, f'p, {name}')} by {name}" for name in TESTS_BY_LENS)
-    scaled = ", ".join(f"{count_rejected(early, f'scaled p, {name}')} by {name}" for name in TESTS_BY_LENS)
     difference = [b["refinement"] - a["refinement"] for a, b in zip(early, refined, strict=True)]
     plain = [b["refinement"] - a["log loss"] for a, b in zip(early, refined, strict=True)]
     return (
         f"The validation log loss is lowest at epochs {_format_epochs(early)} of {len(runs[0]['rows'])}. There,"
-        f" calibration is rejected on the test images in {rejected} of {format_count(len(runs), 'initialization')};"
-        f" after temperature scaling in {scaled}. Choosing by refinement selects epochs {_format_epochs(refined)};"
+        f" calibration is rejected on the test images, of {format_count(len(runs), 'initialization')}, in"
+        f" {_list_rejected(early, '')}; after temperature scaling in {_list_rejected(early, 'scaled ')}. Choosing by"
+        f" refinement selects epochs {_format_epochs(refined)};"
         f" with temperature scaling, its test log loss differs by {format_mean(difference, 5, sign=True)} from that of"
         f" early stopping with temperature scaling, and by {format_mean(plain, 5, sign=True)} from that without."
     )
@@ -123,8 +156,12 @@ def summarize_rejection(runs: Sequence[Row]) -> str:
     for name in TESTS_BY_LENS:
         starts = [start for run in runs if (start := rejected_from(run["rows"], name)) is not None]
         when = f" from epoch {_format_range(starts)}" if starts else ""
-        phrases.append(f"{name} in {len(starts)} of {len(runs)}{when}")
+        phrases.append(f"{TEXT_OF_LENS[name]}: {len(starts)} of {len(runs)}{when}")
     return f"Calibration is rejected to the last epoch: {'; '.join(phrases)}."
+
+
+def _list_rejected(rows: Sequence[Row], prefix: str) -> str:
+    return ", ".join(f"{count_rejected(rows, f'{prefix}p, {name}')} ({lens})" for name, lens in TEXT_OF_LENS.items())
 
 
 def _format_epochs(rows: Sequence[Row]) -> str:

@@ -151,6 +151,12 @@ def _further_tables(
     )
     return (
         (
+            "choices",
+            "Means over the initializations, by choice of the epoch.",
+            epoch_tables.choice_means(runs),
+            epoch_tables.MEANS_LEGEND,
+        ),
+        (
             "epochs",
             "Means over the initializations, by epoch, and the number of them in which calibration is rejected.",
             epoch_tables.epoch_table(runs),

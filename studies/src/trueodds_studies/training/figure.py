@@ -68,6 +68,8 @@ def _draw_panel(ax: Any, runs: Sequence[Row], key: str) -> None:
     if key == "temperature":
         ax.axhline(1, color="#999999", lw=1, zorder=1)
     _limit_to_later_epochs(ax, values)
+    if key.startswith("ECE"):
+        ax.set_ylim(bottom=0)
 
 
 def _draw_band(ax: Any, epochs: Sequence[int], values: Any) -> None:

@@ -46,11 +46,12 @@ PREDICTIONS = {
 }
 """Rows that are tested, by the prefix of their p-values."""
 EPOCHS_LEGEND = """Mean [95 % t interval over the initializations]. T: temperature fitted on validation rows.
-rejected: initializations with p ≤ 0.05."""
+rejected: initializations with p ≤ 0.05. classes, classes 100: all classes, trees of at least 10 and 100 rows per leaf;
+groups: three groups of classes, trees of at least 100 rows; confidence: 15 uniform bins."""
 REJECTION_LEGEND = """from epoch: the one from which calibration is rejected (p ≤ 0.05) at every epoch to the last one,
 for each initialization; –: not rejected at the last epoch. lowest log loss, lowest refinement, last, all epochs: number
 of rejections at the chosen epochs, and at all. All initializations are tested on the same images, so their numbers are
-not independent. The epoch of the lowest loss and the temperature are those of the validation images."""
+not independent. The epochs are chosen and the temperature is fitted on the validation images."""
 
 
 def choose_epochs(run: Row) -> dict[str, Any]:

@@ -29,6 +29,7 @@ SOURCES = {
     "ferrer_adrenalmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/adrenalmnist_resnet50",
     "ferrer_agnews_gpt2.npz": "github.com/luferrer/expected_cost, notebooks/data/agnews_gpt2",
     "ferrer_pathmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/pathmnist_resnet50",
+    "mnist.npz": "MNIST (LeCun, Cortes and Burges, CC BY-SA 3.0): the idx files as arrays of unsigned bytes",
     "obesity_features.parquet": "UCI Estimation of Obesity Levels (archive.ics.uci.edu, CC BY 4.0)",
     "plambda_cifar10_vgg16.npz": "github.com/p-lambda/verified_calibration, data/cifar_probs.dat",
     "psr_emotion_final.npz": "github.com/luferrer/psr-calibration, data/emotion_final",

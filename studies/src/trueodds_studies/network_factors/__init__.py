@@ -1,0 +1,1 @@
+"""The study `network_factors`: depth, width, batch normalization and weight decay, and calibration."""

@@ -169,3 +169,13 @@ def test_notes_on_the_data_are_logged_once(caplog: pytest.LogCaptureFixture) -> 
 def test_epochs_are_due_from_the_first_one_on() -> None:
     monitor = EpochMonitor(True, "ece", None, "", every=3)
     assert [epoch for epoch in range(8) if monitor.is_due(epoch)] == [0, 3, 6]
+
+
+def test_the_refinement_is_weighted_like_the_log_loss() -> None:
+    z, y = overconfident(300, 3)
+    weight = np.random.default_rng(1).gamma(0.2, size=300) + 1e-6
+    preds = to.Predictions.from_logits(y, z, weight=weight)
+    summary = summarize_epoch(preds, resamples=19)
+    scaled = to.fit(preds, "temperature").recalibrate(preds)
+    np.testing.assert_allclose(summary.refinement, to.measure(scaled, "log_loss", interval=None).value, rtol=1e-12)
+    assert summary.refinement <= summary.log_loss

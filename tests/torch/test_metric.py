@@ -41,7 +41,7 @@ def test_the_value_is_that_of_the_rows(estimator: str, settings: dict[str, Any])
     assert metric.compute().item() == pytest.approx(expected, rel=1e-12)
     if settings.get("lens") != "classwise":  # a tally has no interval of a mean over classes
         assert metric.estimate().interval is not None
-    assert metric.test(resamples=99).pvalue == 0.01
+    assert metric.test("consistency", resamples=99).pvalue == 0.01
 
 
 def test_values_of_torchmetrics_are_reproduced_where_it_is_right() -> None:

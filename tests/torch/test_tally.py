@@ -439,3 +439,40 @@ def test_sums_stay_on_the_cpu_where_a_device_has_no_float64() -> None:
     assert has_float64("cuda:1")
     assert not has_float64("mps")
     assert TorchTally(3, device="mps").device.type == "cpu"
+
+
+@pytest.mark.parametrize("all_lenses", [True, False])
+@pytest.mark.parametrize("kind", ["classes", "multilabel", "confidence"])
+def test_longer_labels_and_weights_are_not_truncated(kind: str, all_lenses: bool) -> None:
+    z, y = predictions(12, 3)
+    P = z.softmax(1)
+    scores = P.amax(1) if kind == "confidence" else P
+    labels = {"classes": y, "multilabel": (P > 0.4).long(), "confidence": y % 2}[kind]
+    tally = TorchTally(3, kind=kind, all_lenses=all_lenses, weighted=True)  # type: ignore[arg-type]
+    for n_scores, n_labels, n_weights in ((8, 12, 8), (8, 8, 12), (12, 8, 12), (12, 12, 8)):
+        with refused("TO107", fix="truncated"):
+            tally.update(scores[:n_scores], labels[:n_labels], torch.ones(n_weights))
+    assert tally.n == 0
+    tally.update(scores, labels, torch.zeros(12))  # padding alone
+    assert tally.n == 0
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "confidence"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_log_odds_have_a_finite_log_loss(kind: str, weighted: bool) -> None:
+    """A probability that is rounded to 1 made the log loss of a wrong label infinite."""
+    z = torch.tensor([40.0, -50.0, 0.0, 3.0], dtype=torch.float64)
+    y = torch.tensor([0, 1, 1, 1])
+    w = torch.tensor([1.0, 2.0, 1.0, 0.5], dtype=torch.float64) if weighted else torch.ones(4).double()
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(z, y.double(), reduction="none")
+    tally = TorchTally(1, kind=kind, logits=True, weighted=weighted)  # type: ignore[arg-type]
+    columns = (z[:, None], y[:, None]) if kind == "multilabel" else (z, y)
+    tally.update(*columns, w if weighted else None)
+    assert tally.compute().score("log_loss")["mean"] == pytest.approx(float((w * loss).sum() / w.sum()), rel=1e-12)
+    assert (tally.compute().counts.true_zeros, tally.compute().counts.ones) == (0, 0)
+
+
+def test_integer_probabilities_are_counted_as_float64() -> None:
+    tally = TorchTally(2)
+    tally.update(torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 1, 1]))
+    assert tally.compute().dtype == "float64"

@@ -199,7 +199,7 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
         observed = (preds.votes * np.where(preds.votes > 0, logs, 0.0)).sum(axis=1)
     else:
         observed = logs[np.arange(preds.n), preds.y]
-    return float(np.mean(log_sum_exp(logs) - observed))
+    return float(np.average(log_sum_exp(logs) - observed, weights=preds.weight))
 
 
 class EpochMonitor:

@@ -21,7 +21,8 @@ def check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor
     Raises
     ------
     InputError
-        TO109 for swapped arguments, TO101 for another shape, TO345 for weights or votes without ``weighted=True``.
+        TO109 for swapped arguments, TO101 for another shape, TO107 for other lengths, TO345 for weights or votes
+        without ``weighted=True``.
     """
     if layout.kind != "multilabel" and target.is_floating_point() and not scores.is_floating_point():
         raise InputError(
@@ -38,6 +39,14 @@ def check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor
             f"shape {tuple(scores.shape)}",
             _shape_remedy(layout.k, scores),
         )
+    for name, values in (("target", target), ("weight", weight)):
+        if values is not None and len(values) != len(scores):
+            raise InputError(
+                "TO107",
+                f"{name} must have one row per prediction.",
+                f"{len(values):,} rows of {name} and {len(scores):,} predictions",
+                "Align the rows; nothing is truncated.",
+            )
     has_columns = layout.kind == "classes" and target.ndim == 2
     if not layout.weighted and has_columns:
         raise InputError(

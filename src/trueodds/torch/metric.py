@@ -68,9 +68,10 @@ class CalibrationError(torchmetrics.Metric):
 
     Notes
     -----
-    Bins are right-closed, so that a probability of 1 is in the last one, and empty bins are left out. Range and bias
-    are those of the estimator; the best value of a calibration error is 0. The state has 155 kB per view, or 348 kB
-    with ``weighted=True``.
+    Numbers of bins that divide 3,840, such as 10, 12, 15, 16, 20 and 30, are exact; for others, the edges are moved to
+    the nearest ones of the fine grid, as a note of `estimate` says. Bins are right-closed, so that a probability of 1
+    is in the last one, and empty bins are left out. Range and bias are those of the estimator; the best value of a
+    calibration error is 0. The state has 155 kB per view, or 348 kB with ``weighted=True``.
 
     Examples
     --------
@@ -265,12 +266,12 @@ class CalibrationError(torchmetrics.Metric):
         used: dict[str, Any] = self._settings | settings
         return trueodds.measure(self.tally(), self.estimator, **used)
 
-    def test(self, test: Any = "consistency", **settings: Any) -> Verdict:
+    def test(self, test: Any = "omnibus", **settings: Any) -> Verdict:
         """Test whether the rows are calibrated.
 
         Parameters
         ----------
-        test : str or Test, default="consistency"
+        test : str or Test, default="omnibus"
             Any test that a tally supports.
         **settings
             Settings of `trueodds.test`; `lens` defaults to that of the metric.

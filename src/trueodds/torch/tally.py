@@ -171,12 +171,12 @@ class TorchTally:
         """
         return trueodds.measure(self.compute(), estimator, **settings)
 
-    def test(self, test: Any = "consistency", **settings: Any) -> Verdict:
+    def test(self, test: Any = "omnibus", **settings: Any) -> Verdict:
         """Test whether all rows so far are calibrated.
 
         Parameters
         ----------
-        test : str or Test, default="consistency"
+        test : str or Test, default="omnibus"
             Any test that a tally supports.
         **settings
             Settings of `trueodds.test`, such as `lens` and `resamples`.

@@ -46,7 +46,7 @@ def add_batch(
             f"the batch on {scores.device}, the sums on {device}",
             f"Create the tally with device={str(scores.device)!r}, or move it with .to().",
         )
-    if len(scores) == len(target) == 0:  # for instance of positions that are all padding
+    if len(scores) == 0 or (weight is not None and bool((weight == 0).all())):  # for instance padding alone
         return dict(state)
     if torch.is_inference_mode_enabled() or not state["maxima"].is_inference():
         writable = dict(state)
@@ -88,22 +88,41 @@ def _tally_batch(
         return preds
 
     n = len(scores)
-    if layout.all_lenses or len(target) != n or n == 0:
-        return Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
+    if layout.all_lenses:
+        tally = Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
+        has_log_odds = layout.logits and layout.kind != "classes"
+        return _replace_log_loss(tally, scores, target, weight) if has_log_odds else tally
     if layout.kind == "classes" and not (layout.logits or layout.weighted) and scores.dtype != torch.bfloat16:
-        tally = tally_confidence(to_array(scores), to_array(target), layout.bins)
-        if tally is not None:
-            return tally
+        confidence = tally_confidence(to_array(scores), to_array(target), layout.bins)
+        if confidence is not None:
+            return confidence
     return tally_default_lens(make_predictions, n, layout.k, layout.bins)
+
+
+def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Tally:
+    """Return the tally with the log loss of log odds, from which no probability is rounded to 0 or 1."""
+    z, y = scores.double(), target.double()
+    loss = -torch.where(y > 0, torch.nn.functional.logsigmoid(z), torch.nn.functional.logsigmoid(-z))
+    loss = loss.mean(dim=1) if loss.ndim == 2 else loss
+    w = None if weight is None else np.asarray(to_array(weight), dtype=np.float64)
+    sums = ProperScoreSums.from_scores(to_array(loss), w)
+    counts = replace(
+        tally.counts,
+        zeros=int(torch.isneginf(z).sum()),
+        ones=int(torch.isposinf(z).sum()),
+        true_zeros=sums.infinite,
+    )
+    return replace(tally, scores={**tally.scores, "log_loss": sums}, counts=counts)
 
 
 def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally) -> None:
     """Add a tally to the tensors. Those on the CPU are changed through arrays that share their memory."""
     cells = tally.cells.with_explicit_sums() if layout.weighted else tally.cells
+    dtype = tally.dtype if tally.dtype in DTYPES else "float64"  # to which other types are converted
     counts = [tally.n, *(getattr(tally.counts, name) for name in ROW_COUNTS)]
     sums: dict[str, Any] = {
         "total_weight": tally.weight,
-        "row_counts": np.array([*counts, *(tally.n if name == tally.dtype else 0 for name in DTYPES)]),
+        "row_counts": np.array([*counts, *(tally.n if name == dtype else 0 for name in DTYPES)]),
     }
     if tally.null is not None:
         sums["null_covariance"] = tally.null

@@ -167,26 +167,39 @@ def test_operations_of_torch_leave_invalid_values_to_the_host(scores: Any, targe
     assert not device_sums.can_sum(layout, torch.tensor(scores), torch.tensor(target), None)
 
 
+REFERENCE_SETS = [
+    ("aigen_cifar100_resnet110", "logits_test", "labels_test"),
+    ("aigen_cifar10_resnet50", "logits_test", "labels_test"),
+    ("aigen_focal_cifar10_wide_resnet", "logits_test", "labels_test"),
+    ("chaosnli_snli", "logits_roberta_base_0", "label_count"),  # votes
+    ("cifar10h", "probs", "labels"),
+    ("ferrer_adrenalmnist_resnet50", "logits_test", "labels_test"),
+    ("ferrer_agnews_gpt2", "logits_test", "labels_test"),
+    ("ferrer_pathmnist_resnet50", "logits_test", "labels_test"),
+    ("plambda_cifar10_vgg16", "probs", "labels"),
+    ("psr_emotion_final", "logits_tst", "labels_tst"),
+    ("tcal_imagenet_top1", "conf_resnet152", "correct_resnet152"),
+    ("widmann_cifar10_4nets", "probs_densenet121", "labels"),
+]
+
+
 @pytest.mark.reference
-@pytest.mark.parametrize(
-    ("name", "scores", "labels", "logits"),
-    [
-        ("ferrer_pathmnist_resnet50", "logits_test", "labels_test", True),
-        ("ferrer_adrenalmnist_resnet50", "logits_test", "labels_test", True),
-        ("ferrer_agnews_gpt2", None, None, True),
-        ("aigen_cifar10_resnet50", None, None, True),
-        ("plambda_cifar10_vgg16", None, None, False),
-    ],
-)
-def test_reference_sets_give_the_values_of_arrays(name: str, scores: Any, labels: Any, logits: bool) -> None:
+@pytest.mark.parametrize(("name", "scores", "labels"), REFERENCE_SETS)
+@pytest.mark.parametrize("on_device", [False, True])
+def test_reference_sets_give_the_values_of_arrays(name: str, scores: str, labels: str, on_device: bool) -> None:
     arrays = np.load(path(f"data/{name}.npz"))
-    scores = scores or next(key for key in arrays if arrays[key].ndim == 2 and "train" not in key and "val" not in key)
-    labels = labels or next(key for key in arrays if arrays[key].ndim == 1 and len(arrays[key]) == len(arrays[scores]))
     P, y = arrays[scores], arrays[labels].astype(np.int64)
-    tally = TorchTally(P.shape[1], logits=logits)
+    logits, kind = scores.startswith("logits"), "confidence" if P.ndim == 1 else "classes"
+    if kind == "confidence":
+        rows = to.Predictions.from_confidence(P, y)
+    else:
+        rows = to.Predictions.from_logits(y, P) if logits else to.Predictions(y, P)
+    tally = TorchTally(rows.k, logits=logits, kind=kind, weighted=y.ndim == 2)  # type: ignore[arg-type]
     for batch in split(torch.from_numpy(P), torch.from_numpy(y), size=1000):
-        tally.update(*batch)
-    rows = to.Predictions.from_logits(y, P) if logits else to.Predictions(y, P)
+        if on_device and device_sums.can_sum(tally._layout, *batch, None):
+            device_sums.add_batch(tally._layout, tally._state, *batch, None)
+        else:
+            tally.update(*batch)
     reference, result = to.tally(rows), tally.compute()
     for estimator in ("ece", "mce", "rmsce", "debiased_l2", "brier", "log_loss", "smece"):
         value, expected = (to.measure(sums, estimator, interval=None).value for sums in (result, reference))

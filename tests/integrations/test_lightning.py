@@ -106,7 +106,7 @@ def predictions(net: Any, epoch: int = -1) -> to.Predictions:
 
 def test_logged_values_are_those_of_the_public_functions() -> None:
     torch.manual_seed(0)
-    callback = CalibrationCallback()
+    callback = CalibrationCallback(logits=True)
     net, run = fit([callback], Net())
     preds = predictions(net)
     logged = {name: float(value) for name, value in run.callback_metrics.items()}
@@ -120,7 +120,7 @@ def test_logged_values_are_those_of_the_public_functions() -> None:
 
 def test_every_epoch_is_logged(tmp_path: Path) -> None:
     logger = CSVLogger(tmp_path)
-    net, _ = fit([CalibrationCallback(estimator="brier", lens="class:1", prefix="val_")], logger=logger)
+    net, _ = fit([CalibrationCallback(logits=True, estimator="brier", lens="class:1", prefix="val_")], logger=logger)
     with open(Path(logger.log_dir) / "metrics.csv") as file:
         table = [row for row in csv.DictReader(file) if row["val_error"]]
     assert len(net.collected) == 4  # with the sanity check
@@ -129,7 +129,7 @@ def test_every_epoch_is_logged(tmp_path: Path) -> None:
 
 
 def test_the_sanity_check_before_training_is_not_summarized() -> None:
-    callback, summaries = CalibrationCallback(), []
+    callback, summaries = CalibrationCallback(logits=True), []
 
     class Record(lightning.Callback):
         def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
@@ -144,7 +144,7 @@ def test_early_stopping_and_checkpoints_monitor_the_refinement(tmp_path: Path) -
     name = "calibration/refinement"
     stopping = EarlyStopping(name, mode="min", patience=1, min_delta=10.0)
     checkpoint = ModelCheckpoint(tmp_path, "best", name, save_top_k=1, mode="min")
-    net, run = fit([CalibrationCallback(), stopping, checkpoint], epochs=6, enable_checkpointing=True)
+    net, run = fit([CalibrationCallback(logits=True), stopping, checkpoint], epochs=6, enable_checkpointing=True)
     assert run.current_epoch == 2  # no gain of 10, so that the second epoch is the last one
     losses = [summarize_epoch(predictions(net, epoch)).refinement for epoch in (1, 2)]
     assert float(stopping.best_score) == losses[0]
@@ -153,7 +153,7 @@ def test_early_stopping_and_checkpoints_monitor_the_refinement(tmp_path: Path) -
 
 def test_training_is_unchanged() -> None:
     states = []
-    for callbacks in ([], [CalibrationCallback()]):
+    for callbacks in ([], [CalibrationCallback(logits=True)]):
         net, _ = fit(callbacks)
         states.append((net.state_dict(), torch.random.get_rng_state(), np.random.get_state()[1]))  # noqa: NPY002
     for name, weights in states[0][0].items():
@@ -169,7 +169,7 @@ def count_rows() -> int:
 
 
 def test_no_rows_are_kept_after_the_epoch() -> None:
-    callback, before = CalibrationCallback(), count_rows()
+    callback, before = CalibrationCallback(logits=True), count_rows()
     _, run = fit([callback], epochs=2)
     assert run.callback_metrics["calibration/n"] == 150
     assert callback._collectors == {}
@@ -177,7 +177,7 @@ def test_no_rows_are_kept_after_the_epoch() -> None:
 
 
 def test_only_every_second_epoch_is_summarized_and_all_validations_outside_of_training() -> None:
-    callback = CalibrationCallback(every=2)
+    callback = CalibrationCallback(logits=True, every=2)
     net, run = fit([callback], epochs=4)
     assert callback.summary == summarize_epoch(predictions(net, 3))  # epochs 0 and 2, after the sanity check
     (values,) = run.validate(net, loaders()[1], verbose=False)
@@ -188,7 +188,7 @@ def test_each_of_several_loaders_has_its_values() -> None:
     train, validation = loaders()
     other = torch.utils.data.DataLoader(rows(70, 3), 40)
     torch.manual_seed(0)
-    net, run = Net(), trainer([CalibrationCallback()], epochs=1)
+    net, run = Net(), trainer([CalibrationCallback(logits=True)], epochs=1)
     run.fit(net, train, [validation, other])
     assert run.callback_metrics["calibration/n/dataloader_idx_0"] == 150
     assert run.callback_metrics["calibration/n/dataloader_idx_1"] == 70
@@ -201,8 +201,11 @@ def test_each_of_several_loaders_has_its_values() -> None:
     ("returned", "settings"),
     [
         (lambda z, y: {"probs": z.double().softmax(1), "labels": y}, {"logits": False}),
-        (lambda z, y: z, {"output": lambda module, outputs, batch: (outputs, batch[1])}),
-        (lambda z, y: None, {"output": lambda module, outputs, batch: (module.collected[-1][0][-1], batch[1])}),
+        (lambda z, y: z, {"logits": True, "output": lambda module, outputs, batch: (outputs, batch[1])}),
+        (
+            lambda z, y: None,
+            {"logits": True, "output": lambda module, outputs, batch: (module.collected[-1][0][-1], batch[1])},
+        ),
     ],
     ids=["probabilities", "output", "nothing returned"],
 )
@@ -213,7 +216,9 @@ def test_scores_come_from_a_dict_or_a_function(returned: Any, settings: dict[str
 
 
 def test_bfloat16_logits_are_exact() -> None:
-    net, run = fit([CalibrationCallback()], Net(lambda z, y: {"logits": z.bfloat16(), "target": y}), epochs=1)
+    net, run = fit(
+        [CalibrationCallback(logits=True)], Net(lambda z, y: {"logits": z.bfloat16(), "target": y}), epochs=1
+    )
     logits, labels = (np.concatenate(parts) for parts in net.collected[-1])
     rounded = torch.from_numpy(logits).bfloat16().double().numpy()
     assert (
@@ -240,7 +245,7 @@ def test_bfloat16_logits_are_exact() -> None:
 def test_bad_output_is_refused(returned: Any, code: str, got: str, fix: str) -> None:
     inference = {"inference_mode": False} if code == "TO340" else {}
     with refused(code, got, fix=fix):
-        fit([CalibrationCallback()], Net(returned), epochs=1, num_sanity_val_steps=0, **inference)
+        fit([CalibrationCallback(logits=True)], Net(returned), epochs=1, num_sanity_val_steps=0, **inference)
 
 
 def test_logits_passed_as_probabilities_are_refused() -> None:
@@ -250,18 +255,18 @@ def test_logits_passed_as_probabilities_are_refused() -> None:
 
 def test_a_function_that_returns_no_pair_is_refused() -> None:
     with refused("TO351", fix="Return two tensors"):
-        fit([CalibrationCallback(output=lambda module, outputs, batch: outputs)], epochs=1)
+        fit([CalibrationCallback(logits=True, output=lambda module, outputs, batch: outputs)], epochs=1)
     with refused("TO351", "logits"):
-        CalibrationCallback(output="logits")  # type: ignore[arg-type]
+        CalibrationCallback(logits=True, output="logits")  # type: ignore[arg-type]
 
 
 def test_settings_are_refused_before_training() -> None:
     with refused("TO201", fix="ece"):
-        CalibrationCallback(estimator="eec")
+        CalibrationCallback(logits=True, estimator="eec")
     with refused("TO202"):
-        CalibrationCallback(bins=10)  # type: ignore[call-arg]
+        CalibrationCallback(logits=True, bins=10)  # type: ignore[call-arg]
     with refused("TO203"):
-        CalibrationCallback(every=0)
+        CalibrationCallback(logits=True, every=0)
 
 
 def test_the_error_without_lightning_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,8 +292,8 @@ def test_the_package_pytorch_lightning_takes_the_callback() -> None:
     torch.manual_seed(0)
     net = ClassicNet()
     run = classic.Trainer(
-        max_epochs=1, accelerator="cpu", callbacks=[CalibrationCallback()], logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
+        max_epochs=1, accelerator="cpu", callbacks=[CalibrationCallback(logits=True)], logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     run.fit(net, *loaders())
     assert float(run.callback_metrics["calibration/error"]) == to.measure(predictions(net)).value
@@ -304,7 +309,7 @@ from trueodds.integrations.lightning import CalibrationCallback
 torch.manual_seed(0)
 torch.set_num_threads(1)
 net = Net()
-run = trainer([CalibrationCallback()], epochs=1, devices=2, strategy="ddp", num_sanity_val_steps=0)
+run = trainer([CalibrationCallback(logits=True)], epochs=1, devices=2, strategy="ddp", num_sanity_val_steps=0)
 run.fit(net, *loaders())
 values = {name: float(value) for name, value in run.callback_metrics.items()}
 n_own = sum(map(len, net.collected[-1][1]))

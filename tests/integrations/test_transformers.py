@@ -36,7 +36,7 @@ def logits_and_labels(n: int = 200, k: int = 3) -> tuple[Any, Any]:
 
 def test_values_are_those_of_the_public_functions() -> None:
     z, y = logits_and_labels()
-    metrics = CalibrationMetrics()
+    metrics = CalibrationMetrics(logits=True)
     values, preds = metrics(prediction(z, y)), to.Predictions.from_logits(y, z)
     assert values == summarize_epoch(preds).to_dict("calibration_")
     assert values["calibration_error"] == to.measure(preds).value
@@ -46,11 +46,11 @@ def test_values_are_those_of_the_public_functions() -> None:
 
 def test_batches_give_the_values_of_all_rows() -> None:
     z, y = logits_and_labels()
-    metrics = CalibrationMetrics()
+    metrics = CalibrationMetrics(logits=True)
     for _ in range(2):  # no rows are left for the second evaluation
         assert metrics(prediction(torch.from_numpy(z[:120]), torch.from_numpy(y[:120])), compute_result=False) == {}
         values = metrics(prediction(torch.from_numpy(z[120:]), torch.from_numpy(y[120:])), compute_result=True)
-        assert values == CalibrationMetrics()(prediction(z, y))
+        assert values == CalibrationMetrics(logits=True)(prediction(z, y))
     assert metrics._collector.n_added == 0
 
 
@@ -58,7 +58,7 @@ def test_tokens_are_rows_in_clusters_and_padding_is_excluded_on_request() -> Non
     rng = np.random.default_rng(1)
     z, y = rng.normal(size=(40, 6, 3)), rng.integers(0, 3, (40, 6))
     y[:, 4:] = -100
-    metrics = CalibrationMetrics(ignore_index=-100)
+    metrics = CalibrationMetrics(logits=True, ignore_index=-100)
     values = metrics(prediction(z, y))
     expected = to.Predictions.from_dense(y, z, axis=-1, logits=True, ignore=-100)
     assert values == summarize_epoch(expected).to_dict("calibration_")
@@ -66,7 +66,7 @@ def test_tokens_are_rows_in_clusters_and_padding_is_excluded_on_request() -> Non
     assert metrics.summary is not None
     assert "80 of 240 labels" in " ".join(note.text for note in metrics.summary.notes)
     with refused("TO355", "80 of 240 labels", fix="ignore_index=-100"):
-        CalibrationMetrics()(prediction(z, y))
+        CalibrationMetrics(logits=True)(prediction(z, y))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_tokens_are_rows_in_clusters_and_padding_is_excluded_on_request() -> Non
 )
 def test_bad_predictions_are_refused(predictions: Any, labels: Any, code: str, got: str) -> None:
     with refused(code, got):
-        CalibrationMetrics()(SimpleNamespace(predictions=predictions, label_ids=labels))
+        CalibrationMetrics(logits=True)(SimpleNamespace(predictions=predictions, label_ids=labels))
 
 
 def test_logits_passed_as_probabilities_and_bad_settings_are_refused() -> None:
@@ -92,11 +92,11 @@ def test_logits_passed_as_probabilities_and_bad_settings_are_refused() -> None:
     with refused("TO102", fix="pass logits=True"):
         CalibrationMetrics(logits=False)(prediction(z, y))
     with refused("TO201"):
-        CalibrationMetrics(estimator="eec")
+        CalibrationMetrics(logits=True, estimator="eec")
     with refused("TO202"):
-        CalibrationMetrics(every=2)  # type: ignore[call-arg]
+        CalibrationMetrics(logits=True, every=2)  # type: ignore[call-arg]
     with refused("TO203"):
-        CalibrationMetrics(ignore_index=0.5)  # type: ignore[arg-type]
+        CalibrationMetrics(logits=True, ignore_index=0.5)  # type: ignore[arg-type]
 
 
 # In a Trainer
@@ -151,7 +151,7 @@ def logged(trainer: Any, name: str) -> list[float]:
 
 
 def test_every_evaluation_is_logged(tmp_path: Path) -> None:
-    metrics = CalibrationMetrics()
+    metrics = CalibrationMetrics(logits=True)
     trainer = train(tmp_path, metrics)
     assert len(logged(trainer, "eval_calibration_error")) == 3
     output = trainer.predict(rows(150, 2))
@@ -163,7 +163,9 @@ def test_every_evaluation_is_logged(tmp_path: Path) -> None:
 
 
 def test_evaluation_by_batches_logs_the_same(tmp_path: Path) -> None:
-    first, second = (train(tmp_path, CalibrationMetrics(), batch_eval_metrics=by_batch) for by_batch in (False, True))
+    first, second = (
+        train(tmp_path, CalibrationMetrics(logits=True), batch_eval_metrics=by_batch) for by_batch in (False, True)
+    )
     for name in summarize_epoch(to.Predictions([0, 1], [0.2, 0.7])).to_dict("eval_calibration_"):
         assert logged(first, name) == logged(second, name)
 
@@ -171,7 +173,7 @@ def test_evaluation_by_batches_logs_the_same(tmp_path: Path) -> None:
 def test_the_best_model_and_early_stopping_go_by_the_refinement(tmp_path: Path) -> None:
     stopping = transformers.EarlyStoppingCallback(1, early_stopping_threshold=10.0)
     trainer = train(
-        tmp_path, CalibrationMetrics(), [stopping], save_strategy="epoch", load_best_model_at_end=True,
+        tmp_path, CalibrationMetrics(logits=True), [stopping], save_strategy="epoch", load_best_model_at_end=True,
         metric_for_best_model="calibration_refinement", greater_is_better=False,
     )  # fmt: skip
     values = logged(trainer, "eval_calibration_refinement")
@@ -181,7 +183,7 @@ def test_the_best_model_and_early_stopping_go_by_the_refinement(tmp_path: Path) 
 
 def test_training_is_unchanged(tmp_path: Path) -> None:
     states = []
-    for metrics in (None, CalibrationMetrics()):
+    for metrics in (None, CalibrationMetrics(logits=True)):
         trainer = train(tmp_path, metrics)
         states.append((copy.deepcopy(trainer.model.state_dict()), torch.random.get_rng_state()))
     for name, weights in states[0][0].items():

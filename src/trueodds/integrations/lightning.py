@@ -38,7 +38,7 @@ class CalibrationCallback(Callback):
 
     Parameters
     ----------
-    logits : bool, default=True
+    logits : bool
         Whether the model returns logits; otherwise it returns probabilities.
     estimator : str or Estimator, default="ece"
         Name of an estimator, or an instance with its settings.
@@ -88,7 +88,7 @@ class CalibrationCallback(Callback):
     @checks_arguments
     def __init__(
         self,
-        logits: bool = True,
+        logits: bool,
         *,
         estimator: str | Estimator = "ece",
         lens: Any = None,

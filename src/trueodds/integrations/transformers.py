@@ -21,7 +21,7 @@ class CalibrationMetrics:
 
     Parameters
     ----------
-    logits : bool, default=True
+    logits : bool
         Whether the model returns logits; otherwise it returns probabilities.
     estimator : str or Estimator, default="ece"
         Name of an estimator, or an instance with its settings.
@@ -72,7 +72,7 @@ class CalibrationMetrics:
     @checks_arguments
     def __init__(
         self,
-        logits: bool = True,
+        logits: bool,
         *,
         estimator: str | Estimator = "ece",
         lens: Any = None,

@@ -25,8 +25,7 @@ from trueodds.calibrators.torch_layers import (
 from trueodds.calibrators.uniform_mixture import MixedMap
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import NonNegative, check
-from trueodds.core.typing import Array
-from trueodds.data.arrays import restate_own_arguments
+from trueodds.data.arrays import restate_own_arguments, tensor_to_array
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE, check_logits
 
 
@@ -178,7 +177,7 @@ def _check_values(values: torch.Tensor, k: int, logits: bool, sum_tolerance: flo
         if values.ndim == 2:
             is_valid &= torch.isfinite(values).any(dim=1).all()
         if not len(values) or not bool(is_valid):
-            check_logits(_to_numpy(values))
+            check_logits(tensor_to_array(values))
         return
     dtype_tolerance = SUM_TOLERANCE_OF_DTYPE.get(str(values.dtype).removeprefix("torch."), DEFAULT_SUM_TOLERANCE)
     sum_tolerance = dtype_tolerance if sum_tolerance is None else sum_tolerance
@@ -188,12 +187,6 @@ def _check_values(values: torch.Tensor, k: int, logits: bool, sum_tolerance: flo
         is_valid &= ((row_sums - 1).abs() <= sum_tolerance).all()
     if not len(values) or not bool(is_valid):
         try:
-            check_prob_matrix(_to_numpy(values), k, sum_tolerance)
+            check_prob_matrix(tensor_to_array(values), k, sum_tolerance)
         except InputError as problem:
             raise restate_own_arguments(problem, "logits=True to to_torch") from None
-
-
-def _to_numpy(values: torch.Tensor) -> Array:
-    """The values as an array, on the CPU; bfloat16, which NumPy lacks, as float32."""
-    array: Array = (values.float() if values.dtype == torch.bfloat16 else values).cpu().numpy()
-    return array

@@ -61,6 +61,15 @@ def as_array(x: Any, name: str) -> Array:
     return array
 
 
+def tensor_to_array(tensor: Any) -> Array:
+    """Return the values of a torch tensor as an array, without a copy if they are on the CPU.
+
+    bfloat16, which NumPy does not have, becomes float32, which is exact.
+    """
+    tensor = tensor.detach()
+    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).cpu().numpy())
+
+
 def _convert_objects(array: Array, name: str) -> Array:
     """Convert objects of one plain kind to an array of that kind; missing values are an error."""
     values = array.ravel()

@@ -322,7 +322,7 @@ def copy_to_array(values: Any, name: str) -> Array:
             f"Pass {name}.detach(), or validate under torch.no_grad().",
         )
     if type(values).__module__.split(".")[0] == "torch":
-        values = (values.float() if _is_bfloat16(values) else values).cpu().numpy()
+        values = arrays.tensor_to_array(values)
     elif _is_bfloat16(values):
         values = np.asarray(values).astype(np.float32)
     is_empty = isinstance(values, np.ndarray) and values.ndim > 0 and len(values) == 0  # adds nothing

@@ -11,7 +11,7 @@ import torch
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import restate_own_arguments
+from trueodds.data.arrays import restate_own_arguments, tensor_to_array
 from trueodds.data.concatenate import concatenate
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
@@ -95,7 +95,7 @@ def to_predictions(
         TO340 to TO342 for invalid tensors, TO101 to TO116 for invalid values.
     """
     check_tensors(scores, target, weight)
-    p, y, w = to_array(scores), to_array(target), None if weight is None else to_array(weight)
+    p, y, w = tensor_to_array(scores), tensor_to_array(target), None if weight is None else tensor_to_array(weight)
     try:
         if classes is not None and kind == "classes":
             y = _name_labels(y, classes)
@@ -128,14 +128,6 @@ def _name_labels(y: Array, classes: Sequence[Any]) -> Array:
     if y.ndim != 1 or y.dtype.kind not in "biu" or y.size == 0 or y.min() < 0 or y.max() >= len(classes):
         return y  # votes, or labels whose error the check of the rows raises
     return np.asarray(classes)[y.astype(np.int64)]
-
-
-def to_array(tensor: torch.Tensor) -> Array:
-    """Return the values of a tensor as an array on the host, without a copy if it is there."""
-    tensor = tensor.detach()
-    if tensor.dtype == torch.bfloat16:  # which NumPy does not have
-        tensor = tensor.float()
-    return np.asarray(tensor.cpu().numpy())
 
 
 class TensorSource(Source):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from trueodds.core.errors import InputError, describe
-from trueodds.data.arrays import as_array
+from trueodds.data.arrays import as_array, tensor_to_array
 from trueodds.data.probabilities import check_logits
 from trueodds.data.weights import check_weights
 
@@ -73,8 +73,8 @@ def _are_valid(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | Non
 
 def _refuse_values(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, k: int) -> None:
     """Raise the error of the first argument whose values are invalid."""
-    check_logits(as_array(_to_numpy(z), "logits"))
-    labels = _to_numpy(target)
+    check_logits(as_array(tensor_to_array(z), "logits"))
+    labels = tensor_to_array(target)
     is_wrong = ~((labels >= 0) & (labels < k) & (labels == np.rint(labels)))
     if is_wrong.any():
         row = int(is_wrong.argmax())
@@ -84,7 +84,7 @@ def _refuse_values(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor |
             f"{labels[row]} in row {row} ({int(is_wrong.sum()):,} such rows)",
             "If they start at 1, subtract 1; remove rows without a label.",
         )
-    check_weights(None if weight is None else _to_numpy(weight.detach()), len(z))
+    check_weights(None if weight is None else tensor_to_array(weight.detach()), len(z))
 
 
 def _to_shares(weight: torch.Tensor | None, z: torch.Tensor) -> torch.Tensor:
@@ -94,9 +94,3 @@ def _to_shares(weight: torch.Tensor | None, z: torch.Tensor) -> torch.Tensor:
     w = weight.to(torch.promote_types(weight.dtype, z.dtype))
     w = w / w.max()  # so that the sum does not overflow
     return (w / w.sum()).to(z.dtype)
-
-
-def _to_numpy(tensor: torch.Tensor) -> Any:
-    """The values as an array on the CPU, 16-bit ones as float32."""
-    is_short = tensor.is_floating_point() and tensor.dtype.itemsize < 4
-    return (tensor.float() if is_short else tensor).cpu().numpy()

@@ -17,9 +17,11 @@ SofteningTemperature = Annotated[float, Range(1e-12, closed="left")]  # for smal
 class CalibrationLoss(torch.nn.Module):
     """Base class of the losses, which compute a scalar from a batch of logits with labels.
 
-    Subclasses define `evaluate`. To regularize a network, add a multiple to its loss:
+    Subclasses define `_evaluate` and name their settings. To regularize a network, add a multiple to its loss:
     ``cross_entropy(logits, target) + 2.0 * MMCELoss()(logits, target)``.
     """
+
+    setting_names: tuple[str, ...]
 
     def forward(self, logits: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
         """Compute the loss of a batch, in at least float32 even under autocast; gradients flow to the logits.
@@ -45,22 +47,24 @@ class CalibrationLoss(torch.nn.Module):
             TO101, TO103, TO105, TO107, TO108 or TO110 for invalid logits, labels or weights.
         """
         with torch.autocast(logits.device.type if isinstance(logits, torch.Tensor) else "cpu", enabled=False):
-            return self.evaluate(read_batch(logits, target, weight))
+            return self._evaluate(read_batch(logits, target, weight))
 
-    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch.
+    def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        batch : LabeledBatch
-            Log-probabilities, labels and weights.
+    def extra_repr(self) -> str:
+        """Describe the settings.
 
         Returns
         -------
-        Tensor of shape ()
-            The loss.
+        str
+            One line of text.
         """
-        raise NotImplementedError
+        settings = {name: getattr(self, name) for name in self.setting_names}
+        return ", ".join(
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in settings.items()
+        )
 
 
 class MMCELoss(CalibrationLoss):
@@ -101,25 +105,16 @@ class MMCELoss(CalibrationLoss):
     0.4
     """
 
+    setting_names = ("bandwidth", "weighted")
+
     @checks_arguments
     def __init__(self, bandwidth: float = 0.4, weighted: bool = False) -> None:
         super().__init__()
         self.bandwidth = check("bandwidth", bandwidth, Positive, 0.4)
         self.weighted = check("weighted", weighted, bool, False)
 
-    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch.
-
-        Parameters
-        ----------
-        batch : LabeledBatch
-            Log-probabilities, labels and weights.
-
-        Returns
-        -------
-        Tensor of shape ()
-            The loss.
-        """
+    def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch."""
         confidence, correct = batch.top_label()
         residual = batch.share * (correct - confidence)
         if self.weighted:
@@ -127,16 +122,6 @@ class MMCELoss(CalibrationLoss):
             residual = residual / torch.where(batch.share > 0, side_total, 1.0)
         kernel = torch.exp((confidence[:, None] - confidence[None]).abs() / -self.bandwidth)
         return _root(residual @ kernel @ residual, 2.0)
-
-    def extra_repr(self) -> str:
-        """Describe the settings.
-
-        Returns
-        -------
-        str
-            One line of text.
-        """
-        return f"bandwidth={self.bandwidth:g}, weighted={self.weighted}"
 
 
 class SoftBinnedECELoss(CalibrationLoss):
@@ -179,6 +164,8 @@ class SoftBinnedECELoss(CalibrationLoss):
     0.4
     """
 
+    setting_names = ("bins", "temperature", "order")
+
     @checks_arguments
     def __init__(self, bins: int = 15, temperature: float = 0.01, order: float = 2.0) -> None:
         super().__init__()
@@ -186,19 +173,8 @@ class SoftBinnedECELoss(CalibrationLoss):
         self.temperature = check("temperature", temperature, SofteningTemperature, 0.01)
         self.order = check("order", order, FiniteOrder, 2.0)
 
-    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch.
-
-        Parameters
-        ----------
-        batch : LabeledBatch
-            Log-probabilities, labels and weights.
-
-        Returns
-        -------
-        Tensor of shape ()
-            The loss.
-        """
+    def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch."""
         confidence, correct = batch.top_label()
         centers = (torch.arange(self.bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / self.bins
         # Logarithms keep the mean of a bin to which every row contributes almost nothing.
@@ -207,16 +183,6 @@ class SoftBinnedECELoss(CalibrationLoss):
         gaps = (torch.softmax(log_masses, dim=0) * (correct - confidence)[:, None]).sum(dim=0)
         bin_masses = torch.logsumexp(log_masses, dim=0).exp()
         return _root((bin_masses * gaps.abs() ** self.order).sum(), self.order)
-
-    def extra_repr(self) -> str:
-        """Describe the settings.
-
-        Returns
-        -------
-        str
-            One line of text.
-        """
-        return f"bins={self.bins}, temperature={self.temperature:g}, order={self.order:g}"
 
 
 class KernelCalibrationLoss(CalibrationLoss):
@@ -256,25 +222,16 @@ class KernelCalibrationLoss(CalibrationLoss):
     -0.18
     """
 
+    setting_names = ("bandwidth", "unbiased")
+
     @checks_arguments
     def __init__(self, bandwidth: float | Literal["median"] = "median", unbiased: bool = True) -> None:
         super().__init__()
         self.bandwidth = check("bandwidth", bandwidth, Bandwidth, "median")
         self.unbiased = check("unbiased", unbiased, bool, True)
 
-    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch.
-
-        Parameters
-        ----------
-        batch : LabeledBatch
-            Log-probabilities, labels and weights.
-
-        Returns
-        -------
-        Tensor of shape ()
-            The loss.
-        """
+    def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch."""
         p, share = batch.log_p.exp(), batch.share
         bandwidth = self.bandwidth
         if bandwidth == "median":
@@ -290,16 +247,6 @@ class KernelCalibrationLoss(CalibrationLoss):
             (values - torch.diag(values.diagonal())).sum() for values in (pair_terms, torch.outer(share, share))
         )
         return pair_sum / torch.where(pair_weight > 0, pair_weight, 1.0)
-
-    def extra_repr(self) -> str:
-        """Describe the settings.
-
-        Returns
-        -------
-        str
-            One line of text.
-        """
-        return f"bandwidth={self.bandwidth!r}, unbiased={self.unbiased}"
 
 
 class FocalLoss(CalibrationLoss):
@@ -337,24 +284,15 @@ class FocalLoss(CalibrationLoss):
     0.84
     """
 
+    setting_names = ("gamma",)
+
     @checks_arguments
     def __init__(self, gamma: float = 3.0) -> None:
         super().__init__()
         self.gamma = check("gamma", gamma, NonNegative, 3.0)
 
-    def evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch.
-
-        Parameters
-        ----------
-        batch : LabeledBatch
-            Log-probabilities, labels and weights.
-
-        Returns
-        -------
-        Tensor of shape ()
-            The loss.
-        """
+    def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
+        """Compute the loss of a checked batch."""
         target = batch.target[:, None]
         log_p = batch.log_p.gather(1, target)[:, 0]
         # The sum of the other classes keeps the digits of 1 − p; a finite stand-in for log 0 has a gradient.
@@ -365,16 +303,6 @@ class FocalLoss(CalibrationLoss):
         is_zero = torch.isneginf(log_p)
         row_losses = -torch.where(is_zero, log_p, log_factor.exp() * torch.where(is_zero, 0.0, log_p))
         return (batch.share * torch.where(batch.share > 0, row_losses, 0.0)).sum()
-
-    def extra_repr(self) -> str:
-        """Describe the settings.
-
-        Returns
-        -------
-        str
-            One line of text.
-        """
-        return f"gamma={self.gamma:g}"
 
 
 def _root(power_sum: torch.Tensor, order: float) -> torch.Tensor:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from trueodds.core.errors import InputError
-from trueodds.io.torch import check_tensors, to_array, to_predictions
+from trueodds.data.arrays import tensor_to_array
+from trueodds.io.torch import check_tensors, to_predictions
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
@@ -93,7 +94,7 @@ def _tally_batch(
         has_log_odds = layout.logits and layout.kind != "classes"
         return _replace_log_loss(tally, scores, target, weight) if has_log_odds else tally
     if layout.kind == "classes" and not (layout.logits or layout.weighted) and scores.dtype != torch.bfloat16:
-        confidence = tally_confidence(to_array(scores), to_array(target), layout.bins)
+        confidence = tally_confidence(tensor_to_array(scores), tensor_to_array(target), layout.bins)
         if confidence is not None:
             return confidence
     return tally_default_lens(make_predictions, n, layout.k, layout.bins)
@@ -104,8 +105,8 @@ def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, 
     z, y = scores.double(), target.double()
     loss = -torch.where(y > 0, torch.nn.functional.logsigmoid(z), torch.nn.functional.logsigmoid(-z))
     loss = loss.mean(dim=1) if loss.ndim == 2 else loss
-    w = None if weight is None else np.asarray(to_array(weight), dtype=np.float64)
-    sums = ProperScoreSums.from_scores(to_array(loss), w)
+    w = None if weight is None else np.asarray(tensor_to_array(weight), dtype=np.float64)
+    sums = ProperScoreSums.from_scores(tensor_to_array(loss), w)
     counts = replace(
         tally.counts,
         zeros=int(torch.isneginf(z).sum()),
@@ -165,9 +166,13 @@ def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally
         view_names=view_names(layout.ranks, layout.class_range),
         n=n,
         weight=float(state["total_weight"][0]),
-        cells=Cells(_to_array(index), _to_array(state["cell_counts"][index]), _to_array(state["cell_sums"][index])),
+        cells=Cells(
+            tensor_to_array(index),
+            tensor_to_array(state["cell_counts"][index]),
+            tensor_to_array(state["cell_sums"][index]),
+        ),
         joint={},
-        null=_to_array(state["null_covariance"]) if layout.has_null_covariance else None,
+        null=tensor_to_array(state["null_covariance"]).copy() if layout.has_null_covariance else None,
         scores={name: _score_sums(values) for name, values in zip(SCORES, state["score_sums"].tolist(), strict=False)},
         counts=SpecialRowCounts(**n_special, **maxima),
         groups={},
@@ -184,11 +189,6 @@ def two_rows(layout: TensorLayout) -> Tally:
         target = torch.eye(2, layout.k).long() if layout.kind == "multilabel" else torch.tensor([0, 1])
     add_batch(replace(layout, logits=False), state, scores, target)
     return read_tally(layout, state)
-
-
-def _to_array(tensor: torch.Tensor) -> Any:
-    """Return a copy of a tensor as an array on the host."""
-    return tensor.detach().cpu().numpy().copy()
 
 
 def _score_sums(values: list[float]) -> ProperScoreSums:

@@ -452,6 +452,7 @@ def test_sums_stay_on_the_cpu_where_a_device_has_no_float64() -> None:
     assert has_float64("cuda:1")
     assert not has_float64("mps")
     assert TorchTally(3, device="mps").device.type == "cpu"
+    assert TorchTally(3).to("mps").device.type == "cpu"
 
 
 @pytest.mark.parametrize("all_lenses", [True, False])

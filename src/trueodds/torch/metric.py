@@ -10,10 +10,10 @@ import torch
 
 import trueodds
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.results import Estimate, Verdict
+from trueodds.core.results import Estimate
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tally import audit_error, check_same_layout, check_shapes, layout_digest, make_layout
+from trueodds.torch.tally import TallyResults, check_same_layout, check_shapes, layout_digest, make_layout
 from trueodds.torch.tensor_layout import TensorLayout, has_float64
 from trueodds.torch.tensor_sums import add_batch, read_tally, two_rows
 
@@ -26,7 +26,7 @@ except ModuleNotFoundError:
 NOT_IN_TALLY = "TO405"  # code of the error of a lens or score that a tally does not hold
 
 
-class CalibrationError(torchmetrics.Metric):
+class CalibrationError(TallyResults, torchmetrics.Metric):
     """Calibration error as a metric of torchmetrics, with a state of fixed size.
 
     Unlike the metrics of torchmetrics, it keeps sums instead of rows, is exact for half precision, and gives an
@@ -107,6 +107,7 @@ class CalibrationError(torchmetrics.Metric):
         self.estimator = estimator
         settings = {"lens": lens, "bins": bins}
         self._settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+        self._lens = lens
         self._layout = self._make_sufficient_layout(
             partial(make_layout, num_classes, logits, kind, weighted, bins=15, classes=classes), all_lenses
         )
@@ -266,45 +267,9 @@ class CalibrationError(torchmetrics.Metric):
         used: dict[str, Any] = self._settings | settings
         return trueodds.measure(self.tally(), self.estimator, **used)
 
-    def test(self, test: Any = "omnibus", **settings: Any) -> Verdict:
-        """Test whether the rows are calibrated.
-
-        Parameters
-        ----------
-        test : str or Test, default="omnibus"
-            Any test that a tally supports.
-        **settings
-            Settings of `trueodds.test`; `lens` defaults to that of the metric.
-
-        Returns
-        -------
-        Verdict
-            Statistic and p-value.
-        """
-        used: dict[str, Any] = {"lens": self._settings.get("lens")} | settings
-        return trueodds.test(self.tally(), test, **used)
-
-    def audit(self, **settings: Any) -> Any:
-        """Audit the rows.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `trueodds.audit`, such as `alpha` and `rng`.
-
-        Returns
-        -------
-        Audit
-            The report.
-
-        Raises
-        ------
-        InputError
-            TO346 with ``all_lenses=False``; those of `trueodds.audit`.
-        """
-        if not self._layout.all_lenses:
-            raise audit_error()
-        return trueodds.audit(self.tally(), **settings)
+    def _read_tally(self) -> Tally:
+        """Return the sums of all rows so far."""
+        return self.tally()
 
     def _sums(self) -> dict[str, torch.Tensor]:
         """Return the tensors of the state by name."""

@@ -15,13 +15,70 @@ from trueodds.core.settings import BinCount, Count, check
 from trueodds.data.labels import check_class_names
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tensor_layout import TensorLayout
+from trueodds.torch.tensor_layout import TensorLayout, has_float64
 from trueodds.torch.tensor_sums import add_batch, read_tally
 
 _LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
 
 
-class TorchTally:
+class TallyResults:
+    """What a tally and a metric of tensors compute alike from their sums."""
+
+    _layout: TensorLayout
+    _lens: Any = None  # of the tests; None for the default
+
+    def _read_tally(self) -> Tally:
+        """Return the sums of all rows so far."""
+        raise NotImplementedError
+
+    def test(self, test: Any = "omnibus", **settings: Any) -> Verdict:
+        """Test whether all rows so far are calibrated.
+
+        Parameters
+        ----------
+        test : str or Test, default="omnibus"
+            Any test that a tally supports.
+        **settings
+            Settings of `trueodds.test`, such as `lens` and `resamples`.
+
+        Returns
+        -------
+        Verdict
+            Statistic and p-value.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; those of `trueodds.test`.
+        """
+        used: dict[str, Any] = {"lens": self._lens} | settings
+        return trueodds.test(self._read_tally(), test, **used)
+
+    def audit(self, **settings: Any) -> Any:
+        """Audit all rows so far.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `trueodds.audit`, such as `alpha` and `rng`.
+
+        Returns
+        -------
+        Audit
+            The report.
+
+        Raises
+        ------
+        InputError
+            TO108 if there are no rows; TO346 with ``all_lenses=False``; those of `trueodds.audit`.
+        """
+        if not self._layout.all_lenses:
+            fix = "Create it with all_lenses=True."
+            raise InputError("TO346", "An audit needs all lenses and the proper scores.", "all_lenses=False", fix)
+        return trueodds.audit(self._read_tally(), **settings)
+
+
+class TorchTally(TallyResults):
     """Sums of predictions in tensors, updated batch by batch in memory that does not grow with the rows.
 
     Probabilities of any dtype are counted on a fine grid of 3,880 cells per class, with int64 counts and float64 sums,
@@ -149,6 +206,10 @@ class TorchTally:
         """
         return read_tally(self._layout, self._state)
 
+    def _read_tally(self) -> Tally:
+        """Return the sums of all rows so far."""
+        return self.compute()
+
     def estimate(self, estimator: Any = "ece", **settings: Any) -> Estimate:
         """Estimate the calibration error of all rows so far.
 
@@ -171,56 +232,12 @@ class TorchTally:
         """
         return trueodds.measure(self.compute(), estimator, **settings)
 
-    def test(self, test: Any = "omnibus", **settings: Any) -> Verdict:
-        """Test whether all rows so far are calibrated.
-
-        Parameters
-        ----------
-        test : str or Test, default="omnibus"
-            Any test that a tally supports.
-        **settings
-            Settings of `trueodds.test`, such as `lens` and `resamples`.
-
-        Returns
-        -------
-        Verdict
-            Statistic and p-value.
-
-        Raises
-        ------
-        InputError
-            TO108 if there are no rows; those of `trueodds.test`.
-        """
-        return trueodds.test(self.compute(), test, **settings)
-
-    def audit(self, **settings: Any) -> Any:
-        """Audit all rows so far.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `trueodds.audit`, such as `alpha` and `rng`.
-
-        Returns
-        -------
-        Audit
-            The report.
-
-        Raises
-        ------
-        InputError
-            TO108 if there are no rows; TO346 with ``all_lenses=False``; those of `trueodds.audit`.
-        """
-        if not self._layout.all_lenses:
-            raise audit_error()
-        return trueodds.audit(self.compute(), **settings)
-
     def reset(self) -> None:
         """Remove all rows."""
         self._state = self._layout.zeros(self.device)
 
     def to(self, device: Any) -> Self:
-        """Move the sums to a device, and return the tally.
+        """Move the sums to a device, or to the CPU if the device has no float64, and return the tally.
 
         Parameters
         ----------
@@ -232,6 +249,7 @@ class TorchTally:
         TorchTally
             This tally.
         """
+        device = device if has_float64(device) else "cpu"
         self._state = {name: tensor.to(device) for name, tensor in self._state.items()}
         return self
 
@@ -349,13 +367,3 @@ def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) ->
         raise InputError(
             "TO401", "Tallies with different settings cannot be added.", repr(layout), "Use the same in all processes."
         )
-
-
-def audit_error() -> InputError:
-    """Return the error of an audit of a single lens."""
-    return InputError(
-        "TO346",
-        "An audit needs all lenses and the proper scores.",
-        "all_lenses=False",
-        "Create it with all_lenses=True.",
-    )

@@ -11,6 +11,8 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from tests.reference import path
+from trueodds.kernels.fine_grid import pop_occupied_cells
+from trueodds.tallies.single_lens import sum_confidence, tally_default_lens
 from trueodds.tallies.tally import Tally
 
 torch = pytest.importorskip("torch")
@@ -391,22 +393,40 @@ def test_probabilities_passed_as_logits_cause_a_warning() -> None:
 
 @pytest.mark.parametrize("k", [3, 16, 17])
 def test_the_fast_pass_over_valid_rows_gives_the_sums_of_validated_rows(k: int) -> None:
-    from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
-
-    z, y = predictions(30_000, k)
+    z, y = predictions(400_000 // k, k)  # several tables, of which the last is shorter
     P = z.double().softmax(1).numpy()
     P[7] = 1 / k  # a tie
     labels = y.numpy()
-    fast = tally_confidence(P, labels)
+
+    def sum_rows() -> Any:
+        return sum_confidence(lambda start, stop: P[start:stop], labels, k, 1e-5)
+
+    fast = sum_rows()
     assert (fast is None) == (k > 16)
-    reference = tally_default_lens(lambda a, b: to.Predictions(labels[a:b], P[a:b]), len(P), k)
-    assert reference.counts.ties == 1
     if fast is not None:
-        same(fast, reference)
-        assert fast.dtype == reference.dtype
+        reference = tally_default_lens(lambda a, b: to.Predictions(labels[a:b], P[a:b]), len(P), k)
+        index, n, sums = pop_occupied_cells(*fast[:2])
+        assert fast[2] == reference.counts.ties == 1
+        np.testing.assert_array_equal(index, reference.cells.index)
+        np.testing.assert_array_equal(n, reference.cells.n)
+        np.testing.assert_allclose(sums, reference.cells.sums, rtol=1e-13)
     for change in (lambda: P.__setitem__((9, 0), np.nan), lambda: labels.__setitem__(4, k)):
         change()
-        assert tally_confidence(P, labels) is None
+        assert sum_rows() is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_tally_of_any_dtype_counts_ties_and_equals_that_of_the_rows(dtype: torch.dtype) -> None:
+    z, y = predictions(3_000, 4)
+    P = z.softmax(1).to(dtype)
+    P[7] = 0.25
+    tally = TorchTally(4, all_lenses=False)
+    tally.update(P, y)
+    rows = to.Predictions(y.numpy(), P.double().numpy(), sum_tolerance=0.016)
+    expected = tally_default_lens(lambda a, b: rows[a:b], 3_000, 4)
+    same(tally.compute(), expected)
+    assert tally.compute().counts.ties == expected.counts.ties >= 1
+    assert tally.compute().dtype == str(torch.float32 if dtype == torch.bfloat16 else dtype).removeprefix("torch.")
 
 
 def test_models_take_mappings_and_return_several_outputs() -> None:

@@ -1,4 +1,4 @@
-"""Compute the confidence of each row, and find out in the same pass whether all rows are surely valid."""
+"""Sum the confidence of each row, and find out in the same pass whether all rows are surely valid."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering
 from trueodds.kernels.confidence import MAX_TRANSPOSED_CLASSES, find_two_largest
+from trueodds.kernels.fine_grid import CELL_EDGES, find_column_cells
+from trueodds.kernels.grid_sums import add_outcome
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
 
 
@@ -20,52 +22,75 @@ def _find_sign_bits(bits):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _find_valid_maxima(P, bits, y, tolerance, top, correct):  # type: ignore[no-untyped-def]
-    """Write the largest value of each row to `top`, and to `correct` whether its lowest class is the label.
+def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: ignore[no-untyped-def]
+    """Return 0 if all rows of a tile are surely valid, else a positive number.
+
+    `columns` (K, ROWS) are the rows, transposed, `bits` their values, row by row, as signed integers, and `largest`
+    (m,) their largest values. `total` (ROWS,) is a buffer.
+    """
+    m, k, one = y.shape[0], columns.shape[0], columns.dtype.type(1.0)
+    highest_deviation = columns.dtype.type(tolerance)
+    for i in range(m):
+        total[i] = columns[0, i]
+    for c in range(1, k):
+        column = columns[c]
+        for i in range(m):
+            total[i] += column[i]
+    invalid, outside = np.int32(0), np.int64(0)  # which are short, so that the loops are vectorized
+    for i in range(m):
+        is_sum_valid = abs(total[i] - one) <= highest_deviation  # which the sum of a NaN or an infinity is not
+        invalid += np.int32(not (is_sum_valid & (largest[i] <= one)))
+    for i in range(m):
+        outside |= y[i] | (k - 1 - y[i])  # negative if a label is not a class
+    return np.int64(invalid) + np.int64(outside < 0) + np.int64(_find_sign_bits(bits) < 0)
+
+
+@compile_kernel
+def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add the largest value of each row, and whether its lowest class is the label, to `n` and `sums` by cell.
 
     Return the number of rows with a tied maximum, or −1 if a value may be outside of [0, 1], the sum of a row may
-    differ from 1 by more than `tolerance`, or a label is not a class. `bits` are the values of P, row by row, as
-    signed integers.
+    differ from 1 by more than `tolerance`, or a label is not a class; the sums are then incomplete. `bits` are the
+    values of P, row by row, as signed integers; `edges` and `exact` are as in `find_cells`.
     """
-    k, ties, invalid = P.shape[1], 0, 0
-    columns, second = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
+    k, ties = P.shape[1], np.int64(0)
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
+    largest, second = np.empty(ROWS_PER_TILE, dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
     total, top_class = np.empty(ROWS_PER_TILE, dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
-    one, highest_deviation = P.dtype.type(1.0), P.dtype.type(tolerance)
+    x, complement, outcome = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
+        labels, tile_bits = y[start : start + m], bits[start * k : (start + m) * k]
         transpose_rows(P, start, m, 0, columns)
-        largest, labels, is_correct = top[start : start + m], y[start : start + m], correct[start : start + m]
         find_two_largest(columns, m, largest, second, top_class)
-        total[:m] = columns[0, :m]
-        for c in range(1, k):
-            column = columns[c]
-            for i in range(m):
-                total[i] += column[i]
-        invalid += _find_sign_bits(bits[start * k : (start + m) * k]) < 0
+        if _count_invalid_rows(columns, tile_bits, labels, largest, tolerance, total) > 0:
+            return -1
+        tied = np.int32(0)
         for i in range(m):
-            is_sum_valid = abs(total[i] - one) <= highest_deviation  # which the sum of a NaN or an infinity is not
-            invalid += not (is_sum_valid & (largest[i] <= one))
+            tied += np.int32(largest[i] == second[i])
+        ties += np.int64(tied)
+        find_column_cells(largest, m, edges, exact, x, complement, cells)
+        for i in range(m):  # a loop of its own, which is vectorized
+            outcome[i] = 1.0 if np.int64(top_class[i]) == labels[i] else 0.0
         for i in range(m):
-            invalid += (labels[i] < 0) | (labels[i] >= k)
-            is_correct[i] = np.int64(top_class[i]) == labels[i]
-        for i in range(m):
-            ties += largest[i] == second[i]
-    return ties if invalid == 0 else -1
+            add_outcome(np.uint32(cells[i]), x[i], outcome[i], n, sums)
+    return ties
 
 
-def confidence_of_valid_rows(P: Array, y: Array, tolerance: float) -> tuple[Array, Array, int] | None:
-    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows.
+def sum_valid_confidence(P: Array, y: Array, tolerance: float, n: Array, sums: Array) -> int | None:
+    """Add the largest value of each row, and whether its (lowest) class is the label, to a table by cell.
 
-    Return None for rows of which one may be invalid, for rows of many classes, and for other dtypes than float32 and
-    float64 with labels of int64. P is (n, K), y (n,); row sums may differ from 1 by `tolerance`.
+    `n` (CELLS,) receives the counts and `sums` (CELLS, 4) Σp, Σp², Σy and Σpy. P is (n, K), y (n,); row sums may differ
+    from 1 by `tolerance`. Return the number of rows with a tied maximum, or None for rows of which one may be invalid,
+    for rows of many classes, and for other dtypes than float32 and float64 with labels of int64; the sums are then
+    incomplete.
     """
     is_fast = P.ndim == 2 and 2 < P.shape[1] <= MAX_TRANSPOSED_CLASSES and P.flags.c_contiguous and P.flags.aligned
     if not is_fast or P.dtype not in (np.float32, np.float64) or y.dtype != np.int64 or y.shape != (len(P),):
         return None
-    top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.bool_)
-    P, eps = as_plain_array(P), float(np.finfo(P.dtype).eps)
-    bits = P.view(np.int32 if P.dtype == np.float32 else np.int64).reshape(-1)
+    P, eps, is_float32 = as_plain_array(P), float(np.finfo(P.dtype).eps), P.dtype == np.float32
+    bits = P.view(np.int32 if is_float32 else np.int64).reshape(-1)
     # the sum of a row is rounded less than k times
     surely_valid = tolerance - P.shape[1] * eps
-    ties = int(_find_valid_maxima(P, as_plain_array(bits), as_plain_array(y), surely_valid, top, correct))
-    return None if ties < 0 else (top, correct, ties)
+    ties = int(_sum_tiles(P, as_plain_array(bits), as_plain_array(y), surely_valid, CELL_EDGES, is_float32, n, sums))
+    return None if ties < 0 else ties

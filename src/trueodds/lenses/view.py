@@ -288,12 +288,12 @@ class View:
         """
         if not isinstance(partition, Bins):  # the object is the key: the leaves of a tree are looked up once
             return self.cached(partition, lambda: self.pool(partition.index(self.partition_values), partition.size))
-        if self.joint or not self.is_rows:
-            return self.pool(partition.index(self.partition_values), partition.size)
         return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
     def _view_of_bins(self, bins: Bins) -> View:
-        """The view of bins of single rows, from sorted rows, the row source or the columns, whichever is at hand."""
+        """The view of bins; of single rows, from sorted rows, the row source or the columns, whichever is at hand."""
+        if self.joint or not self.is_rows:
+            return self.pool(bins.index(self.partition_values), bins.size)
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
         table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
         if table is None and self.rows is not None and self._bin_values is None:

@@ -65,6 +65,14 @@ def estimate_from_tally(
     return estimate_from_cells(estimand, interval_spec, rng, null, tally_notes(tally, estimand), reported_null)
 
 
+def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:
+    """The value of an estimator alone, from a tally."""
+    if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
+        return estimate_score_from_tally(tally, estimator, lens, IntervalSpec(interval=None)).value
+    estimand = tally_estimand(tally, estimator, lens, aggregate)
+    return float(estimand.combine_views(estimand.values))
+
+
 def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:
     """Estimand on the cells of a tally; raises InputError if it requires rows or left-closed bins."""
     if estimator.needs_rows:

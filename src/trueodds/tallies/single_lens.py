@@ -6,20 +6,22 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.arrays import as_float_array
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE
 from trueodds.kernels import map_blocks
-from trueodds.kernels.valid_confidence import confidence_of_valid_rows
+from trueodds.kernels.fine_grid import N_CELLS
+from trueodds.kernels.valid_confidence import sum_valid_confidence
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.block_sums import SpecialRowCounts
-from trueodds.tallies.cells import Cells, cells_of_columns, cells_of_view
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
 
 VALUES_PER_BLOCK = 2**19  # probabilities that are checked and tallied at a time, while they are in the cache
+VALUES_PER_TABLE = 2**20  # probabilities that a thread sums into one table of cells
 
 
 def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: int, k: int, bins: int = 15) -> Tally:
@@ -59,42 +61,44 @@ def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: i
     return reduce(Tally.__add__, valid)
 
 
-def tally_confidence(P: Array, y: Array, bins: int = 15) -> Tally | None:
-    """Tally the confidence of rows that need not have been validated, several times as fast as validating them first.
+def sum_confidence(
+    read_rows: Callable[[int, int], Array], y: Array, k: int, tolerance: float
+) -> tuple[Array, Array, int] | None:
+    """Sum the confidence of rows that need not have been validated, several times as fast as validating them first.
 
     Parameters
     ----------
-    P : array (n, K)
-        Probabilities.
+    read_rows : callable
+        Returns the probabilities of the rows ``start`` to ``stop − 1``.
     y : array (n,)
         Labels 0..K−1.
-    bins : int, default=15
-        Bins of the tally, which decide with which others it can be merged.
+    k : int
+        Number of classes.
+    tolerance : float
+        Deviation of a row sum from 1 that is allowed.
 
     Returns
     -------
-    Tally or None
-        The tally that `tally_default_lens` returns, or None if the rows may be invalid or have another form than
-        float probabilities of three to 16 classes, and labels of int64.
+    tuple or None
+        Counts by cell (CELLS,), sums by cell (CELLS, 4), and the number of tied rows, or None if the rows may be
+        invalid or have another form than probabilities in float32 or float64 of three to 16 classes, and labels in
+        int64.
     """
-    dtype = P.dtype.name
-    if P.ndim != 2 or y.ndim != 1 or len(P) != len(y) or len(P) == 0:
+
+    def sum_block(start: int, stop: int) -> tuple[Array, Array, int | None]:
+        """Sum one block; the number of tied rows is None if its rows may be invalid."""
+        n, sums = np.zeros(N_CELLS, dtype=np.int64), np.zeros((N_CELLS, len(UNWEIGHTED_SUMS)))
+        return n, sums, sum_valid_confidence(read_rows(start, stop), y[start:stop], tolerance, n, sums)
+
+    parts = map_blocks(sum_block, len(y), max(1, VALUES_PER_TABLE // k))
+    ties = [tied for _, _, tied in parts if tied is not None]
+    if len(ties) < len(parts):
         return None
-
-    def tally_block(start: int, stop: int) -> Tally | None:
-        """Tally one block; None if its rows may be invalid."""
-        rows = as_float_array(P[start:stop], "y_prob")
-        tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype, DEFAULT_SUM_TOLERANCE)
-        confidence = confidence_of_valid_rows(rows, y[start:stop], tolerance)
-        if confidence is None:
-            return None
-        top, correct, ties = confidence
-        cells, k = cells_of_columns(top[:, None], correct[:, None], None), P.shape[1]
-        return _make_tally("classes", tuple(range(k)), dtype, bins, stop - start, cells, SpecialRowCounts(ties=ties))
-
-    parts = map_blocks(tally_block, len(P), max(1, VALUES_PER_BLOCK // P.shape[1]))
-    valid = [part for part in parts if part is not None]
-    return reduce(Tally.__add__, valid) if len(valid) == len(parts) else None
+    n, sums, _ = parts[0]
+    for n_of_block, sums_of_block, _ in parts[1:]:
+        n += n_of_block
+        sums += sums_of_block
+    return n, sums, sum(ties)
 
 
 def _tally_predictions(preds: Predictions, bins: int) -> Tally:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import trueodds
+from trueodds.api.measure import measure_value
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.results import Estimate
 from trueodds.io.torch import Kind
@@ -230,8 +231,7 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         InputError
             TO108 if there are no rows; those of `trueodds.measure`.
         """
-        tally = read_tally(self._layout, self._sums())
-        value = float(trueodds.measure(tally, self.estimator, interval=None, **self._settings))
+        value = measure_value(read_tally(self._layout, self._sums()), self.estimator, **self._settings)
         return torch.tensor(value, dtype=torch.float64, device=self.cell_counts.device)
 
     def tally(self) -> Tally:

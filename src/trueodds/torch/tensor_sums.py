@@ -11,12 +11,14 @@ import numpy as np
 import torch
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
+from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE
 from trueodds.io.torch import check_tensors, to_predictions
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
-from trueodds.tallies.single_lens import tally_confidence, tally_default_lens
+from trueodds.tallies.single_lens import sum_confidence, tally_default_lens
 from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums
@@ -53,6 +55,8 @@ def add_batch(
         writable = dict(state)
     else:  # torch does not change a tensor of inference mode outside of it
         writable = {name: tensor.clone() for name, tensor in state.items()}
+    if not layout.all_lenses and scores.device.type == "cpu" and _add_confidence(layout, writable, scores, target):
+        return writable
     if _must_use_host(layout, scores, target, weight):
         _add_tally(layout, writable, _tally_batch(layout, scores, target, weight))
     else:
@@ -93,11 +97,41 @@ def _tally_batch(
         tally = Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
         has_log_odds = layout.logits and layout.kind != "classes"
         return _replace_log_loss(tally, scores, target, weight) if has_log_odds else tally
-    if layout.kind == "classes" and not (layout.logits or layout.weighted) and scores.dtype != torch.bfloat16:
-        confidence = tally_confidence(tensor_to_array(scores), tensor_to_array(target), layout.bins)
-        if confidence is not None:
-            return confidence
     return tally_default_lens(make_predictions, n, layout.k, layout.bins)
+
+
+def _add_confidence(
+    layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: torch.Tensor, target: torch.Tensor
+) -> bool:
+    """Add a batch of probabilities on the CPU in one pass, if all rows are valid; return whether it was added."""
+    if layout.kind != "classes" or layout.logits or layout.weighted or layout.k < 3 or scores.ndim != 2:
+        return False
+    name = str(scores.dtype).removeprefix("torch.")
+    is_short = name in SUM_TOLERANCE_OF_DTYPE
+
+    def read_rows(start: int, stop: int) -> Array:
+        """Return the rows start to stop − 1, of 16 bits as float32, which is exact."""
+        rows = scores[start:stop]
+        return tensor_to_array(rows.float() if is_short else rows)
+
+    tolerance = SUM_TOLERANCE_OF_DTYPE.get(name, DEFAULT_SUM_TOLERANCE)
+    summed = sum_confidence(read_rows, tensor_to_array(target), layout.k, tolerance)
+    if summed is None:
+        return False
+    counts, sums, ties = summed
+    state["cell_counts"].numpy()[:] += counts
+    state["cell_sums"].numpy()[:] += sums
+    state["total_weight"].add_(len(scores))
+    state["row_counts"].numpy()[:] += _row_counts(len(scores), SpecialRowCounts(ties=ties), name)
+    return True
+
+
+def _row_counts(n: int, counts: SpecialRowCounts, dtype: str) -> Array:
+    """Return the number of rows, of special rows of each kind, and of rows in each of the dtypes of the layout."""
+    known = {"bfloat16": "float32"}.get(dtype, dtype if dtype in DTYPES else "float64")  # to which it is converted
+    return np.array(
+        [n, *(getattr(counts, name) for name in ROW_COUNTS), *(n if name == known else 0 for name in DTYPES)]
+    )
 
 
 def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Tally:
@@ -119,11 +153,9 @@ def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, 
 def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally) -> None:
     """Add a tally to the tensors. Those on the CPU are changed through arrays that share their memory."""
     cells = tally.cells.with_explicit_sums() if layout.weighted else tally.cells
-    dtype = tally.dtype if tally.dtype in DTYPES else "float64"  # to which other types are converted
-    counts = [tally.n, *(getattr(tally.counts, name) for name in ROW_COUNTS)]
     sums: dict[str, Any] = {
         "total_weight": tally.weight,
-        "row_counts": np.array([*counts, *(tally.n if name == dtype else 0 for name in DTYPES)]),
+        "row_counts": _row_counts(tally.n, tally.counts, tally.dtype),
     }
     if tally.null is not None:
         sums["null_covariance"] = tally.null

@@ -17,11 +17,11 @@ import click
 from trueodds.cli.messages import restate_keywords
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
+from trueodds.core.text_table import TEXT_WIDTH
 
 # A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
 _DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
 MAX_TEXT_WIDTH = 110  # maximum number of columns of text, because longer lines are hard to read
-DEFAULT_TEXT_WIDTH = 80  # columns of text outside of a terminal
 # The color and weight of each role of text in a report.
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
@@ -185,4 +185,4 @@ def terminal_width() -> int | None:
 
 def text_width() -> int:
     """Return the number of columns of text: those of the terminal, and 80 without one."""
-    return terminal_width() or DEFAULT_TEXT_WIDTH
+    return terminal_width() or TEXT_WIDTH

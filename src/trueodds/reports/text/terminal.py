@@ -11,7 +11,7 @@ from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, sh
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
-from trueodds.reports.text.summary import SummaryLine, summary_lines
+from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
 from trueodds.reports.text.tables import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -43,17 +43,48 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     audit = printable_tree(audit)
     width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
-    data, verdict = audit["data"], audit["verdict"]
-    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
-    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
-    lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
-    source = f"{data['source']} · {describe_size(data)}"
     blocks = [
-        "\n".join(lines),
-        "\n".join(paint(line, "dim") for line in _wrap(source, width)),
+        _format_verdict(audit["verdict"], width, paint),
+        "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
         _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
     ]
-    tables = [
+    blocks += [
+        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width)
+        for table in report_tables(audit)
+        if table.rows
+    ]
+    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
+        blocks.append(_format_notes(notes, width, paint))
+    return _join_blocks(blocks)
+
+
+def render_brief(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
+    """Lay out the verdict of an audit and its main numbers in about ten lines.
+
+    Parameters
+    ----------
+    audit : mapping
+        The result of `Audit.to_dict` (schema trueodds.audit/1).
+    width : int, optional
+        Columns of the text, at least 48 and by default 80.
+    style : callable, optional
+        Colors a piece of text by its role; without it the text is plain.
+
+    Returns
+    -------
+    str
+        Verdict with p-value, the worst group and the recalibration; data; error with interval and noise floor.
+    """
+    audit = printable_tree(audit)
+    width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
+    paint = style or _plain_text
+    lines = [SummaryLine("Data", _data_text(audit["data"])), *brief_lines(audit)]
+    return _join_blocks([_format_verdict(audit["verdict"], width, paint), _format_summary(lines, width, paint)])
+
+
+def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
+    """Return the tables of the report in order, also the empty ones."""
+    return [
         results.score_table(audit),
         results.standard_measure_table(audit),
         results.error_table(audit),
@@ -68,11 +99,21 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
-    blocks += [
-        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width) for table in tables if table.rows
-    ]
-    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
-        blocks.append(_format_notes(notes, width, paint))
+
+
+def _format_verdict(verdict: Mapping[str, Any], width: int, paint: TextStyle) -> str:
+    """Format the sentence of the verdict, in the color of its state."""
+    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
+    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
+    return "\n".join(paint(line, role) for line in _wrap(verdict["sentence"], width))
+
+
+def _data_text(data: Mapping[str, Any]) -> str:
+    return f"{data['source']} · {describe_size(data)}"
+
+
+def _join_blocks(blocks: list[str]) -> str:
+    """Join the blocks of a report by blank lines, without no-break spaces and trailing blanks."""
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
 

@@ -15,12 +15,10 @@ from trueodds.core.printable import printable_lines
 
 _BORDER = "1px solid rgba(128,128,128,0.45)"  # visible on white and on black
 _FRAME = "color:inherit;background:transparent;line-height:1.45;max-width:64em"
-_PRE = (
-    "color:inherit;background:transparent;margin:0.3em 0;padding:0;border:0;white-space:pre;overflow-x:auto;"
-    "font-size:0.92em"
-)
+_PRE = "color:inherit;background:transparent;margin:0.3em 0;padding:0;border:0;white-space:pre-wrap;font-size:0.92em"
 _FAINT = "opacity:0.8"  # of secondary text; its contrast stays above 4.5 in the themes of Jupyter and VS Code
 _SEPARATOR = " · "
+_MAX_BOLD_LENGTH = 80  # characters of a first part that is bold; a longer one is a sentence
 
 
 def frame_html(*parts: str) -> str:
@@ -39,11 +37,12 @@ def result_html(text: str, notes: Iterable[Note] = ()) -> str:
 
 
 def description_html(text: str) -> str:
-    """Return a description: its first part bold, the others faint, and further lines as they are."""
+    """Return a description: its first part bold if it is short, the others faint, and further lines as they are."""
     first_line, _, more = printable_lines(text).partition("\n")
     start, separator, rest = first_line.partition(_SEPARATOR)
+    start = f"<strong>{escape(start)}</strong>" if len(start) <= _MAX_BOLD_LENGTH else escape(start)
     faint = f'<span style="{_FAINT}">{separator}{escape(rest)}</span>' if separator else ""
-    return f"<div><strong>{escape(start)}</strong>{faint}</div>" + (preformatted_html(more) if more else "")
+    return f"<div>{start}{faint}</div>" + (preformatted_html(more) if more else "")
 
 
 def preformatted_html(text: str) -> str:
@@ -69,13 +68,13 @@ def notes_html(notes: Iterable[Note]) -> str:
 
 def table_html(headings: Sequence[str], rows: Iterable[Sequence[str]], is_numeric: Sequence[bool]) -> str:
     """Return a table with numbers aligned to the right; without headings if all of them are empty."""
-    aligned = ["right" if numeric else "left" for numeric in is_numeric]
+    styles = [f"text-align:{'right;white-space:nowrap' if numeric else 'left'}" for numeric in is_numeric]
 
     def row_html(cells: Sequence[str], tag: str, scope: str = "") -> str:
         return "".join(
-            f'<{tag}{scope} style="text-align:{align};padding:0.1em 0.8em 0.1em 0;border:0;vertical-align:top">'
+            f'<{tag}{scope} style="{style};padding:0.1em 0.8em 0.1em 0;border:0;vertical-align:top">'
             f"{escape(printable_lines(cell))}</{tag}>"
-            for cell, align in zip(cells, aligned, strict=True)
+            for cell, style in zip(cells, styles, strict=True)
         )
 
     head_row = row_html(headings, "th", ' scope="col"')

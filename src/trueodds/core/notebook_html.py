@@ -95,4 +95,4 @@ def picture_html(svg: str, description: str) -> str:
     """Return an SVG picture on a white card, as an image: its style and ids stay apart from those of the notebook."""
     source = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
     style = "background:#fff;color-scheme:light;max-width:100%;height:auto;padding:4px;border-radius:4px"
-    return f'<img alt="{escape(description)}" src="{source}" style="{style};border:{_BORDER}">'
+    return f'<img alt="{escape(printable_lines(description))}" src="{source}" style="{style};border:{_BORDER}">'

@@ -62,10 +62,14 @@ def layout_table(
         groups = _split_columns(_column_widths(broken, candidate), width)
         if not best or len(groups) < len(best):
             best, names = groups, candidate
-    return [
-        _format_block([broken[i] for i in group], [names[i] for i in group], [is_numeric[i] for i in group])
-        for group in best
-    ]
+    blocks = []
+    for group in best:
+        columns = [names[i] for i in group]
+        group_headings = [one_line[i] for i in group]
+        if _total_width(_column_widths(group_headings, columns)) > width:
+            group_headings = [broken[i] for i in group]
+        blocks.append(_format_block(group_headings, columns, [is_numeric[i] for i in group]))
+    return blocks
 
 
 def display_width(text: str) -> int:

@@ -38,8 +38,8 @@ def layout_table(
     blocks, which repeat the first column.
 
     >>> rows = [("site=north", "0.1825", "miscalibrated"), ("site=south", "0.0732", "within")]
-    >>> for block in layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36):
-    ...     print("\\n".join([*block.heading, *block.rows]))
+    >>> (block,) = layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36)
+    >>> print("\\n".join([*block.heading, *block.rows]))
                  noise
     group        floor  status
     site=north  0.1825  miscalibrated
@@ -53,17 +53,17 @@ def layout_table(
     if _total_width(_column_widths(one_line, names)) <= width:
         return [_format_block(one_line, names, is_numeric)]
     broken = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
-    best: list[list[int]] = []
+    column_groups: list[list[int]] = []
     for max_name_width in _MAX_NAME_WIDTHS:
         candidate = [
             _shorten_column(column, i, numeric, max_name_width)
             for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
         ]
         groups = _split_columns(_column_widths(broken, candidate), width)
-        if not best or len(groups) < len(best):
-            best, names = groups, candidate
+        if not column_groups or len(groups) < len(column_groups):
+            column_groups, names = groups, candidate
     blocks = []
-    for group in best:
+    for group in column_groups:
         columns = [names[i] for i in group]
         group_headings = [one_line[i] for i in group]
         if _total_width(_column_widths(group_headings, columns)) > width:

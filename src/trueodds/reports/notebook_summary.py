@@ -23,7 +23,7 @@ from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.tables import TextTable
 from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
 
-_FULL_REPORT_TEXT = "All diagrams and numbers: .to_html('report.html'). As text: print(…)."
+_FULL_REPORT_TEXT = "The page with all diagrams and numbers: .to_html('report.html'). As text: str(…), .brief()."
 
 
 def render_notebook_summary(audit: Mapping[str, Any], diagrams: Sequence[Diagram] = ()) -> str:

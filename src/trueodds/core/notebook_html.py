@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from trueodds.core.errors import Note
-from trueodds.core.printable import printable_lines
+from trueodds.core.printable import printable_lines, to_printable
 
 _BORDER = "1px solid rgba(128,128,128,0.45)"  # visible on white and on black
 _FRAME = "color:inherit;background:transparent;line-height:1.45;max-width:64em"
@@ -60,7 +60,7 @@ def notes_html(notes: Iterable[Note]) -> str:
     """Return a list of notes, each with its code; empty without notes."""
     items = "".join(
         f'<li><code style="color:inherit;background:transparent">{escape(note.code)}</code>'
-        f" {escape(printable_lines(note.text))}</li>"
+        f" {escape(to_printable(note.text))}</li>"
         for note in notes
     )
     return f'<ul style="margin:0.4em 0;padding-left:1.4em">{items}</ul>' if items else ""

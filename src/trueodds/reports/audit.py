@@ -50,7 +50,8 @@ MAX_PANEL_CLASSES = 100  # with more classes there is no diagram per class; the 
 class Audit:
     """The result of `audit`: a report as text, HTML and JSON, all with the same facts.
 
-    ``print`` shows the text report, a notebook the HTML page. The result holds no rows of the data.
+    ``print`` shows the text report, `brief` returns its top, a notebook shows a summary with the first diagram, and
+    `to_html` returns the page. The result holds no rows of the data.
 
     Parameters
     ----------
@@ -119,8 +120,23 @@ class Audit:
 
         return report.render_text(self.facts)
 
+    def brief(self) -> str:
+        """Return the top of the text report: the verdict and its main numbers.
+
+        Returns
+        -------
+        str
+            About ten lines of at most 80 columns: verdict with p-value, worst group and recalibration; the data; the
+            expected calibration error with its interval and noise floor; the class of the largest error.
+        """
+        from trueodds.reports.text import terminal
+
+        return terminal.render_brief(self.facts)
+
     def _repr_html_(self) -> str:
-        return self.to_html()
+        from trueodds.reports.notebook_summary import render_notebook_summary
+
+        return render_notebook_summary(self.facts, self.diagrams)
 
 
 @pairs_arrays

@@ -76,16 +76,32 @@ class GridOfModels:
         title_lines = 1.6 * bool(self.title)
         return (legend_height + (2.3 + title_lines) * LINE_HEIGHT * self.font_size) / POINTS_PER_INCH
 
+    def x_label_width(self, column: int) -> float:
+        """Width in inches for the label of the x axis of a column."""
+        is_last = column == len(self.columns) - 1
+        return self.panel_width + (2 * RIGHT_MARGIN if is_last else LABEL_OVERHANG)
+
+    def x_label(self, column: int) -> str:
+        """Label of the x axis of a column, wrapped."""
+        text, points = self.columns[column].axis_labels()[0], POINTS_PER_INCH * self.x_label_width(column)
+        return styling.wrap_text(text, points, self.font_size)
+
+    @cached_property
+    def x_label_height(self) -> float:
+        """Height of the ticks and labels of the x axes."""
+        n_lines = max(self.x_label(column).count("\n") for column in range(len(self.columns)))
+        return X_LABEL_HEIGHT + n_lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH
+
     @property
     def usual_height(self) -> float:
         """Height of a figure whose panels have their usual shape."""
         ratio = max(column.aspect_ratio or USUAL_ASPECT_RATIO for column in self.columns)
         panels = self.n_rows * self.panel_width * ratio + (self.n_rows - 1) * ROW_GAP
-        return self.header_height + panels + X_LABEL_HEIGHT
+        return self.header_height + panels + self.x_label_height
 
     def panel_height(self, height: float) -> float:
         """Height of every panel in a figure of this height."""
-        return (height - self.header_height - X_LABEL_HEIGHT - (self.n_rows - 1) * ROW_GAP) / self.n_rows
+        return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * ROW_GAP) / self.n_rows
 
     def left_edge(self, column: int) -> float:
         """Left edge of the panels of a column."""
@@ -141,7 +157,7 @@ def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presenta
     figure_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     for number, diagram in enumerate(columns):
         left = grid.left_edge(number)
-        _draw_column(figure, grid, diagram, left, height, is_first=number == 0, models=models)
+        _draw_column(figure, grid, number, models, height)
         legend, legend_left = grid.legends[number], left - LABEL_OVERHANG * (not diagram.hides_axes)
         top = height - grid.header_height
         above_aside = (top + 1.3 * grid.font_size / POINTS_PER_INCH) / height
@@ -164,17 +180,15 @@ def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presenta
     return figure
 
 
-def _draw_column(
-    figure: Any, grid: GridOfModels, diagram: DiagramContent, left: float, height: float, *, is_first: bool,
-    models: Sequence[str],
-) -> None:  # fmt: skip
+def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[str], height: float) -> None:
     """Draw one diagram of every model, with shared axes; the first column has the names of the models."""
+    diagram, left = grid.columns[number], grid.left_edge(number)
     panel_width, panel_height = grid.panel_width, grid.panel_height(height)
     if diagram.has_equal_units:
         panel_width = min(panel_width, panel_height / diagram.aspect_ratio)
-    size, overhang = grid.font_size, 2 * RIGHT_MARGIN if left + 1.5 * grid.panel_width > grid.width else LABEL_OVERHANG
+    size = grid.font_size
     text_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
-    x_label, y_label = diagram.axis_labels()
+    y_label = diagram.axis_labels()[1]
     shared: dict[str, Any] = {}
     for row, model in enumerate(models):
         bottom = height - grid.header_height - panel_height - row * (panel_height + ROW_GAP)
@@ -191,11 +205,10 @@ def _draw_column(
             label, label_size = _fit_label(y_label, panel_height + ROW_GAP, size)
             panel.set_ylabel(label, fontsize=label_size, **text_style)
             if is_last:
-                label, label_size = _fit_label(x_label, panel_width + overhang, size)
-                panel.set_xlabel(label, fontsize=label_size, **text_style)
+                panel.set_xlabel(grid.x_label(number), fontsize=size, **text_style)
         if row == 0:
             attach_legend_entries(panel, diagram.legend())
-        if is_first and model:
+        if number == 0 and model:
             middle = (bottom + panel_height / 2) / height
             name, name_size = _fit_label(model, panel_height + ROW_GAP / 2, size + 1, "bold")
             figure.text(

@@ -14,7 +14,7 @@ import trueodds as to
 from tests.diagrams.test_drawing import softer
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams._style import publication
+from trueodds.diagrams._style import publication, styling
 from trueodds.diagrams.base import Diagram
 
 POINTS = 72
@@ -72,9 +72,10 @@ def test_every_format_has_the_width_that_is_printed(
     assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(inches, abs=1e-4)
     svg = (tmp_path / "f.svg").read_text()
     assert float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) / POINTS == pytest.approx(inches, abs=1e-3)
-    picture = Image.open(tmp_path / "f.png")
-    assert picture.width / picture.info["dpi"][0] == pytest.approx(inches, abs=0.02)
-    assert picture.info["dpi"][0] == pytest.approx(300 if style == "paper" else 200, abs=0.1)
+    with Image.open(tmp_path / "f.png") as picture:
+        resolution = picture.info["dpi"][0]
+        assert picture.width / resolution == pytest.approx(inches, abs=0.02)
+    assert resolution == pytest.approx(300 if style == "paper" else 200, abs=0.1)
 
 
 @pytest.mark.parametrize("name", ["reliability", "cumulative", "confidence_histogram"])
@@ -102,7 +103,7 @@ def test_a_pdf_embeds_truetype_fonts(diagram: Diagram, tmp_path: Path) -> None:
     objects, commands = pdf_parts(tmp_path / "f.pdf")
     assert b"/FontFile2" in objects
     assert b"/Type3" not in objects
-    fonts = re.findall(rb"/BaseFont /([\w-]+)", objects)
+    fonts = re.findall(rb"/BaseFont /([\w+-]+)", objects)
     assert fonts
     assert all(b"DejaVuSans" in font for font in fonts)
     assert re.search(r"^BT$", commands, re.MULTILINE)  # text, not outlines
@@ -131,7 +132,7 @@ def test_the_same_numbers_give_the_same_bytes(diagram: Diagram, tmp_path: Path, 
 
 def test_without_a_style_the_file_is_as_before(diagram: Diagram, tmp_path: Path) -> None:
     diagram.save(tmp_path / "f.pdf")
-    assert page_size(tmp_path / "f.pdf") == pytest.approx(type(diagram).figure_size)
+    assert page_size(tmp_path / "f.pdf") == pytest.approx(diagram.figure_size)
     assert b"/Type3" in (tmp_path / "f.pdf").read_bytes()
 
 
@@ -158,6 +159,10 @@ def test_several_views_are_saved_for_a_paper(tmp_path: Path) -> None:
     to.draw(softer(6), "reliability", lens="classwise").save(tmp_path / "f.pdf", style="paper", width="page")
     assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(6.8)
     assert min(type_sizes(tmp_path / "f.pdf")) > 5
+
+
+def test_text_whose_words_all_stand_on_their_own_lines_is_wrapped() -> None:
+    assert styling.wrap_text("Does confidence match", 1.0, 9.0) == "Does\nconfidence\nmatch"  # it once never returned
 
 
 @pytest.mark.parametrize(

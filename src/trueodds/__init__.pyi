@@ -26,6 +26,7 @@ from .api.fit import load as load
 from .api.measure import measure as measure
 from .api.power import power as power
 from .api.scorer import scorer as scorer
+from .api.table import table as table
 from .api.tally import tally as tally
 from .api.test import test as test
 from .core.errors import InputError as InputError

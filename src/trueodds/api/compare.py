@@ -160,7 +160,7 @@ def compare(
     generator = as_generator(rng)
     has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _resolve_rows_of_models(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
+    models = resolve_rows_of_models(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
     first_model = next(iter(models.values()))
     resolved_lens = resolve_lens(first_model, lens, method)
     _check_same_classes(models, resolved_lens)
@@ -220,11 +220,19 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: 
     models = list(a.values() if isinstance(a, Mapping) else a) if is_ranking else [a, b]
     if names is None:
         has_names = is_ranking and isinstance(a, Mapping)
-        names = [str(name) for name in a] if has_names else [_default_model_name(i) for i in range(len(models))]
-    if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
+        names = [str(name) for name in a] if has_names else [default_model_name(i) for i in range(len(models))]
+    if len(models) < 2:
+        problem, got = "A comparison needs at least two models with distinct names.", f"{len(models)} models"
+        raise InputError("TO205", problem, f"{got} named {', '.join(map(str, names))}", "Pass one name per model.")
+    return name_models(models, names)
+
+
+def name_models(models: Sequence[Any], names: Sequence[Any]) -> dict[str, Any]:
+    """Return the models by name, or raise TO205 unless each has a name of its own."""
+    if len(names) != len(models) or len(set(map(str, names))) < len(names):
         raise InputError(
             "TO205",
-            "A comparison needs at least two models with distinct names.",
+            "Models need distinct names.",
             f"{len(models)} models named {', '.join(map(str, names))}",
             "Pass one name per model.",
         )
@@ -248,12 +256,12 @@ def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -
         )
 
 
-def _default_model_name(number: int) -> str:
+def default_model_name(number: int) -> str:
     """Return the name of a model by its position: a, b, c, …, z, then m27, m28, …"""
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 
-def _resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+def resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
     """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

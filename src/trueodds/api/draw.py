@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +11,22 @@ import numpy as np
 
 from trueodds.api.arguments import data_notes, pairs_arrays, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.collect_or_tally import resolve_data
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
 from trueodds.io.read import models_by_name
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
+    from trueodds.diagrams.grid import DiagramGrid
+    from trueodds.diagrams.presentation import Presentation
+    from trueodds.diagrams.recipe import Recipe
 
 
+@typing.overload
+def draw(data: Any, diagram: list[str] | tuple[str, ...], **settings: Any) -> DiagramGrid: ...
+@typing.overload
+def draw(data: Any, diagram: Any = "reliability", **settings: Any) -> Diagram: ...
 @pairs_arrays
 def draw(
     data: Any,
@@ -33,16 +42,18 @@ def draw(
     dpi: float | None = None,
     legend: bool | None = None,
     **settings: Any,
-) -> Diagram:
-    """Draw a calibration diagram of one model or several.
+) -> Diagram | DiagramGrid:
+    """Draw a calibration diagram of one model or several, or a grid of models and diagrams.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob), Source, Tally or mapping
         Predictions with their outcomes, as in `measure`. A mapping of names to models, such as
-        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models.
-    diagram : str or Recipe, default="reliability"
-        Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings.
+        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or as the rows of a grid.
+    diagram : str, Recipe or list, default="reliability"
+        Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings. A list, such as
+        ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which share their axes
+        within a column.
     lens : str, Lens or callable, optional
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
@@ -66,13 +77,14 @@ def draw(
     legend : bool, optional
         Whether axes passed as `ax` get a legend. By default they get one if it covers no data.
     **settings
-        Settings of the diagram.
+        Settings of the diagram. In a grid each applies to the diagrams that have it.
 
     Returns
     -------
-    Diagram
+    Diagram or DiagramGrid
         The computed diagram, with `frame()`, `draw(ax)` and `save(path)`. `title`, `figsize`, `dpi` and `legend` apply
-        wherever it is drawn, shown or saved. Remove layers with `less`, as in ``draw(preds).less("strip")``.
+        wherever it is drawn, shown or saved. Remove layers with `less`, as in ``draw(preds).less("strip")``. A list of
+        diagrams gives a grid, with `frame()`, `draw()` and `save(path)`.
 
     Raises
     ------
@@ -91,6 +103,12 @@ def draw(
     from trueodds.diagrams.recipe import Recipe
 
     as_generator(rng)
+    if isinstance(diagram, (list, tuple)) and diagram and all(isinstance(one, (str, Recipe)) for one in diagram):
+        if ax is not None:
+            fix = "Leave ax out, or draw the diagrams one by one."
+            raise InputError("TO203", "A grid is drawn on a figure of its own.", "ax and several diagrams", fix)
+        presentation = Presentation(title, figsize, dpi, legend)
+        return _draw_grid(data, diagram, settings, presentation, lens=lens, mode=mode, weight_kind=weight_kind, rng=rng)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolve_data(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
@@ -108,6 +126,30 @@ def draw(
     if ax is not None:
         computed_diagram.draw(ax, figsize=figsize, dpi=dpi)
     return computed_diagram
+
+
+def _draw_grid(
+    data: Any, diagrams: Sequence[str | Recipe], settings: Mapping[str, Any], presentation: Presentation, **call: Any
+) -> DiagramGrid:
+    """Draw every diagram of every model; each setting applies to the diagrams that have it."""
+    from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.grid import MAX_CELLS, DiagramGrid, stack_models
+
+    models = _models_by_name(data)
+    if len(models) * len(diagrams) > MAX_CELLS:
+        got = f"{len(models)} models × {len(diagrams)} diagrams"
+        raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")
+    own_settings = [
+        {name: x for name, x in settings.items() if isinstance(one, str) and DIAGRAMS.has_setting(one, name)}
+        for one in diagrams
+    ]
+    if unused := [name for name in settings if not any(name in own for own in own_settings)]:
+        raise InputError("TO202", "No named diagram of this grid has this setting.", ", ".join(unused), "Leave it out.")
+    columns = [
+        stack_models({name: draw(model, one, **call, **own) for name, model in models.items()})
+        for one, own in zip(diagrams, own_settings, strict=True)
+    ]
+    return DiagramGrid(tuple(models), tuple(columns), presentation)
 
 
 def _models_by_name(data: Any) -> dict[str, Any]:

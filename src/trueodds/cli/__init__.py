@@ -25,6 +25,7 @@ from trueodds.cli.messages import restate_error
 from trueodds.cli.option_suggestions import find_near_options
 from trueodds.cli.power import power
 from trueodds.cli.study import study
+from trueodds.cli.table import table
 from trueodds.cli.tally import merge, tally
 from trueodds.cli.test import test
 from trueodds.core.errors import InputError, install_command
@@ -213,6 +214,7 @@ for _command in (
     test,
     groups,
     compare,
+    table,
     power,
     draw,
     fit,

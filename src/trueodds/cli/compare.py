@@ -75,7 +75,7 @@ def compare(
     if fail_on and len(files) > 2:
         problem = "A ranking of several models has no single difference."
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
-    model_names = [name.strip() for name in names.split(",")] if names else _names_of_files(files)
+    model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
     from trueodds.api.compare import DEFAULT_ESTIMATOR
     from trueodds.api.compare import compare as compared
     from trueodds.estimators import ESTIMATORS
@@ -105,7 +105,7 @@ def compare(
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
 
 
-def _names_of_files(files: Sequence[str]) -> list[str]:
+def names_of_files(files: Sequence[str]) -> list[str]:
     """Return the names of the files without folder and suffix if they are distinct."""
     stems = [Path(file).stem.removesuffix(".tally") for file in files]
     return stems if len(set(stems)) == len(stems) else list(files)

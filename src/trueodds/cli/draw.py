@@ -45,6 +45,10 @@ _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that a page lets turn; no oth
 @click.option("--no-title", is_flag=True, help="Omit the title and the summary below it.")
 @click.option("--figsize", metavar="W,H", help="Width and height of the figure in inches, such as 5,4.")
 @click.option("--dpi", metavar="N", help="Pixels per inch of a .png file. [default: 200]")
+@click.option(
+    "--style", type=click.Choice(["paper", "slide"]), help="Size and type for a paper or a slide, without --figsize."
+)
+@click.option("--width", metavar="W", help="Width of the figure: column, page, or inches, such as 3.3.")
 @LENS
 @WEIGHT_KIND
 @SEED
@@ -59,6 +63,8 @@ def draw(
     no_title: bool,
     figsize: str | None,
     dpi: str | None,
+    style: str | None,
+    width: str | None,
     lens: str | None,
     seed: int,
     mode: str | None,
@@ -78,12 +84,16 @@ def draw(
             "TO603", "--title and --no-title exclude each other.", "--title and --no-title", "Omit one of them."
         )
     options = {"--title": title is not None, "--no-title": no_title, "--figsize": figsize, "--dpi": dpi}
+    options |= {"--style": style, "--width": width}
     _refuse_unused_options(out, suffix, [option for option, value in options.items() if value not in (None, False)])
     presentation: dict[str, Any] = {
         "title": False if no_title else title,
         "figsize": None if figsize is None else _parse_size(figsize),
         "dpi": None if dpi is None else parse_value(dpi),
     }
+    if figsize is not None and (style is not None or width is not None):
+        option = "--style" if style is not None else "--width"
+        raise InputError("TO603", f"--figsize and {option} exclude each other.", f"--figsize {figsize}", "Omit one.")
     Presentation(**presentation)  # refused before the file is read
 
     DIAGRAMS.check(diagram, method_settings)
@@ -97,7 +107,7 @@ def draw(
     )
     result = result.less(*without)
     if suffix in _PICTURE_SUFFIXES:
-        result.save(out)
+        result.save(out, style=style, width=None if width is None else parse_value(width))
     elif suffix == ".json":
         output.save_text(out, output.format_json(result.to_dict()))
     else:
@@ -121,7 +131,7 @@ def _check_suffix(out: str) -> str:
 def _refuse_unused_options(out: str, suffix: str, options: Sequence[str]) -> None:
     """Raise TO603 for options of the picture that a table, or an HTML page, does not have."""
     unused = ["--title", "--no-title"] if suffix in _TABLE_SUFFIXES else []
-    unused += ["--figsize", "--dpi"] if suffix in (*_TABLE_SUFFIXES, ".html") else []
+    unused += ["--figsize", "--dpi", "--style", "--width"] if suffix in (*_TABLE_SUFFIXES, ".html") else []
     if ignored := [option for option in options if option in unused]:
         problem = "A page has no size" if suffix == ".html" else "A table has no title and no size"
         fix = "Leave it out, or write a .svg, .png or .pdf."

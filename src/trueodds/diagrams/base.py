@@ -8,11 +8,11 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.diagrams._style import layout
-from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render
+from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
+from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.diagram_content import DiagramContent
 
 
@@ -102,9 +102,13 @@ class Diagram(DiagramContent):
         str
             The element, with an alternative text.
         """
+        return self._embedded_svg(prefix, None)
+
+    def _embedded_svg(self, prefix: str | None, publication: PublicationSize | None) -> str:
+        """Return the picture as an `<svg>` element, in a size for a publication."""
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
-        matplotlib_svg, printable = self._render("svg").decode(), self.printable()
+        matplotlib_svg, printable = self._render("svg", publication).decode(), self.printable()
         return embed_svg(matplotlib_svg, prefix, f"{printable.picture_title} {printable.finding}".replace("\n", " "))
 
     def interactive_parts(self) -> tuple[str, str] | None:
@@ -125,6 +129,8 @@ class Diagram(DiagramContent):
         figsize: tuple[float, float] | None = None,
         dpi: float | None = None,
         legend: bool | None = None,
+        style: str | None = None,
+        width: float | str | None = None,
     ) -> None:
         """Write the picture as .svg, .png or .pdf; identical numbers give an identical file.
 
@@ -140,32 +146,51 @@ class Diagram(DiagramContent):
             Pixels per inch, 200 by default for .png.
         legend : bool, optional
             As in `draw`.
+        style : {"paper", "slide"}, optional
+            What the picture is made for. ``"paper"``: a column of 3.3 inches with type of 8 points and no title, which
+            the caption replaces. ``"slide"``: 10 inches wide (4.8 if the diagram is square) and at most 5.5 inches
+            high, with type of 18 points.
+        width : float, "column" or "page", optional
+            Width in inches as printed. A page is 6.8 inches wide, a column of a slide 4.8. The height follows from it.
 
         Raises
         ------
         InputError
-            TO203 for another suffix and for invalid values. TO703 if the file cannot be written.
+            TO203 for another suffix, for invalid values, and for `figsize` with `style` or `width`. TO703 if the file
+            cannot be written.
+
+        Notes
+        -----
+        With `style` or `width` a PDF embeds its fonts as TrueType (Type 42), so that text can be searched and edited.
+        Text in an SVG is drawn as outlines, which look the same without the font. All marks are vectors, unless one
+        layer has more than 20,000 of them. A PNG has 300 pixels per inch in a paper, and 200 in other cases.
         """
-        self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)._write(
-            Path(check("path", path, str | os.PathLike))
+        presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        file = Path(check("path", path, str | os.PathLike))
+        if style is None and width is None:
+            presented._write(file)
+            return
+        import_matplotlib()
+        if figsize is not None:
+            fix = "Leave figsize out: the height follows from the width."
+            raise InputError("TO203", "figsize excludes style and width.", describe(figsize), fix)
+        if style == "paper" and presented.presentation.title is None:
+            presented = presented.present(title=False)
+        publication = size_of_diagram(presented.printable(), style, width)
+        presented.present(figsize=publication.figsize)._write(file, publication)
+
+    def _write(self, path: Path, publication: PublicationSize | None = None) -> None:
+        """Write the picture in the format that the suffix of the file names."""
+        write_picture(
+            path,
+            lambda: self._embedded_svg(None, publication),
+            lambda file_format: self._render(file_format, publication),
         )
 
-    def _write(self, path: Path) -> None:
-        """Write the picture in the format that the suffix of the file names."""
-        file_format = path.suffix.lower().removeprefix(".")
-        if file_format not in ("svg", "png", "pdf"):
-            problem = "The file name must end with .svg, .png or .pdf."
-            raise InputError("TO203", problem, repr(path.name), "Add the ending.")
-        if file_format == "svg":
-            content = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
-        else:
-            content = self._render(file_format)
-        with open_atomic(path, "TO703") as file:
-            file.write(content)
-
-    def _render(self, file_format: str) -> bytes:
+    def _render(self, file_format: str, publication: PublicationSize | None = None) -> bytes:
         """Draw the picture by matplotlib in this file format."""
-        return render(self.draw, file_format, self.presentation.dpi or SAVED_DPI)
+        dpi = SAVED_DPI if publication is None else publication.style.dpi
+        return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
 
     def _repr_html_(self) -> str | None:
         """The picture on a white card with the notes, which a notebook shows in place of the picture alone."""

@@ -73,7 +73,7 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
         _add_title_and_legend(diagram, ax, _draw_panel_with_labels(diagram, ax))
         return ax
     width, height = _figure_size(diagram)
-    figure = _new_figure(diagram, width, height, layout="constrained")
+    figure = new_figure(diagram.presentation.dpi, width, height, layout="constrained")
     ax = figure.subplots(gridspec_kw=_estimate_axes_position(diagram))
     font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
@@ -86,7 +86,7 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
 
 def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
-    _paint_panel(diagram, ax, 0)
+    paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
     font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
@@ -150,7 +150,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) ->
         )
 
 
-def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
+def paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
     """Paint a panel and hide the labels of its marks from `ax.legend()`."""
     earlier_artists = set(ax.get_children())
     diagram.draw_panel(ax, panel)
@@ -184,7 +184,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
             return _draw_first_view(diagram, ax, grid_font_size(width))
         layout = fitting_layout
     if ax is None:
-        target = _new_figure(diagram, layout.width, layout.height)
+        target = new_figure(diagram.presentation.dpi, layout.width, layout.height)
         transform, add_axes = target.transFigure, target.add_axes
     else:
         target, transform, add_axes = ax, ax.transAxes, ax.inset_axes
@@ -223,10 +223,10 @@ def _draw_panels(
             (left / layout.width, bottom / layout.height, width / layout.width, height / layout.height), **shared
         )
         shared = shared or {"sharex": panel, "sharey": panel}
-        _paint_panel(diagram, panel, i)
+        paint_panel(diagram, panel, i)
         if sets_aspect:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
-        _write_panel_title(
+        write_panel_title(
             panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), POINTS_PER_INCH * width
         )
         n_columns = layout.grid.n_columns
@@ -297,17 +297,17 @@ def _capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _new_figure(diagram: DiagramContent, width: float, height: float, **kwargs: Any) -> Any:
+def new_figure(dpi: float | None, width: float, height: float, **kwargs: Any) -> Any:
     """Make a figure of this size in inches that pyplot does not know."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=diagram.presentation.dpi, facecolor="white", **kwargs)
+    figure = Figure(figsize=(width, height), dpi=dpi, facecolor="white", **kwargs)
     FigureCanvasAgg(figure)
     return figure
 
 
-def _write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> None:
+def write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> None:
     """Write the name of the view at the left, and its result at the right if it fits."""
     font_size = styling.font_size(panel)
     style: dict[str, Any] = {"fontsize": font_size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}

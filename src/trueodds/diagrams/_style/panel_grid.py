@@ -83,10 +83,15 @@ class GridLayout:
         return self.grid.panel_size(self.width, self.height - self.top, n_panels)
 
 
-def layout_for_usual_panels(diagram: DiagramContent, n_panels: int, summary: str) -> GridLayout:
-    """Choose the height of a new figure so that its panels have the usual size."""
+def layout_for_usual_panels(
+    diagram: DiagramContent, n_panels: int, summary: str, width: float | None = None
+) -> GridLayout:
+    """Choose the height of a new figure, and its width unless it is given, so that its panels have the usual size."""
     n_columns = _usual_column_count(n_panels, has_equal_units=diagram.has_equal_units)
-    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if n_columns > 2 else diagram.figure_size[0]
+    if width is None:
+        width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if n_columns > 2 else diagram.figure_size[0]
+    elif width <= FONT_SIZES_OF_NARROW_GRIDS[-1][0]:
+        n_columns = min(n_columns, 2)
     font_size = grid_font_size(width)
     grid = PanelGrid.for_width(width, n_columns, hides_axes=diagram.hides_axes)
     header = fit_headers(diagram, summary, POINTS_PER_INCH * (width - grid.left - grid.right), font_size)[0]

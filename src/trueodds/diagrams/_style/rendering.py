@@ -8,9 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
+from trueodds.diagrams._style.publication import PublicationSize, rasterize_large_collections
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
 
 SAVED_DPI = 200.0  # default resolution of a saved picture
 
@@ -22,6 +26,7 @@ _STYLE_ELEMENT = re.compile(
 )  # `*{…}` would restyle the whole page
 _SVG_TAG = re.compile(r"<svg\b([^>]*)>")
 _ID_ATTRIBUTE = re.compile(r'\bid="([^"]*)"')
+_SIZE_ATTRIBUTE = re.compile(rb'\b(width|height)="([\d.]+)pt"')
 _ID_OR_REFERENCE = re.compile(r'\b(id="|href="#|url\(#)')
 
 
@@ -62,12 +67,17 @@ def import_matplotlib() -> Any:
         raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None
 
 
-def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
-    """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
+def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: PublicationSize | None = None) -> bytes:
+    """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp.
+
+    A figure for a publication is enlarged, type included, and its PDF embeds TrueType fonts, as many journals require.
+    """
     # A local context: the user's matplotlib style must not change what a report looks like.
     rc_settings = {
         "svg.hashsalt": "trueodds",
         "svg.fonttype": "path",
+        "pdf.fonttype": 3 if publication is None else 42,
+        "pdf.use14corefonts": False,
         "font.family": ["DejaVu Sans"],
         "font.size": 10.0,
         "axes.unicode_minus": True,
@@ -75,7 +85,60 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
         "text.color": "black",
     }
     metadata_by_format = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+    scale = 1.0 if publication is None else publication.scale
     out = io.BytesIO()
     with import_matplotlib().rc_context(rc_settings):
-        draw().savefig(out, format=file_format, dpi=dpi, metadata=metadata_by_format[file_format], facecolor="white")
-    return out.getvalue()
+        figure = draw()
+        if publication is not None:
+            rasterize_large_collections(figure)
+        if publication is not None and file_format == "pdf":
+            _write_enlarged_pdf(figure, out, dpi, scale)
+            return out.getvalue()
+        # The printed size of a PNG follows from the resolution that the file states.
+        png_settings: dict[str, Any] = (
+            {"pil_kwargs": {"dpi": (dpi, dpi)}} if file_format == "png" and scale != 1 else {}
+        )
+        metadata = metadata_by_format[file_format]
+        figure.savefig(out, format=file_format, dpi=dpi * scale, metadata=metadata, facecolor="white", **png_settings)
+    return _enlarge_svg(out.getvalue(), scale) if file_format == "svg" and scale != 1 else out.getvalue()
+
+
+def write_picture(path: Path, draw_svg: Callable[[], str], draw_image: Callable[[str], bytes]) -> None:
+    """Write a picture in the format that the suffix of the file names; raise TO203 for another suffix."""
+    file_format = path.suffix.lower().removeprefix(".")
+    if file_format not in ("svg", "png", "pdf"):
+        problem = "The file name must end with .svg, .png or .pdf."
+        raise InputError("TO203", problem, repr(path.name), "Add the ending.")
+    if file_format == "svg":
+        content = ('<?xml version="1.0" encoding="utf-8"?>\n' + draw_svg()).encode()
+    else:
+        content = draw_image(file_format)
+    with open_atomic(path, "TO703") as file:
+        file.write(content)
+
+
+def _write_enlarged_pdf(figure: Any, out: io.BytesIO, dpi: float, scale: float) -> None:
+    """Write a figure as a PDF page that is larger by a factor, with everything in it."""
+    from matplotlib.backends import backend_mixed, backend_pdf
+
+    backend: Any = backend_pdf
+    mixed_backend: Any = backend_mixed
+    figure.set_dpi(POINTS_PER_INCH)
+    width, height = figure.get_size_inches()
+    pdf = backend.PdfFile(out, metadata={"CreationDate": None})
+    pdf.newPage(width * scale, height * scale)
+    pdf.output(scale, 0, 0, scale, 0, 0, backend.Op.concat_matrix)
+    pdf_renderer = backend.RendererPdf(pdf, dpi * scale, height, width)
+    renderer = mixed_backend.MixedModeRenderer(figure, width, height, dpi * scale, pdf_renderer)
+    figure.draw(renderer)
+    renderer.finalize()
+    pdf.finalize()
+    pdf.close()
+
+
+def _enlarge_svg(svg: bytes, scale: float) -> bytes:
+    """Multiply the width and height of an SVG; its content scales with them."""
+    head, tag, rest = svg.partition(b"<svg ")
+    attributes, end, content = rest.partition(b">")
+    enlarged = _SIZE_ATTRIBUTE.sub(lambda match: b'%s="%.6gpt"' % (match[1], float(match[2]) * scale), attributes)
+    return head + tag + enlarged + end + content

@@ -46,7 +46,9 @@ def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") 
     text = on_one_line(text)
     lines = _fill_lines(text, max_width, size, weight)
     # Avoid a single word on the last line: use the narrowest column that needs no more lines.
-    while len(lines) > 1 and len(narrower_lines := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
+    while 1 < len(lines) <= text.count(" ") and len(
+        narrower_lines := _fill_lines(text, 0.95 * max_width, size, weight)
+    ) == len(lines):
         lines, max_width = narrower_lines, 0.95 * max_width
     return "\n".join(lines)
 

@@ -21,6 +21,7 @@ from trueodds.core import json_files
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
@@ -126,12 +127,12 @@ class TetrahedronDiagram(Diagram):
         """Write an HTML page with the tetrahedron that can be rotated. Raises TO703 if it cannot be written."""
         json_files.write_text(path, html_page(self), "TO703")
 
-    def _write(self, path: Path) -> None:
+    def _write(self, path: Path, publication: PublicationSize | None = None) -> None:
         """Write an image file, or .html, which can be rotated."""
         if path.suffix.lower() in (".html", ".htm"):
             self.to_html(path)
         else:
-            super()._write(path)
+            super()._write(path, publication)
 
 
 def _draw_edges(ax: Any, corners: Array) -> None:

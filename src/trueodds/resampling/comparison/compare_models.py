@@ -83,6 +83,10 @@ class ModelComparison(Settings):
             tuple(dict.fromkeys(notes)),
         )
 
+    def compare_all_pairs(self, models: Mapping[str, Model], seed: int) -> list[ErrorDifference]:
+        """Differences of all pairs of models, whose intervals and p-values are not adjusted for their number."""
+        return [ErrorDifference(a, b) for a, b in combinations(self._compared_models(models, seed)[0], 2)]
+
     def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare; models of the same rows share the key of their resamples."""
         rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}

@@ -1,0 +1,366 @@
+"""Evaluate several models by several measures, as a table for a paper that marks what is beyond doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
+from trueodds.api.measure import measure
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.results import Estimate
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, check
+from trueodds.core.table_results import ResultTable, TableColumn, TableComparison
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator, Mean, ProperScore
+from trueodds.estimators.binned import PARTITION_SETTINGS
+from trueodds.io.read import is_pair
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+from trueodds.resampling.comparison.compare_models import ModelComparison
+from trueodds.resampling.comparison.differences import ErrorDifference
+from trueodds.resampling.comparison.paired_rows import same_rows
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.tallies.tally import Tally
+
+DEFAULT_MEASURES = ("accuracy", "ece", "debiased_l2", "brier", "log_loss")
+DEFAULT_RESAMPLES = 2000
+
+
+@pairs_models
+def table(
+    models: Any,
+    measures: Any = DEFAULT_MEASURES,
+    lenses: Any = None,
+    *,
+    interval: str | None = "auto",
+    best: bool = True,
+    level: float = 0.95,
+    resamples: int | None = None,
+    paired: bool | None = None,
+    weight_kind: str = "importance",
+    rng: int | np.random.Generator = 0,
+    **settings: Any,
+) -> ResultTable:
+    """Evaluate several models by several measures, as a table for a paper.
+
+    Each cell has the value, its confidence interval and its noise floor, as `measure` returns them. A value is bold
+    only if its model is significantly better than every other model of the table. No value of a column is bold if two
+    models could be equally good.
+
+    Parameters
+    ----------
+    models : mapping of str to Predictions, (y_true, y_prob), Source or Tally
+        The models by name; a list names them `a`, `b`, `c`, …. Arrays may be passed as ``table(y_true, {"a": p_a, "b":
+        p_b})``.
+    measures : sequence or mapping, default=("accuracy", "ece", "debiased_l2", "brier", "log_loss")
+        The columns: names of estimators (``trueodds list estimators`` prints them), instances with their settings, or
+        ``"accuracy"``. A mapping sets the headings, as in ``{"ECE": "ece", "NLL": "log_loss"}``.
+    lenses : sequence of str, Lens or None, optional
+        Lenses through which every measure is computed, as in `measure`; each gives a column. None stands for the
+        default lens of a measure. Accuracy has no other lens.
+    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
+        Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
+    best : bool, default=True
+        Whether the models are compared. False omits bold values, which is faster.
+    level : float, default=0.95
+        Confidence level of the intervals. Bold values have a familywise error rate of at most 1 − `level`.
+    resamples : int, optional
+        Number of bootstrap resamples, 2,000 by default.
+    paired : bool, optional
+        Whether the models have predictions for the same rows in the same order. By default this is inferred from equal
+        outcomes, weights and clusters. Models with different rows are not compared, which a note reports.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same table.
+    **settings
+        Settings of the named estimators, such as `bins` or `partition`. Each applies to the measures that have it.
+
+    Returns
+    -------
+    ResultTable
+        The table, with `frame()`, `to_markdown()`, `to_latex()`, `to_csv()` and `to_dict()`.
+
+    Raises
+    ------
+    InputError
+        As for `measure`. Also TO205 for no models, for names that are not distinct, for columns with the same heading,
+        and for ``paired=True`` with different rows.
+
+    See Also
+    --------
+    compare : Compare two models or rank several by one measure.
+
+    Notes
+    -----
+    Bold values come from the paired comparisons of `compare`. All pairs of models are compared by every measure, and
+    the p-values are adjusted by Holm's method for all comparisons of the table. The best value of a column is bold if
+    all differences from it are significant and in its favor. The probability that any value is bold although its model
+    is not better than every other model is therefore at most 1 − `level`, if each comparison has its nominal size.
+
+    In simulated tables of five measures for three models and 500 rows, 0 of 300 tables had a bold value where all
+    models were equally good (Wilson 95 % interval 0 to 1.3 %), and 4 of 300 where two were equally good and one worse
+    (0.5 to 3.4 %). Where one model was better, a value was bold in 261 of 300 tables (83 to 90 %).
+
+    References
+    ----------
+    .. [1] Holm (1979). A simple sequentially rejective multiple test procedure.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
+    >>> table = to.table(y, {"informed": p, "constant": [0.75] * 100}, ["brier", "log_loss"])
+    >>> table.best
+    {'brier': 'informed', 'log_loss': 'informed'}
+    """
+    named_models = _name_models(models)
+    generator, level = as_generator(rng), check("level", level, Level, 0.95)
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
+    best = check("best", best, bool)
+    columns = _choose_columns(measures, lenses, settings, seed, generator)
+    rows = resolve_rows_of_models(named_models, weight_kind)
+    is_compared, notes = _check_comparable(rows, paired) if best and interval is not None else (False, [])
+    evaluated = []
+    for column in columns:
+        first_model = next(iter(rows.values()))
+        lens = resolve_lens(first_model, column.lens, column.method)
+        estimates = {
+            name: measure(
+                model, column.method, lens=lens, interval=interval, level=level, resamples=resamples,
+                weight_kind=weight_kind, rng=seed,
+            )
+            for name, model in rows.items()
+        }  # fmt: skip
+        comparison = ModelComparison(column.method, lens, lens.aggregate, interval_spec, paired=paired)
+        pairs = comparison.compare_all_pairs(rows, seed) if is_compared else []
+        evaluated.append(_EvaluatedColumn(column, str(lens), estimates, pairs))
+    family = [pair.pvalue for column in evaluated for pair in column.pairs]
+    adjusted = iter(holm([np.nan if p is None else p for p in family]))
+    table_columns = tuple(column.build([next(adjusted) for _ in column.pairs], 1 - level) for column in evaluated)
+    notes += [*_resample_notes(evaluated, len(family), 1 - level), *_collect_notes(table_columns)]
+    call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "best": best}
+    return ResultTable(
+        tuple(rows),
+        _check_distinct_labels(table_columns),
+        max(model.n for model in rows.values()),
+        level,
+        is_compared,
+        call_settings | settings | reported_call_settings(rng, next(iter(rows.values())), weight_kind),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+@dataclass(frozen=True)
+class Accuracy(Mean):
+    """Share of rows whose most probable class was observed, which only tables offer: it is no measure of calibration.
+
+    >>> from trueodds.lenses.view import View
+    >>> Accuracy().value(View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 0, 1, 1]))
+    0.75
+    """
+
+    name: ClassVar[str] = "accuracy"
+    lens: ClassVar[str | None] = "confidence"
+    best_value: ClassVar[float] = 1.0
+    lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
+
+    def row_scores(self, view: View) -> Array:
+        """Whether the predicted class was observed, (n,)."""
+        return view.y
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A requested column; the lens is None for the default of the method."""
+
+    label: str
+    method: Estimator
+    lens: Any
+
+
+@dataclass(frozen=True)
+class _EvaluatedColumn:
+    """A column with the estimates of all models and the differences of all pairs."""
+
+    column: _Column
+    lens: str
+    estimates: Mapping[str, Estimate]
+    pairs: Sequence[ErrorDifference]
+
+    def build(self, adjusted_pvalues: Sequence[float], alpha: float) -> TableColumn:
+        """Return the column of the result, with its best model if all its differences are significant."""
+        method = self.column.method
+        direction = "lower"
+        if method.best_value_setting:
+            direction = "higher" if method.upper_bound == method.best_value else "target"
+        comparisons = tuple(
+            TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue, None if np.isnan(p) else p)
+            for pair, p in zip(self.pairs, adjusted_pvalues, strict=True)
+        )
+        return TableColumn(
+            self.column.label,
+            method.name,
+            self.lens,
+            direction,
+            method.best_value,
+            self.estimates,
+            self._best_model(comparisons, alpha),
+            comparisons,
+        )
+
+    def _best_model(self, comparisons: Sequence[TableComparison], alpha: float) -> str | None:
+        """Return the model that is significantly better than every other one, or None."""
+        losses = {
+            name: float(self.column.method.as_loss(np.float64(estimate.value)))
+            for name, estimate in self.estimates.items()
+        }
+        if not comparisons or not all(np.isfinite(loss) for loss in losses.values()):
+            return None
+        best = min(losses, key=lambda name: losses[name])
+        for pair, comparison in zip(self.pairs, comparisons, strict=True):
+            if best not in (comparison.first, comparison.second):
+                continue
+            if comparison.adjusted_pvalue is None or comparison.adjusted_pvalue > alpha or not self._favors(best, pair):
+                return None
+        return best
+
+    def _favors(self, best: str, pair: ErrorDifference) -> bool:
+        """Return whether the interval of a difference favors this model, and both values lie on the same side."""
+        interval = pair.interval(pair.a.interval_spec.level)
+        if interval is None or interval.low <= 0 <= interval.high:
+            return False
+        best_value = self.column.method.best_value
+        sides = {np.sign(side.value - best_value) for side in (pair.a, pair.b)} - {0.0}
+        if self.column.method.best_value_setting and len(sides) > 1:
+            return False  # one value is too high and the other too low
+        first_is_larger = interval.low > 0
+        larger_is_better = bool(self.column.method.best_value_setting) and -1.0 in sides
+        return (pair.a.name == best) == (first_is_larger == larger_is_better)
+
+
+def _name_models(models: Any) -> dict[str, Any]:
+    """Return the models by name, or raise TO205."""
+    example = "For instance table({'a': (y_true, p_a), 'b': (y_true, p_b)})."
+    if isinstance(models, Mapping):
+        names, values = [str(name) for name in models], list(models.values())
+    elif isinstance(models, (list, tuple)) and not is_pair(models):
+        names, values = [default_model_name(i) for i in range(len(models))], list(models)
+    else:
+        raise InputError("TO205", "A table needs a mapping of names to models.", describe(models), example)
+    if not values:
+        raise InputError("TO205", "A table needs at least one model.", "none", example)
+    return name_models(values, names)
+
+
+def _choose_columns(
+    measures: Any, lenses: Any, settings: Mapping[str, Any], seed: int, generator: np.random.Generator
+) -> list[_Column]:
+    """Return the columns for every measure and lens; settings apply to the named measures that have them."""
+    if isinstance(measures, (str, Estimator)):
+        measures = [measures]
+    if isinstance(lenses, str) or callable(lenses):
+        lenses = [lenses]
+    if not isinstance(measures, (Mapping, list, tuple)) or not measures:
+        fix = "For instance measures=['ece', 'brier']."
+        raise InputError("TO205", "A table needs at least one measure, in a list.", describe(measures), fix)
+    if lenses is not None and (not isinstance(lenses, (list, tuple)) or not lenses):
+        raise InputError("TO204", "lenses must be a list.", describe(lenses), "For instance lenses=['classwise'].")
+    named = measures.items() if isinstance(measures, Mapping) else [(None, item) for item in measures]
+    columns: list[_Column] = []
+    used: set[str] = set()
+    for label, item in named:
+        is_name = isinstance(item, str) and item in ESTIMATORS.names()
+        own_settings = {name: x for name, x in settings.items() if is_name and _applies(item, name, settings)}
+        used |= set(own_settings)
+        is_accuracy = isinstance(item, str) and item == Accuracy.name
+        method = (
+            Accuracy()
+            if is_accuracy
+            else resolve_method(ESTIMATORS, Estimator, item, add_seed(item, own_settings, seed, generator))
+        )
+        method_lenses = [None] if lenses is None or is_accuracy else lenses
+        for lens in method_lenses:
+            own_label = method.name if label is None else str(label)
+            if len(method_lenses) > 1:
+                own_label = f"{own_label} ({'default' if lens is None else lens})"
+            columns.append(_Column(own_label, method, lens))
+    if unused := [name for name in settings if name not in used]:
+        raise InputError(
+            "TO202", "No named measure of this table has this setting.", ", ".join(unused), "Leave it out."
+        )
+    return columns
+
+
+def _applies(estimator: str, setting: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether a setting applies to an estimator: scores have bins only for their decomposition."""
+    has_no_bins = issubclass(ESTIMATORS.load(estimator), ProperScore) and "decomposition" not in settings
+    return ESTIMATORS.has_setting(estimator, setting) and not (has_no_bins and setting in PARTITION_SETTINGS)
+
+
+def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:
+    """Return whether the models have the same rows, so that they are compared, and a note on why not."""
+    (first_name, first), *others = rows.items()
+    for name, model in others:
+        if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
+            same, reason = False, "a tally does not store rows"
+        else:
+            same, reason = same_rows(first, model, paired)
+            reason = reason or "paired=False"
+        if not same:
+            text = f"The models were not compared, so no value is bold ({first_name} and {name}: {reason})."
+            return False, [Note("TN227", text)]
+    return bool(others), []
+
+
+def _check_distinct_labels(columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
+    """Return the columns; raise TO205 if two have the same heading."""
+    labels = [column.label for column in columns]
+    if repeated := [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
+        fix = "Pass each measure once, or a mapping of headings to measures."
+        raise InputError("TO205", "Two columns have the same heading.", ", ".join(repeated), fix)
+    return columns
+
+
+def _resample_notes(columns: Sequence[_EvaluatedColumn], n_comparisons: int, alpha: float) -> list[Note]:
+    """Return a note on columns in which resamples are too few for bold values after Holm's adjustment."""
+    limited = [
+        column.column.label
+        for column in columns
+        if any(n_comparisons * (pair.min_pvalue or 0.0) > alpha for pair in column.pairs)
+    ]
+    if not limited:
+        return []
+    text = (
+        f"Holm's correction of {n_comparisons:,} comparisons may prevent bold values of {', '.join(limited)}, because "
+        f"the resamples are few. Pass resamples={ceil(n_comparisons / alpha):,}."
+    )
+    return [Note("TN209", text)]
+
+
+def _collect_notes(columns: Sequence[TableColumn]) -> list[Note]:
+    """Return the notes of all cells, each with the cells that it concerns."""
+    cells_of_note: dict[Note, dict[str, list[str]]] = {}
+    for column in columns:
+        for name, estimate in column.estimates.items():
+            for note in estimate.notes:
+                cells_of_note.setdefault(note, {}).setdefault(name, []).append(column.label)
+    collected = []
+    for note, labels_of_model in cells_of_note.items():
+        models = ", ".join(labels_of_model)
+        labels = list(dict.fromkeys(label for labels in labels_of_model.values() for label in labels))
+        measures = "" if len(labels) == len(columns) else f" ({', '.join(labels)})"
+        collected.append(replace(note, text=f"{models}{measures}: {note.text}"))
+    return collected

@@ -1,0 +1,105 @@
+"""trueodds table: evaluate several models by several measures, as text, Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.compare import names_of_files
+from trueodds.cli.messages import restate_keywords
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
+from trueodds.cli.settings import pop_settings, settings_options
+from trueodds.core.progress import ProgressBar
+
+FORMATS = ("text", "markdown", "latex", "csv")
+
+
+@click.command(short_help="Evaluate several models by several measures, as a table.")
+@data_options(has_mode=False)
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help=(
+        "accuracy, or the name of an estimator: see trueodds list estimators. May be repeated. [default: accuracy, ece,"
+        " debiased_l2, brier, log_loss]"
+    ),
+)
+@click.option(
+    "--lens",
+    "lenses",
+    multiple=True,
+    help="Lens of every measure, such as confidence or classwise. May be repeated. [default: that of each measure]",
+)
+@click.option(
+    "--format", "table_format", type=click.Choice(FORMATS), default="text", show_default=True,
+    help="Form of the table; latex needs the package booktabs.",
+)  # fmt: skip
+@click.option("--no-best", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
+@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
+@click.option(
+    "--paired/--unpaired",
+    default=None,
+    help="Whether all files have the same rows. [default: paired if the outcomes are equal]",
+)
+@JSON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators", omitted=("--region", "--resample", "--aggregate"))
+def table(
+    files: tuple[str, ...],
+    measures: tuple[str, ...],
+    lenses: tuple[str, ...],
+    table_format: str,
+    no_best: bool,
+    names: str | None,
+    paired: bool | None,
+    json_path: str | None,
+    seed: int,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """Evaluate several models by several measures, as a table for a paper.
+
+    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. A value is bold (* in
+    text) if its model is significantly better than every other one.
+    """
+    settings, columns = pop_settings(params), pop_columns(params)
+    output.check_outputs(files, json=json_path)
+    from trueodds.api.compare import name_models
+    from trueodds.api.table import DEFAULT_MEASURES
+    from trueodds.api.table import table as evaluate
+
+    model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
+    with ProgressBar() as progress:
+        models = []
+        for number, file in enumerate(files):
+            progress(number / len(files), "reading")
+            is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
+            models.append(open_data([file], {} if is_tally_beside_files else columns))
+        result = evaluate(
+            name_models(models, model_names),
+            list(measures or DEFAULT_MEASURES),
+            list(lenses) or None,
+            best=not no_best,
+            paired=paired,
+            weight_kind=weight_kind,
+            rng=seed,
+            **settings,
+        )
+    if json_path is not None:
+        output.save_text(json_path, output.format_json(result.to_dict()))
+    if json_path == "-":
+        return
+    if table_format == "text":
+        output.print_result(result.describe(), result.notes, result.to_dict(), None)
+        return
+    text = result.to_csv()
+    if table_format != "csv":
+        text = result.to_markdown() if table_format == "markdown" else result.to_latex()
+    output.print_text(text.rstrip("\n"))
+    for note in result.notes:  # apart from the table, which may be redirected to a file
+        output.print_text(f"  {restate_keywords(str(note))}", err=True)

@@ -1,0 +1,237 @@
+"""Write a table of formatted cells as text, Markdown, LaTeX or HTML."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any, Self
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import align_columns
+
+TEXT_WIDTH = 80  # columns of the text where possible
+INTERVAL_STYLES = ("brackets", "subscript")
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|])")
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+}
+
+
+@dataclass(frozen=True)
+class FormattedCell:
+    """The texts of one cell."""
+
+    value: str
+    interval: tuple[str, str] | None = None
+    noise_floor: str | None = None
+    is_best: bool = False
+
+    def reduced(self, *, interval: bool, noise_floor: bool) -> Self:
+        """Return the cell with the parts that are requested."""
+        return replace(
+            self,
+            interval=self.interval if interval else None,
+            noise_floor=self.noise_floor if noise_floor else None,
+        )
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in brackets; empty without one."""
+        return "" if self.interval is None else f"[{self.interval[0]}, {self.interval[1]}]"
+
+    @property
+    def noise_floor_text(self) -> str:
+        """The noise floor in parentheses; empty without one."""
+        return "" if self.noise_floor is None else f"({self.noise_floor})"
+
+
+@dataclass(frozen=True)
+class FormattedTable:
+    """The texts of a table: names of the rows, headings with their signs, cells by row, and the caption."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    arrows: tuple[str, ...]
+    cells: tuple[tuple[FormattedCell, ...], ...]
+    caption: str
+
+
+def check_interval_style(interval: Any) -> None:
+    """Raise TO203 for an unknown style of intervals."""
+    if interval is not None and interval not in INTERVAL_STYLES:
+        raise InputError("TO203", "Unknown style of intervals.", repr(interval), "Use 'brackets', 'subscript' or None.")
+
+
+def text_lines(table: FormattedTable) -> list[str]:
+    """Return the table as lines of text: cells in one line if they fit, else below each other, else in blocks."""
+    in_one_line = _text_block(table, range(len(table.labels)), is_stacked=False)
+    if max(map(len, in_one_line)) <= TEXT_WIDTH:
+        return [*in_one_line, *_caption_lines(table)]
+    lines: list[str] = []
+    columns: list[int] = []
+    for column in range(len(table.labels)):
+        if columns and max(map(len, _text_block(table, [*columns, column], is_stacked=True))) > TEXT_WIDTH:
+            lines += [*_text_block(table, columns, is_stacked=True), ""]
+            columns = []
+        columns.append(column)
+    return [*lines, *_text_block(table, columns, is_stacked=True), *_caption_lines(table)]
+
+
+def _caption_lines(table: FormattedTable) -> list[str]:
+    """Return the caption, with * in place of bold type."""
+    has_best = any(cell.is_best for row in table.cells for cell in row)
+    caption = table.caption.replace("Bold: ", "*: " if has_best else "No value is marked *: ")
+    if not has_best:
+        caption = caption.replace("*: significantly better", "*, that is, significantly better")
+    caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
+    lines = textwrap.wrap(caption, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def _text_block(table: FormattedTable, columns: Sequence[int], *, is_stacked: bool) -> list[str]:
+    """Return some of the columns, with the parts of a cell beside or below each other."""
+    names = [""]
+    texts = [[f"{table.labels[column]} {table.arrows[column]}"] for column in columns]
+    for name, row in zip(table.names, table.cells, strict=True):
+        parts = [_text_parts(row[column]) for column in columns]
+        n_lines = max(map(len, parts)) if is_stacked else 1
+        names += [name, *[""] * (n_lines - 1)]
+        for text, cell in zip(texts, parts, strict=True):
+            text += (
+                [*cell, *[""] * (n_lines - len(cell))]
+                if is_stacked
+                else ["".join(cell) if len(cell) == 1 else " ".join(cell)]
+            )
+    widths = [max(map(len, text)) for text in texts]
+    padded = [[line.ljust(width) for line in text] for text, width in zip(texts, widths, strict=True)]
+    return align_columns([names, *padded])
+
+
+def _text_parts(cell: FormattedCell) -> list[str]:
+    """Return value, interval and noise floor of a cell."""
+    value = f"{cell.value}*" if cell.is_best else cell.value
+    return [value, *filter(None, (cell.interval_text, cell.noise_floor_text))]
+
+
+def markdown(table: FormattedTable) -> str:
+    """Return the table in Markdown."""
+    headings = [f"{_escape_markdown(label)} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True)]
+    lines = [_markdown_row(["", *headings]), _markdown_row([":---"] * (1 + len(headings)))]
+    for name, row in zip(table.names, table.cells, strict=True):
+        values = [
+            " ".join(
+                filter(
+                    None,
+                    [f"**{cell.value}**" if cell.is_best else cell.value, cell.interval_text, cell.noise_floor_text],
+                )
+            )
+            for cell in row
+        ]
+        lines.append(_markdown_row([_escape_markdown(name), *values]))
+    return "\n".join([*lines, *(["", _escape_markdown(table.caption)] if table.caption else [])])
+
+
+def _markdown_row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _escape_markdown(text: str) -> str:
+    r"""Escape what Markdown reads as markup.
+
+    >>> print(_escape_markdown("log_loss|a"))
+    log\_loss\|a
+    """
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
+
+
+def latex(table: FormattedTable, label: str | None, *, is_subscript: bool) -> str:
+    """Return the table in LaTeX: a tabular environment, inside a table environment if there is a caption."""
+    headings = [
+        f"{escape_latex(heading)} {_latex_arrow(arrow)}"
+        for heading, arrow in zip(table.labels, table.arrows, strict=True)
+    ]
+    rows = [
+        [escape_latex(name), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
+        for name, row in zip(table.names, table.cells, strict=True)
+    ]
+    tabular = [
+        rf"\begin{{tabular}}{{l{'l' * len(headings)}}}",
+        r"\toprule",
+        f"{' & '.join(['', *headings]).strip()} \\\\",
+        r"\midrule",
+        *(f"{' & '.join(row)} \\\\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if not table.caption and label is None:
+        return "\n".join(tabular)
+    caption = [rf"\caption{{{escape_latex(table.caption)}}}"] if table.caption else []
+    label_lines = [rf"\label{{{label}}}"] if label is not None else []
+    return "\n".join([r"\begin{table}", r"\centering", *caption, *label_lines, *tabular, r"\end{table}"])
+
+
+def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:
+    """Return a cell in LaTeX; numbers are set as formulas, so that minus signs are right."""
+    value = _latex_number(cell.value)
+    if cell.is_best:
+        value = rf"\mathbf{{{value}}}"
+    noise_floor = "" if cell.noise_floor is None else f" $({_latex_number(cell.noise_floor)})$"
+    if cell.interval is None:
+        return f"${value}${noise_floor}"
+    interval = rf"[{_latex_number(cell.interval[0])},\,{_latex_number(cell.interval[1])}]"
+    if is_subscript:
+        return f"${value}_{{{interval}}}${noise_floor}"
+    return rf"${value}$ {{\small$\,{interval}$}}{noise_floor}"
+
+
+def _latex_number(text: str) -> str:
+    """Return a formatted number for a formula."""
+    return {"inf": r"\infty", "-inf": r"-\infty", "nan": r"\mbox{--}", "–": r"\mbox{--}"}.get(text, text)
+
+
+def _latex_arrow(arrow: str) -> str:
+    """Return the sign of a direction as a formula."""
+    signs = {"↓": r"\downarrow", "↑": r"\uparrow", "→": r"\to"}
+    return "$" + " ".join(signs.get(part, part) for part in arrow.split()) + "$"
+
+
+def escape_latex(text: str) -> str:
+    r"""Escape the characters that LaTeX reads as commands.
+
+    >>> print(escape_latex("log_loss & 5 %"))
+    log\_loss \& 5 \%
+    """
+    return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
+
+
+def html(table: FormattedTable, notes: Sequence[Note]) -> str:
+    """Return the table in HTML, with the notes in a list below it."""
+    headings = "".join(
+        f'<th scope="col">{escape(label)} {escape(arrow)}</th>'
+        for label, arrow in zip(table.labels, table.arrows, strict=True)
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_html_cell, row))}</tr>'
+        for name, row in zip(table.names, table.cells, strict=True)
+    )
+    items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
+    caption = f"<p>{escape(table.caption)}</p>" if table.caption else ""
+    return (
+        f"<div><table><thead><tr><td></td>{headings}</tr></thead><tbody>{rows}</tbody></table>{caption}"
+        f"{f'<ul>{items}</ul>' if items else ''}</div>"
+    )
+
+
+def _html_cell(cell: FormattedCell) -> str:
+    """Return a cell in HTML, with interval and noise floor below the value."""
+    value = f"<strong>{escape(cell.value)}</strong>" if cell.is_best else escape(cell.value)
+    details = " ".join(filter(None, (cell.interval_text, cell.noise_floor_text)))
+    return f"<td>{value}{f'<br><small>{escape(details)}</small>' if details else ''}</td>"

@@ -1,0 +1,395 @@
+"""The result of evaluating several models by several measures: a table with intervals, noise floors and bold values."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueodds.core import table_formats
+from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import to_printable
+from trueodds.core.results import Estimate, Result
+from trueodds.core.table_formats import FormattedCell, FormattedTable
+
+DEFAULT_DECIMALS, MAX_DECIMALS = 4, 9  # decimals of a column without intervals, and of any column
+INTERVAL_DIGITS = 2  # significant digits of the half-width of an interval that are printed
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """The difference of two models by one measure, with its p-value alone and adjusted for the whole table.
+
+    Attributes
+    ----------
+    first, second : str
+        The names of the models.
+    difference : float
+        The value of the first model minus that of the second.
+    pvalue : float or None
+        Two-sided p-value of equal values, as `compare` reports it; None if it is undefined.
+    adjusted_pvalue : float or None
+        The p-value with Holm's adjustment for all comparisons of the table.
+    """
+
+    first: str
+    second: str
+    difference: float
+    pvalue: float | None
+    adjusted_pvalue: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as a JSON object."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": strict_json(self.difference),
+            "pvalue": strict_json(self.pvalue),
+            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One measure of all models.
+
+    Attributes
+    ----------
+    label : str
+        The heading of the column.
+    estimator, lens : str
+        Name of the estimator and of the lens.
+    direction : {"lower", "higher", "target"}
+        Whether lower values are better, or higher ones, or those closer to `best_value`.
+    best_value : float
+        The value of a perfect model.
+    estimates : mapping of str to Estimate
+        The estimate of each model, by name.
+    best : str or None
+        The model that is significantly better than every other one, which is printed in bold; None if there is none.
+    comparisons : tuple of TableComparison
+        The comparisons of all pairs of models; empty if the models were not compared.
+    """
+
+    label: str
+    estimator: str
+    lens: str
+    direction: str
+    best_value: float
+    estimates: Mapping[str, Estimate]
+    best: str | None = None
+    comparisons: tuple[TableComparison, ...] = ()
+
+    @property
+    def arrow(self) -> str:
+        """The sign of the direction in the heading: ↓, ↑, or → with the best value."""
+        signs = {"lower": "↓", "higher": "↑"}
+        return signs.get(self.direction) or f"→ {format_number(self.best_value)}"
+
+    @property
+    def decimals(self) -> int:
+        """Decimals of all numbers of the column: the narrowest interval has two significant digits in its half-width.
+
+        Without intervals it is four.
+        """
+        half_widths = [
+            (interval.high - interval.low) / 2
+            for interval in (estimate.interval for estimate in self.estimates.values())
+            if interval is not None and 0 < interval.high - interval.low < math.inf
+        ]
+        if not half_widths:
+            return DEFAULT_DECIMALS
+        decimals = INTERVAL_DIGITS - 1 - math.floor(math.log10(min(half_widths)))
+        return min(max(decimals, 0), MAX_DECIMALS)
+
+    def format_cell(self, model: str) -> FormattedCell:
+        """Return the texts of the cell of one model."""
+        estimate, decimals = self.estimates[model], self.decimals
+        interval, noise_floor = estimate.interval, estimate.noise_floor
+        return FormattedCell(
+            _format_fixed(estimate.value, decimals),
+            None
+            if interval is None
+            else (_format_fixed(interval.low, decimals), _format_fixed(interval.high, decimals)),
+            None if noise_floor is None else _format_fixed(noise_floor, decimals),
+            is_best=model == self.best,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as a JSON object."""
+        return {
+            "label": self.label,
+            "estimator": self.estimator,
+            "lens": self.lens,
+            "direction": self.direction,
+            "best_value": strict_json(self.best_value),
+            "best": self.best,
+            "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ResultTable(Result):
+    """Several models by several measures; each cell has a value, its interval and its noise floor.
+
+    A value is bold only if the difference is beyond doubt: its model is significantly better than every other model of
+    the table. The caption says by which tests.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The models, which are the rows of the table.
+    columns : tuple of TableColumn
+        The measures.
+    n : int
+        Number of rows of data; of models with different rows, the largest.
+    level : float
+        Confidence level of the intervals; 1 − level is the familywise error rate of the bold values.
+    compared : bool
+        Whether the models were compared, so that values can be bold.
+    settings : mapping
+        The settings of the call.
+    notes : tuple of Note
+        Facts to report with the table.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
+    >>> table = to.table({"informed": (y, p), "constant": (y, [0.75] * 100)}, ["brier"])
+    >>> print(table.to_markdown(caption=False))
+    |  | brier ↓ |
+    | :--- | :--- |
+    | informed | **0.093** [0.080, 0.107] |
+    | constant | 0.188 [0.147, 0.233] |
+    >>> table["informed", "brier"].n
+    100
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[TableColumn, ...]
+    n: int
+    level: float
+    compared: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __getitem__(self, cell: tuple[str, str]) -> Estimate:
+        """Return the estimate of a model in the column of this heading."""
+        model, label = cell
+        return next(column for column in self.columns if column.label == label).estimates[model]
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of comparisons for which the p-values are adjusted."""
+        return sum(len(column.comparisons) for column in self.columns)
+
+    @property
+    def best(self) -> dict[str, str | None]:
+        """The bold model of each column, by heading; None where no model is better than every other one."""
+        return {column.label: column.best for column in self.columns}
+
+    @property
+    def caption(self) -> str:
+        """What the cells show, and what bold values mean, in a few sentences."""
+        return to_printable(" ".join(self._caption_sentences(noise_floor=True)))
+
+    def _caption_sentences(self, *, interval: bool = True, noise_floor: bool) -> list[str]:
+        """Return the sentences of the caption."""
+        same_rows = ", the same for all models" if self.compared else ""
+        sentences = [f"{self._lens_text()}.", f"n = {self.n:,} rows{same_rows}."]
+        estimates = [estimate for column in self.columns for estimate in column.estimates.values()]
+        percent = format_percent(self.level).replace("%", " %")
+        if interval and any(estimate.interval is not None for estimate in estimates):
+            sentences.append(f"Brackets: {percent} confidence interval.")
+        if noise_floor and any(estimate.noise_floor is not None for estimate in estimates):
+            sentences.append("Parentheses: expected value if the model were calibrated (noise floor).")
+        if self.compared:
+            rate = format_percent(1 - self.level).replace("%", " %")
+            sentences.append(
+                "Bold: significantly better than every other model (paired comparisons, Holm-adjusted for all"
+                f" {self.n_comparisons:,} comparisons of the table, familywise error rate {rate})."
+            )
+        return sentences
+
+    def _lens_text(self) -> str:
+        """Return which lens each measure has."""
+        labels_of_lens: dict[str, list[str]] = {}
+        for column in self.columns:
+            labels_of_lens.setdefault(column.lens, []).append(column.label)
+        return "; ".join(f"{', '.join(labels)}: lens {lens}" for lens, labels in labels_of_lens.items())
+
+    def _formatted(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
+        """Return the texts of all cells, with a caption if requested."""
+        default_caption = " ".join(self._caption_sentences(interval=interval, noise_floor=noise_floor))
+        cells = [[column.format_cell(name) for column in self.columns] for name in self.names]
+        return FormattedTable(
+            tuple(map(to_printable, self.names)),
+            tuple(to_printable(column.label) for column in self.columns),
+            tuple(column.arrow for column in self.columns),
+            tuple(tuple(cell.reduced(interval=interval, noise_floor=noise_floor) for cell in row) for row in cells),
+            to_printable(caption if isinstance(caption, str) else default_caption if caption else ""),
+        )
+
+    def describe(self) -> str:
+        """Describe the table as text of at most 80 columns where possible; * marks what other formats print in bold.
+
+        Returns
+        -------
+        str
+            A heading, the rows and the caption. Wide tables are divided into several blocks of columns.
+        """
+        n_bold = sum(column.best is not None for column in self.columns)
+        bold = f" · a best model in {n_bold} of {len(self.columns)}" if self.compared else ""
+        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold}"
+        return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True))])
+
+    def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
+        """Return the table in Markdown, with a row per model.
+
+        Parameters
+        ----------
+        interval : bool, default=True
+            Whether the cells have the interval in brackets.
+        noise_floor : bool, default=False
+            Whether the cells have the noise floor in parentheses.
+        caption : str or bool, default=True
+            The paragraph below the table: your text, the default one, or none.
+
+        Returns
+        -------
+        str
+            The table.
+        """
+        return table_formats.markdown(self._formatted(interval=interval, noise_floor=noise_floor, caption=caption))
+
+    def to_latex(
+        self,
+        *,
+        interval: str | None = "brackets",
+        noise_floor: bool = False,
+        caption: str | bool = True,
+        label: str | None = None,
+    ) -> str:
+        r"""Return the table in LaTeX.
+
+        The document needs ``\usepackage{booktabs}``.
+
+        Parameters
+        ----------
+        interval : {"brackets", "subscript"} or None, default="brackets"
+            Whether intervals stand in brackets behind the values, or as subscripts of them, which are narrower. None
+            omits them.
+        noise_floor : bool, default=False
+            Whether the cells have the noise floor in parentheses.
+        caption : str or bool, default=True
+            Your caption or the default one, which is escaped, in a ``table`` environment. False returns the ``tabular``
+            environment alone.
+        label : str, optional
+            The label of the ``table`` environment, such as ``"tab:calibration"``.
+
+        Returns
+        -------
+        str
+            The environment.
+
+        Raises
+        ------
+        InputError
+            TO203 for another value of `interval`.
+        """
+        table_formats.check_interval_style(interval)
+        formatted = self._formatted(interval=interval is not None, noise_floor=noise_floor, caption=caption)
+        return table_formats.latex(formatted, label, is_subscript=interval == "subscript")
+
+    def to_csv(self) -> str:
+        """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.
+
+        Returns
+        -------
+        str
+            The text, with a header.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self._cell_rows()[0])
+        writer.writerows(
+            [to_printable(x) if isinstance(x, str) else x for x in row.values()] for row in self._cell_rows()
+        )
+        return text.getvalue()
+
+    def frame(self) -> Any:
+        """Return a data frame with a row per model and measure.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
+        """
+        rows = self._cell_rows()
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(columns)
+            except ImportError:
+                continue
+        return columns
+
+    def _cell_rows(self) -> list[dict[str, Any]]:
+        """Return the cells as rows of named values."""
+        rows = []
+        for name in self.names:
+            for column in self.columns:
+                estimate = column.estimates[name]
+                interval = estimate.interval
+                rows.append(
+                    {
+                        "model": name,
+                        "measure": column.label,
+                        "estimator": column.estimator,
+                        "lens": column.lens,
+                        "value": estimate.value,
+                        "low": None if interval is None else interval.low,
+                        "high": None if interval is None else interval.high,
+                        "noise_floor": estimate.noise_floor,
+                        "n": estimate.n,
+                        "best": name == column.best,
+                    }
+                )
+        return rows
+
+    def _repr_html_(self) -> str:
+        return table_formats.html(self._formatted(noise_floor=True), self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as a JSON object.
+
+        Returns
+        -------
+        dict
+            The object, of schema ``trueodds.table/1``.
+        """
+        return {
+            "schema": "trueodds.table/1",
+            "models": list(self.names),
+            "columns": [column.to_dict() for column in self.columns],
+            "n": self.n,
+            "level": self.level,
+            "compared": self.compared,
+            "n_comparisons": self.n_comparisons,
+            "caption": self.caption,
+            "settings": strict_json(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def _format_fixed(x: float, decimals: int) -> str:
+    """Format a number with these decimals, without a sign of zero."""
+    return f"{round(x, decimals) + 0.0:.{decimals}f}" if math.isfinite(x) else format_number(x)

@@ -1,0 +1,231 @@
+"""Layout of a grid with a row per model and a column per diagram, whose axes are shared within a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
+from trueodds.diagrams._style.styling import POINTS_PER_INCH, TEXT_COLOR
+from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, attach_legend_entries, fit_legend
+from trueodds.diagrams.diagram_content import DiagramContent
+from trueodds.diagrams.presentation import Presentation
+
+USUAL_PANEL_WIDTH = 2.3  # inches of a panel in a new figure
+MIN_PANEL_SIDE = 0.5  # inches: smaller panels are illegible
+# Inches for the names of the models, for the ticks and labels of the y axes, and for those of the x axes.
+ROW_LABEL_WIDTH, Y_LABEL_WIDTH, X_LABEL_HEIGHT = 0.24, 0.66, 0.46
+RIGHT_MARGIN, ROW_GAP, COLUMN_GAP = 0.12, 0.24, 0.12
+LABEL_OVERHANG = 0.5  # inches by which legends and names begin left of their panels, above the labels of the y axis
+LEGIBLE_PANEL_SIDE = 0.9  # inches of a panel below which the type of a publication is reduced, to make room
+_TYPE_REDUCTIONS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
+LINE_HEIGHT = 1.5  # height of a line of text in type sizes
+
+
+@dataclass(frozen=True)
+class GridOfModels:
+    """Positions of the panels of a grid in a figure of this width; lengths are in inches."""
+
+    columns: Sequence[DiagramContent]  # one for each diagram, whose views are the models
+    n_rows: int
+    presentation: Presentation
+    width: float
+    has_row_labels: bool
+
+    @property
+    def left_margin(self) -> float:
+        """Width of the names of the models."""
+        return ROW_LABEL_WIDTH * self.has_row_labels
+
+    @cached_property
+    def panel_width(self) -> float:
+        """Width of every panel."""
+        n = len(self.columns)
+        labels = sum(Y_LABEL_WIDTH for column in self.columns if not column.hides_axes)
+        return (self.width - self.left_margin - labels - RIGHT_MARGIN - COLUMN_GAP * (n - 1)) / n
+
+    @cached_property
+    def font_size(self) -> float:
+        """Points of ordinary text."""
+        return float(np.interp(self.panel_width, *styling.FONT_SIZE_BY_WIDTH))
+
+    @cached_property
+    def legends(self) -> list[Header]:
+        """The legend of each column."""
+        width = POINTS_PER_INCH * (self.panel_width + LABEL_OVERHANG)
+        return [
+            fit_legend(column.present(legend=self.presentation.legend), width, self.font_size)
+            for column in self.columns
+        ]
+
+    @property
+    def title(self) -> str:
+        """The title above the grid; empty by default."""
+        return self.presentation.title if isinstance(self.presentation.title, str) else ""
+
+    @cached_property
+    def header_height(self) -> float:
+        """Height of the title, the names of the columns, the legends, and the results above the first row."""
+        legend_height = max(header.legend_height for header in self.legends)
+        title_lines = 1.6 * bool(self.title)
+        return (legend_height + (2.3 + title_lines) * LINE_HEIGHT * self.font_size) / POINTS_PER_INCH
+
+    def x_label_width(self, column: int) -> float:
+        """Width in inches for the label of the x axis of a column."""
+        is_last = column == len(self.columns) - 1
+        return self.panel_width + (2 * RIGHT_MARGIN if is_last else LABEL_OVERHANG)
+
+    def x_label(self, column: int) -> str:
+        """Label of the x axis of a column, wrapped."""
+        text, points = self.columns[column].axis_labels()[0], POINTS_PER_INCH * self.x_label_width(column)
+        return styling.wrap_text(text, points, self.font_size)
+
+    @cached_property
+    def x_label_height(self) -> float:
+        """Height of the ticks and labels of the x axes."""
+        n_lines = max(self.x_label(column).count("\n") for column in range(len(self.columns)))
+        return X_LABEL_HEIGHT + n_lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH
+
+    @property
+    def usual_height(self) -> float:
+        """Height of a figure whose panels have their usual shape."""
+        ratio = max(column.aspect_ratio or USUAL_ASPECT_RATIO for column in self.columns)
+        panels = self.n_rows * self.panel_width * ratio + (self.n_rows - 1) * ROW_GAP
+        return self.header_height + panels + self.x_label_height
+
+    def panel_height(self, height: float) -> float:
+        """Height of every panel in a figure of this height."""
+        return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * ROW_GAP) / self.n_rows
+
+    def left_edge(self, column: int) -> float:
+        """Left edge of the panels of a column."""
+        labels = sum(Y_LABEL_WIDTH for diagram in self.columns[: column + 1] if not diagram.hides_axes)
+        return self.left_margin + labels + column * (self.panel_width + COLUMN_GAP)
+
+
+def usual_width(columns: Sequence[DiagramContent], *, has_row_labels: bool) -> float:
+    """Width in inches of a new figure."""
+    labels = sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
+    panels = len(columns) * (USUAL_PANEL_WIDTH + COLUMN_GAP) - COLUMN_GAP
+    return ROW_LABEL_WIDTH * has_row_labels + labels + panels + RIGHT_MARGIN
+
+
+def size_of_grid(
+    columns: Sequence[DiagramContent], n_rows: int, presentation: Presentation, style: str | None, width: Any
+) -> PublicationSize:
+    """Choose the size of a figure for a paper or a slide."""
+
+    def arrangement(design_width: float) -> GridOfModels:
+        """The grid in a figure of this width."""
+        return GridOfModels(columns, n_rows, presentation, design_width, has_row_labels=True)
+
+    def usual_height(design_width: float, _: float) -> float:
+        """Height at which the panels have their usual shape."""
+        grid = arrangement(design_width)
+        return grid.usual_height if grid.panel_width > MIN_PANEL_SIDE else MIN_PANEL_SIDE
+
+    for reduction in _TYPE_REDUCTIONS:
+        size = choose_publication_size(
+            style, width, usual_height, lambda design_width, _, by=reduction: by * arrangement(design_width).font_size
+        )
+        grid = arrangement(size.figsize[0])
+        if min(grid.panel_width, grid.panel_height(size.figsize[1])) >= LEGIBLE_PANEL_SIDE:
+            break
+    return size
+
+
+def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presentation: Presentation) -> Any:
+    """Draw the models, as views of each diagram in `columns`, in a new figure."""
+    has_row_labels = any(models)
+    width = usual_width(columns, has_row_labels=has_row_labels)
+    if presentation.figsize is not None:
+        width = presentation.figsize[0]
+    grid = GridOfModels(columns, len(models), presentation, width, has_row_labels)
+    if grid.panel_width < MIN_PANEL_SIDE:
+        raise _too_small_error(presentation)
+    height = grid.usual_height if presentation.figsize is None else presentation.figsize[1]
+    panel_height = grid.panel_height(height)
+    if panel_height < MIN_PANEL_SIDE:
+        raise _too_small_error(presentation)
+    figure = layout.new_figure(presentation.dpi, width, height)
+    figure_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
+    for number, diagram in enumerate(columns):
+        left = grid.left_edge(number)
+        _draw_column(figure, grid, number, models, height)
+        legend, legend_left = grid.legends[number], left - LABEL_OVERHANG * (not diagram.hides_axes)
+        top = height - grid.header_height
+        above_aside = (top + 1.3 * grid.font_size / POINTS_PER_INCH) / height
+        legend.draw_legend(
+            figure, loc="lower left", bbox_to_anchor=(legend_left / width, above_aside),
+            bbox_transform=figure.transFigure, borderaxespad=0,
+        )  # fmt: skip
+        name_bottom = above_aside + (legend.legend_height + 0.4 * grid.font_size) / POINTS_PER_INCH / height
+        name = diagram.name.replace("_", " ").capitalize()
+        size = grid.font_size + 1
+        name = styling.shorten_text(name, legend.max_width, size, "bold")
+        figure.text(
+            legend_left / width, name_bottom, name, fontsize=size, fontweight="bold", va="bottom", **figure_style
+        )
+    if grid.title:
+        size = grid.font_size + 2.5
+        title = styling.shorten_text(grid.title, POINTS_PER_INCH * (width - grid.left_edge(0)), size, "bold")
+        top = 1 - 0.4 * grid.font_size / POINTS_PER_INCH / height
+        figure.text(grid.left_edge(0) / width, top, title, fontsize=size, fontweight="bold", va="top", **figure_style)
+    return figure
+
+
+def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[str], height: float) -> None:
+    """Draw one diagram of every model, with shared axes; the first column has the names of the models."""
+    diagram, left = grid.columns[number], grid.left_edge(number)
+    panel_width, panel_height = grid.panel_width, grid.panel_height(height)
+    if diagram.has_equal_units:
+        panel_width = min(panel_width, panel_height / diagram.aspect_ratio)
+    size = grid.font_size
+    text_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
+    y_label = diagram.axis_labels()[1]
+    shared: dict[str, Any] = {}
+    for row, model in enumerate(models):
+        bottom = height - grid.header_height - panel_height - row * (panel_height + ROW_GAP)
+        rectangle = (left / grid.width, bottom / height, panel_width / grid.width, panel_height / height)
+        panel = figure.add_axes(rectangle, **shared)
+        shared = shared or {"sharex": panel, "sharey": panel}
+        layout.paint_panel(diagram, panel, row)
+        if diagram.has_equal_units:
+            panel.set_aspect("equal", adjustable="box", anchor="NW")
+        layout.write_panel_title(panel, "", str(diagram.panels["aside"][row]), POINTS_PER_INCH * panel_width)
+        is_last = row == len(models) - 1
+        if not diagram.hides_axes:
+            panel.tick_params(labelbottom=is_last)
+            label, label_size = _fit_label(y_label, panel_height + ROW_GAP, size)
+            panel.set_ylabel(label, fontsize=label_size, **text_style)
+            if is_last:
+                panel.set_xlabel(grid.x_label(number), fontsize=size, **text_style)
+        if row == 0:
+            attach_legend_entries(panel, diagram.legend())
+        if number == 0 and model:
+            middle = (bottom + panel_height / 2) / height
+            name, name_size = _fit_label(model, panel_height + ROW_GAP / 2, size + 1, "bold")
+            figure.text(
+                ROW_LABEL_WIDTH / 2 / grid.width, middle, name, fontsize=name_size, fontweight="bold",
+                rotation="vertical", ha="center", va="center", **text_style,
+            )  # fmt: skip
+
+
+def _fit_label(text: str, max_width: float, size: float, weight: str = "normal") -> tuple[str, float]:
+    """Return a label and its type size, which is reduced, and the label then cut, until it is at most this wide."""
+    points = POINTS_PER_INCH * max_width
+    fitting_size = 0.98 * size * points / max(styling.text_width(text, size, weight), 1.0)
+    size = max(min(size, MIN_FONT_SIZE), min(size, fitting_size))
+    return styling.shorten_text(text, points, size, weight), size
+
+
+def _too_small_error(presentation: Presentation) -> InputError:
+    """Return the error of a figure in which the panels would be illegible."""
+    fix = "Use a larger figure, or fewer models or diagrams."
+    return InputError("TO203", "The figure is too small for this grid.", f"figsize={presentation.figsize}", fix)

@@ -1,0 +1,145 @@
+"""Sizes of pictures for papers and slides: type of the right size at the width that the picture has in print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.layout import MAX_PANELS, OUTER_MARGIN
+from trueodds.diagrams._style.panel_grid import (
+    BOTTOM_MARGIN,
+    DEFAULT_FONT_SIZE,
+    LEFT_MARGIN,
+    layout_for_usual_panels,
+    margin_scale,
+)
+from trueodds.diagrams._style.styling import POINTS_PER_INCH
+from trueodds.diagrams._style.title_and_legend import fit_headers
+from trueodds.diagrams.diagram_content import DiagramContent
+
+WIDTH_LIMITS = 1.5, 50.0  # inches
+DESIGN_WIDTH_LIMITS = 1.5, 60.0  # inches of a figure before it is enlarged or reduced
+USUAL_ASPECT_RATIO = 0.66  # height of axes relative to their width, of diagrams whose axes have different units
+MAX_HEIGHT_RATIO = 1.5  # largest height of a figure relative to its width
+MAX_VECTOR_MARKS = 20_000  # a collection with more marks is saved as an image inside a vector picture
+
+
+@dataclass(frozen=True)
+class PublicationStyle:
+    """Widths, type size and resolution of pictures for one medium.
+
+    Lengths are in inches and type sizes in points, as printed.
+    """
+
+    widths: dict[str, float]
+    font_size: float | None  # of ordinary text; None keeps the usual one of a figure of this width
+    dpi: float
+    max_height: float
+    has_title: bool
+
+    def width_in_inches(self, width: float | str | None) -> float:
+        """Return the width in inches; the default is the first named one."""
+        if width is None:
+            return next(iter(self.widths.values()))
+        if isinstance(width, str) and width in self.widths:
+            return self.widths[width]
+        is_number = isinstance(width, (int, float, np.number)) and not isinstance(width, bool)
+        if not is_number or not WIDTH_LIMITS[0] <= float(width) <= WIDTH_LIMITS[1]:
+            problem = f"width must be {' or '.join(map(repr, self.widths))}, or a number of inches from 1.5 to 50."
+            raise InputError("TO203", problem, describe(width), "For instance width=3.3.")
+        return float(width)
+
+
+# Many journals have columns of 3.3 to 3.5 inches, and pages of 6.8 to 7.2. Slides are 10 inches wide and 5.6 high.
+PUBLICATION_STYLES = {
+    "paper": PublicationStyle({"column": 3.3, "page": 6.8}, 8.0, 300.0, 9.0, has_title=False),
+    "slide": PublicationStyle({"page": 10.0, "column": 4.8}, 18.0, 200.0, 5.5, has_title=True),
+}
+# Only the width is given: the usual type, in a figure of this width.
+_WIDTH_ONLY = PublicationStyle({"column": 3.3, "page": 6.8}, None, 200.0, 50.0, has_title=True)
+
+
+@dataclass(frozen=True)
+class PublicationSize:
+    """Size in inches of the figure to draw, and the factor by which it is then enlarged, type included."""
+
+    figsize: tuple[float, float]
+    scale: float
+    style: PublicationStyle
+
+
+def choose_publication_size(
+    style: str | None, width: Any, figure_height: Callable[[float, float], float], font_size: Callable[..., float]
+) -> PublicationSize:
+    """Choose the size of a figure that has the type of a style when it is printed with a width.
+
+    `figure_height(width, max_height)` is the height of a figure of this width, and `font_size(width, height)` the size
+    of its ordinary text; lengths in inches before the figure is enlarged.
+    """
+    if style is not None and style not in PUBLICATION_STYLES:
+        fix = f"Use {' or '.join(map(repr, PUBLICATION_STYLES))}."
+        raise InputError("TO203", "Unknown style of pictures.", describe(style), fix)
+    chosen = _WIDTH_ONLY if style is None else PUBLICATION_STYLES[style]
+    printed_width = chosen.width_in_inches(width)
+
+    def design_height(design_width: float) -> float:
+        """Height of the figure before it is enlarged."""
+        max_height = min(MAX_HEIGHT_RATIO * design_width, chosen.max_height * design_width / printed_width)
+        return min(figure_height(design_width, max_height), max_height)
+
+    design_width = printed_width
+    if chosen.font_size is not None:
+        low, high = DESIGN_WIDTH_LIMITS
+        for _ in range(30):  # wider figures have smaller type when they are printed with the same width
+            design_width = (low + high) / 2
+            size = font_size(design_width, design_height(design_width)) * printed_width / design_width
+            low, high = (design_width, high) if size > chosen.font_size else (low, design_width)
+    return PublicationSize((design_width, design_height(design_width)), printed_width / design_width, chosen)
+
+
+def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> PublicationSize:
+    """Choose the size of the figure of one diagram."""
+    n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
+    without_size = replace(diagram, presentation=replace(diagram.presentation, figsize=None))
+
+    def figure_height(design_width: float, _: float) -> float:
+        """Height at which the panels have their usual shape."""
+        if n_panels > 1:
+            return layout_for_usual_panels(without_size, n_panels, without_size.summary, design_width).height
+        axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
+        size = float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
+        header_width = POINTS_PER_INCH * (design_width - size / DEFAULT_FONT_SIZE)
+        header = fit_headers(without_size, without_size.summary, header_width, size)[0]
+        axes_height = axes_width * (diagram.aspect_ratio or USUAL_ASPECT_RATIO)
+        margins = BOTTOM_MARGIN * margin_scale(design_width) + OUTER_MARGIN
+        return axes_height + margins + header.height / POINTS_PER_INCH
+
+    def font_size(design_width: float, height: float) -> float:
+        """Type size of ordinary text, which depends on the width of the axes."""
+        axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
+        if n_panels > 1:
+            layout = layout_for_usual_panels(without_size, n_panels, "", design_width)
+            axes_width = layout.panel_size(n_panels)[0]
+        elif diagram.aspect_ratio:  # a low figure has narrower axes
+            spare_height = figure_height(design_width, height) - height
+            axes_width = min(axes_width, axes_width - spare_height / diagram.aspect_ratio)
+        return float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
+
+    if width is None and style == "slide" and diagram.aspect_ratio and n_panels == 1:
+        width = "column"  # a slide is too low for a square picture of its whole width
+    return choose_publication_size(style, width, figure_height, font_size)
+
+
+def rasterize_large_collections(figure: Any) -> None:
+    """Draw collections with very many marks as images, so that vector files stay small; axes and text stay vectors."""
+    from matplotlib.collections import Collection
+
+    for artist in figure.findobj(Collection):
+        n_marks = max(len(artist.get_offsets()), len(artist.get_paths()))
+        if n_marks > MAX_VECTOR_MARKS:
+            artist.set_rasterized(True)

@@ -1,0 +1,326 @@
+"""A grid of diagrams with a row per model and a column per diagram, whose columns share their axes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from html import escape
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.printable import to_printable
+from trueodds.core.results import with_notes
+from trueodds.core.settings import check
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import grid_layout
+from trueodds.diagrams._style.publication import PublicationSize
+from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.presentation import Presentation
+
+MAX_CELLS = 24  # more are illegible on a page
+# Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones.
+_LOWEST_COLUMNS = ("y_low", "delta_low", "gamma_low")
+_HIGHEST_COLUMNS = ("y_high", "delta_high", "gamma_high", "tallest", "tallest_rate", "top")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiagramGrid:
+    """Several models by several diagrams in one picture, with methods to draw, save and serialize it.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The models, which are the rows of the grid.
+    diagrams : tuple of Diagram
+        The columns of the grid. The views of each are the models.
+    presentation : Presentation
+        Title, figure size, resolution and legend.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> y, p, q = [0, 1, 1], [0.2, 0.7, 0.9], [0.4, 0.6, 0.5]
+    >>> to.draw(y, {"a": p, "b": q}, ["reliability", "cumulative"])
+    grid · 2 models × 2 diagrams (reliability, cumulative) · n=3
+    """
+
+    models: tuple[str, ...]
+    diagrams: tuple[Diagram, ...]
+    presentation: Presentation = field(default_factory=Presentation)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes of all diagrams."""
+        return tuple(dict.fromkeys(note for diagram in self.diagrams for note in diagram.notes))
+
+    def describe(self) -> str:
+        """Describe the grid in one line, without its notes."""
+        names = ", ".join(diagram.name for diagram in self.diagrams)
+        n = max(int(np.max(diagram.panels["n"])) for diagram in self.diagrams)
+        return to_printable(f"grid · {len(self.models)} models × {len(self.diagrams)} diagrams ({names}) · n={n:,}")
+
+    __repr__ = describe
+
+    def __str__(self) -> str:
+        return with_notes(self.describe(), self.notes)
+
+    def frame(self) -> Any:
+        """Return the plotted numbers of all cells in one data frame.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A row per mark, with the columns `diagram` and `model`. Columns that a diagram does not have are empty in
+            its rows. A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
+        """
+        tables = [
+            {"diagram": [diagram.name] * len(diagram.table["view"])}
+            | {"model" if name == "view" else name: column.tolist() for name, column in diagram.table.items()}
+            for diagram in self.diagrams
+        ]
+        names = dict.fromkeys(name for table in tables for name in table)
+        columns = {
+            name: [x for table in tables for x in table.get(name, [None] * len(table["diagram"]))] for name in names
+        }
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(columns)
+            except ImportError:
+                continue
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the grid as strict JSON.
+
+        Returns
+        -------
+        dict
+            The models, and each diagram as the schema `trueodds.diagram/1` describes it.
+        """
+        return {
+            "schema": "trueodds.diagram_grid/1",
+            "models": list(self.models),
+            "diagrams": [diagram.to_dict() for diagram in self.diagrams],
+        }
+
+    def less(self, *layers: str) -> DiagramGrid:
+        """Return the same grid, drawn without some layers of the diagrams that have them.
+
+        Parameters
+        ----------
+        *layers : str
+            Names of layers, or `legend`.
+
+        Returns
+        -------
+        DiagramGrid
+            A copy.
+
+        Raises
+        ------
+        InputError
+            TO203 for a layer that no diagram has.
+        """
+        known = {*(layer for diagram in self.diagrams for layer in diagram.layers), "legend", "finding"}
+        for layer in layers:
+            if layer not in known:
+                fix = f"Use one of {', '.join(sorted(known))}."
+                raise InputError("TO203", "No diagram of the grid has this layer.", describe(layer), fix)
+        reduced = [
+            diagram.less(*(layer for layer in layers if layer in (*diagram.layers, "legend", "finding")))
+            for diagram in self.diagrams
+        ]
+        return replace(self, diagrams=tuple(reduced))
+
+    def draw(
+        self,
+        *,
+        title: str | bool | None = None,
+        figsize: tuple[float, float] | None = None,
+        dpi: float | None = None,
+        legend: bool | None = None,
+    ) -> Any:
+        """Draw the grid on a new figure.
+
+        Parameters
+        ----------
+        title : str or bool, optional
+            A string is written above the grid, which has no title by default.
+        figsize : pair of float, optional
+            Width and height in inches.
+        dpi : float, optional
+            Pixels per inch.
+        legend : bool, optional
+            False draws no legends.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The new figure.
+
+        Raises
+        ------
+        InputError
+            TO701 if matplotlib is not installed. TO203 for invalid values, such as a figure that is too small.
+        """
+        import_matplotlib()
+        presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        return grid_layout.draw_grid(self._columns(), [to_printable(name) for name in self.models], presentation)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        title: str | bool | None = None,
+        figsize: tuple[float, float] | None = None,
+        dpi: float | None = None,
+        legend: bool | None = None,
+        style: str | None = None,
+        width: float | str | None = None,
+    ) -> None:
+        """Write the grid as .svg, .png or .pdf; identical numbers give an identical file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The suffix selects the format.
+        title : str or bool, optional
+            As in `draw`.
+        figsize : pair of float, optional
+            As in `draw`.
+        dpi : float, optional
+            Pixels per inch, 200 by default for .png.
+        legend : bool, optional
+            As in `draw`.
+        style : {"paper", "slide"}, optional
+            As in `Diagram.save`. The default width is that of a page. Type is smaller where many panels need the room.
+        width : float, "column" or "page", optional
+            As in `Diagram.save`.
+
+        Raises
+        ------
+        InputError
+            As in `Diagram.save`.
+        """
+        presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        file, publication = Path(check("path", path, str | os.PathLike)), None
+        if style is not None or width is not None:
+            if figsize is not None:
+                fix = "Leave figsize out: the height follows from the width."
+                raise InputError("TO203", "figsize excludes style and width.", describe(figsize), fix)
+            import_matplotlib()
+            size = "page" if width is None else width
+            publication = grid_layout.size_of_grid(self._columns(), len(self.models), presentation, style, size)
+            presentation = replace(presentation, figsize=publication.figsize)
+        presented = replace(self, presentation=presentation)
+        write_picture(
+            file,
+            lambda: presented._embedded_svg(publication),
+            lambda file_format: presented._render(file_format, publication),
+        )
+
+    def _columns(self) -> list[Diagram]:
+        """Return the diagrams as they are drawn: with short labels, and without numbers that would cover the marks."""
+        return [
+            diagram.less(*(layer for layer in diagram.layers if layer == "numbers")).with_short_labels().printable()
+            for diagram in self.diagrams
+        ]
+
+    def svg(self) -> str:
+        """Return the picture as a self-contained `<svg>` element, identical for identical numbers.
+
+        Returns
+        -------
+        str
+            The element, with an alternative text.
+        """
+        return self._embedded_svg(None)
+
+    def _embedded_svg(self, publication: PublicationSize | None) -> str:
+        """Return the picture as an `<svg>` element, in a size for a publication."""
+        prefix = "g" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
+        return embed_svg(self._render("svg", publication).decode(), prefix, self._alternative_text())
+
+    def _alternative_text(self) -> str:
+        """Return the finding of every cell."""
+        findings = [
+            f"{model}, {diagram.name.replace('_', ' ')}: {diagram.panels['finding'][row]}"
+            for row, model in enumerate(self.models)
+            for diagram in self.diagrams
+        ]
+        return to_printable(" ".join(findings))
+
+    def _render(self, file_format: str, publication: PublicationSize | None) -> bytes:
+        """Draw the picture by matplotlib in this file format."""
+        dpi = SAVED_DPI if publication is None else publication.style.dpi
+        return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{escape(str(note))}</li>" for note in self.notes)
+        try:
+            picture = self.svg()
+        except InputError:  # without matplotlib
+            picture = f"<code>{escape(self.describe())}</code>"
+        return f"<div>{picture}{f'<ul>{items}</ul>' if items else ''}</div>"
+
+    def _repr_png_(self) -> bytes | None:
+        try:
+            return self._render("png", None)
+        except InputError:
+            return None
+
+
+def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
+    """Combine the diagrams of several models, each with one view, into one diagram whose views are the models.
+
+    They share the limits of their axes.
+    """
+    first = next(iter(diagrams.values()))
+    panels: dict[str, list[Array]] = {name: [] for name in first.panels}
+    table: dict[str, list[Array]] = {name: [] for name in first.table}
+    for model, diagram in diagrams.items():
+        if len(diagram.panels["view"]) != 1:
+            raise InputError(
+                "TO205",
+                "A grid draws one view of each model.",
+                f"{len(diagram.panels['view'])} views of {diagram.name} through the lens {diagram.lens}",
+                "Use a lens with one view, such as lens='confidence' or 'class:NAME'.",
+            )
+        names = {"view": model, "title": model}
+        for name, column in diagram.panels.items():
+            panels[name].append(np.array([names[name]], object) if name in names else column)
+        for name, column in diagram.table.items():
+            table[name].append(np.full(len(column), model, object) if name == "view" else column)
+    joined_panels = {name: _join(columns) for name, columns in panels.items()}
+    for name in _LOWEST_COLUMNS:
+        if name in joined_panels:
+            joined_panels[name] = np.full(len(diagrams), joined_panels[name].min())
+    for name in _HIGHEST_COLUMNS:
+        if name in joined_panels:
+            joined_panels[name] = np.full(len(diagrams), joined_panels[name].max())
+    models_of_note: dict[Note, list[str]] = {}
+    for model, diagram in diagrams.items():
+        for note in diagram.notes:
+            models_of_note.setdefault(note, []).append(model)
+    notes = tuple(
+        note if len(models) == len(diagrams) else replace(note, text=f"{', '.join(models)}: {note.text}")
+        for note, models in models_of_note.items()
+    )
+    return replace(
+        first, table={name: _join(columns) for name, columns in table.items()}, panels=joined_panels, notes=notes
+    )
+
+
+def _join(columns: Sequence[Array]) -> Array:
+    """Join the values of all models, as read-only as the columns of any diagram."""
+    joined = np.concatenate(columns)
+    joined.setflags(write=False)
+    return joined

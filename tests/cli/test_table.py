@@ -1,0 +1,60 @@
+"""table: the command prints what the library returns, in four formats."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import trueodds as to
+from tests.cli.conftest import Run
+from trueodds.core.table_results import ResultTable
+
+QUICK = ("--measure", "ece", "--measure", "brier", "--resamples", 200)
+
+
+def the_table(overconfident: str, honest: str) -> ResultTable:
+    models = {"over": to.read(overconfident), "honest": to.read(honest)}
+    return to.table(models, ["ece", "brier"], resamples=200)
+
+
+def test_every_format_is_that_of_the_library(run: Run, overconfident: str, honest: str) -> None:
+    table = the_table(overconfident, honest)
+    texts = {"markdown": table.to_markdown(), "latex": table.to_latex(), "csv": table.to_csv()}
+    for name, text in texts.items():
+        assert run("table", overconfident, honest, *QUICK, "--format", name).stdout == text.rstrip("\n") + "\n"
+    assert run("table", overconfident, honest, *QUICK).stdout.startswith(table.describe())
+    assert json.loads(run("table", overconfident, honest, *QUICK, "--json", "-").stdout) == table.to_dict()
+
+
+def test_lenses_names_and_bold_values_are_options(run: Run, overconfident: str, honest: str) -> None:
+    options = ("--lens", "confidence", "--lens", "classwise", "--names", "A,B", "--no-best", "--format", "csv")
+    lines = run("table", overconfident, honest, "--measure", "ece", "--interval", "none", *options).stdout.splitlines()
+    assert [line.split(",")[:4] for line in lines[1:]] == [
+        [name, f"ece ({lens})", "ece", lens] for name in "AB" for lens in ("confidence", "classwise")
+    ]
+    assert all(line.endswith("False") for line in lines[1:])
+
+
+def test_notes_stay_out_of_a_redirected_table(run: Run, overconfident: str) -> None:
+    result = run("table", overconfident, overconfident, "--names", "a,b", "--measure", "ece", "--resamples", 20,
+                 "--format", "csv")  # fmt: skip
+    assert "TN2" not in result.stdout
+    assert "TN2" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--measure", "eec"], "TO201"),
+        (["--lens", "classes"], "TO204"),
+        (["--format", "word"], "TO601"),
+        (["--names", "one"], "TO205"),
+        (["--names", "one,one"], "TO205"),
+        (["--set", "depth=3"], "TO202"),
+    ],
+)
+def test_invalid_options_are_coded(run: Run, overconfident: str, honest: str, words: list[str], code: str) -> None:
+    result = run("table", overconfident, honest, *words)
+    assert result.exit_code == 2
+    assert f"error {code}" in result.stderr

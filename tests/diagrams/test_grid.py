@@ -1,0 +1,142 @@
+"""A grid of models and diagrams: which axes it shares, what it names, and how it is saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.diagrams.test_drawing import softer
+from tests.diagrams.test_saving import page_size
+from trueodds.core.errors import InputError
+from trueodds.diagrams.grid import DiagramGrid
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, to.Predictions]:
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(0, 2, 400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    return {name: to.Predictions(y, 1 / (1 + np.exp(-factor * log_odds))) for name, factor in (("a", 1), ("b$x$", 3))}
+
+
+@pytest.fixture(scope="module")
+def grid(models: dict[str, to.Predictions]) -> DiagramGrid:
+    return to.draw(models, ["reliability", "cumulative"])
+
+
+def panels_of(grid: DiagramGrid, **settings: object) -> list[object]:
+    """The axes of the cells, column by column."""
+    return list(grid.draw(**settings).axes)
+
+
+def test_a_column_shares_its_axes_and_a_cell_shows_its_own_model(
+    grid: DiagramGrid, models: dict[str, to.Predictions]
+) -> None:
+    first, second, third, fourth = panels_of(grid)
+    for upper, lower in ((first, second), (third, fourth)):
+        assert (upper.get_xlim(), upper.get_ylim()) == (lower.get_xlim(), lower.get_ylim())
+    alone = to.draw(models["b$x$"], "cumulative")
+    shown = grid.diagrams[1].rows(1)
+    assert np.array_equal(shown["difference"], alone.table["difference"], equal_nan=True)
+    low, high = fourth.get_ylim()
+    assert low < np.nanmin(shown["difference"]) < np.nanmax(shown["difference"]) < high
+
+
+def test_names_stand_once_at_the_top_and_at_the_left(grid: DiagramGrid) -> None:
+    figure = grid.draw()
+    assert [text.get_text() for text in figure.texts] == ["a", "b$x$", "Reliability", "Cumulative"]
+    upper, lower = figure.axes[:2]
+    assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "Predicted probability")
+    assert not any(label.get_visible() for label in upper.get_xticklabels())
+    assert any(label.get_visible() for label in lower.get_xticklabels())
+    assert len(figure.legends) == 2
+    assert not grid.draw(legend=False).legends
+
+
+def test_no_text_leaves_the_figure(grid: DiagramGrid) -> None:
+    figure = grid.draw()
+    figure.canvas.draw()
+    texts = [*figure.texts, *(ax.xaxis.label for ax in figure.axes), *(ax.yaxis.label for ax in figure.axes)]
+    for text in texts:
+        box = text.get_window_extent()
+        if text.get_text():
+            assert box.x0 >= -1
+            assert box.y0 >= -1
+            assert box.x1 <= figure.bbox.x1 + 1
+            assert box.y1 <= figure.bbox.y1 + 1
+
+
+def test_the_frame_names_model_and_diagram(grid: DiagramGrid) -> None:
+    frame = grid.frame()
+    assert set(zip(frame["diagram"], frame["model"], strict=True)) == {
+        (diagram, model) for diagram in ("reliability", "cumulative") for model in ("a", "b$x$")
+    }
+    assert json.loads(json.dumps(grid.to_dict(), allow_nan=False))["models"] == ["a", "b$x$"]
+
+
+def test_a_list_of_diagrams_of_one_model_is_one_row(models: dict[str, to.Predictions]) -> None:
+    grid = to.draw(models["a"], ["reliability", "corp", "murphy"], resamples=99)
+    assert grid.models == ("",)
+    assert [text.get_text() for text in grid.draw().texts] == ["Reliability", "Corp", "Murphy"]
+
+
+def test_arrays_of_several_models_are_paired_with_the_outcomes() -> None:
+    grid = to.draw([0, 1, 1, 0], {"a": [0.1, 0.8, 0.7, 0.4], "b": [0.3, 0.6, 0.5, 0.5]}, ["reliability"])
+    assert grid.models == ("a", "b")
+
+
+def test_settings_apply_to_the_diagrams_that_have_them(models: dict[str, to.Predictions]) -> None:
+    grid = to.draw(models, ["reliability", "cumulative"], bins=5)
+    assert str(grid.diagrams[0].settings["partition"]) == "uniform 5"
+    with pytest.raises(InputError, match="TO202"):
+        to.draw(models, ["reliability", "cumulative"], depth=5)
+
+
+def test_a_grid_is_saved_for_a_paper_with_the_same_bytes(grid: DiagramGrid, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        grid.save(tmp_path / f"{name}.pdf", style="paper")
+        grid.save(tmp_path / f"{name}.svg", style="paper")
+    assert page_size(tmp_path / "a.pdf")[0] == pytest.approx(6.8)
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()
+    grid.save(tmp_path / "slide.png", style="slide", title="Two models")
+
+
+def test_a_notebook_shows_the_picture_and_the_notes(grid: DiagramGrid) -> None:
+    html = grid._repr_html_()
+    assert "<svg" in html
+    assert html.count("<li>") == len(grid.notes)
+    assert grid._repr_png_()[:4] == b"\x89PNG"
+    assert repr(grid) == "grid · 2 models × 2 diagrams (reliability, cumulative) · n=400"
+
+
+def test_layers_are_left_out_of_the_diagrams_that_have_them(grid: DiagramGrid) -> None:
+    reduced = grid.less("strip", "band")
+    assert [diagram.without for diagram in reduced.diagrams] == [{"strip"}, {"band"}]
+    with pytest.raises(InputError, match="TO203"):
+        grid.less("tail")
+
+
+@pytest.mark.parametrize("names", [["reliability", "comparison"], ["corp", "calibration_belt"], ["reliability_curve"]])
+def test_other_diagrams_share_a_grid(models: dict[str, to.Predictions], names: list[str]) -> None:
+    assert len(panels_of(to.draw(models, names))) >= 2 * len(names)
+
+
+def test_invalid_grids_are_coded(models: dict[str, to.Predictions], grid: DiagramGrid, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="TO205"):
+        to.draw({"a": softer(3), "b": softer(3)}, ["reliability"], lens="classwise")
+    with pytest.raises(InputError, match="TO705"):
+        to.draw({f"m{i}": models["a"] for i in range(9)}, ["reliability"] * 3)
+    with pytest.raises(InputError, match="TO203"):
+        to.draw(models, ["reliability"], ax=grid.draw().axes[0])
+    with pytest.raises(InputError, match="TO203"):
+        grid.draw(figsize=(2, 2))
+    with pytest.raises(InputError, match="TO203"):
+        grid.save(tmp_path / "f.doc")
+    with pytest.raises(InputError, match="TO203"):
+        grid.save(tmp_path / "f.pdf", style="paper", figsize=(5, 5))

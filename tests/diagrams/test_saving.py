@@ -1,0 +1,183 @@
+"""Pictures for papers and slides: the printed size, the size of type, embedded fonts, vectors, and equal bytes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import trueodds as to
+from tests.diagrams.test_drawing import softer
+from trueodds.core.errors import InputError
+from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams._style import publication, styling
+from trueodds.diagrams.base import Diagram
+
+POINTS = 72
+
+
+@pytest.fixture(scope="module")
+def diagram() -> Diagram:
+    return to.draw(softer(3), "reliability", lens="confidence")
+
+
+def pdf_parts(path: Path) -> tuple[bytes, str]:
+    """The objects of a PDF, and the drawing commands of its pages."""
+    content = path.read_bytes()
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL)
+    commands = []
+    for stream in streams:
+        try:
+            commands.append(zlib.decompress(stream).decode("latin1"))
+        except zlib.error:
+            continue
+    return content, "\n".join(commands)
+
+
+def page_size(path: Path) -> tuple[float, float]:
+    """Width and height of the page of a PDF in inches."""
+    _, _, width, height = map(float, re.search(rb"/MediaBox \[ ([\d. ]+) \]", path.read_bytes())[1].split())
+    return width / POINTS, height / POINTS
+
+
+def type_sizes(path: Path) -> list[float]:
+    """The printed sizes of type in a PDF, in points."""
+    commands = pdf_parts(path)[1]
+    (scale,) = {float(match) for match in re.findall(r"^([\d.]+) 0 0 \1 0 0 cm$", commands, re.MULTILINE)} or {1.0}
+    return sorted(scale * float(size) for size in re.findall(r"/F\d+ ([\d.]+) Tf", commands))
+
+
+@pytest.mark.parametrize(
+    ("style", "width", "inches"),
+    [
+        ("paper", None, 3.3),
+        ("paper", "column", 3.3),
+        ("paper", "page", 6.8),
+        ("paper", 5, 5.0),
+        ("slide", None, 4.8),  # a square diagram on a slide
+        ("slide", "page", 10.0),
+        (None, "column", 3.3),
+        (None, 4.5, 4.5),
+    ],
+)
+def test_every_format_has_the_width_that_is_printed(
+    diagram: Diagram, tmp_path: Path, style: str | None, width: float | str | None, inches: float
+) -> None:
+    for suffix in ("pdf", "svg", "png"):
+        diagram.save(tmp_path / f"f.{suffix}", style=style, width=width)
+    assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(inches, abs=1e-4)
+    svg = (tmp_path / "f.svg").read_text()
+    assert float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) / POINTS == pytest.approx(inches, abs=1e-3)
+    with Image.open(tmp_path / "f.png") as picture:
+        resolution = picture.info["dpi"][0]
+        assert picture.width / resolution == pytest.approx(inches, abs=0.02)
+    assert resolution == pytest.approx(300 if style == "paper" else 200, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["reliability", "cumulative", "confidence_histogram"])
+@pytest.mark.parametrize(
+    ("style", "width", "points"), [("paper", None, 8), ("paper", "page", 8), ("slide", "page", 18)]
+)
+def test_axis_labels_have_the_type_size_of_the_style(
+    tmp_path: Path, name: str, style: str, width: str | None, points: float
+) -> None:
+    to.draw(softer(3), name, lens="confidence").save(tmp_path / "f.pdf", style=style, width=width)
+    sizes = type_sizes(tmp_path / "f.pdf")
+    # The labels of both axes are ordinary text; its size is estimated before the margins are known exactly.
+    assert sum(abs(size - points) < 0.06 * points for size in sizes) >= 2
+    assert min(sizes) > 0.7 * points
+
+
+def test_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
+    for width in (None, "page"):
+        diagram.save(tmp_path / "f.pdf", style="slide", width=width)
+        assert page_size(tmp_path / "f.pdf")[1] <= 5.5 + 1e-6
+
+
+def test_a_pdf_embeds_truetype_fonts(diagram: Diagram, tmp_path: Path) -> None:
+    diagram.save(tmp_path / "f.pdf", style="paper")
+    objects, commands = pdf_parts(tmp_path / "f.pdf")
+    assert b"/FontFile2" in objects
+    assert b"/Type3" not in objects
+    fonts = re.findall(rb"/BaseFont /([\w+-]+)", objects)
+    assert fonts
+    assert all(b"DejaVuSans" in font for font in fonts)
+    assert re.search(r"^BT$", commands, re.MULTILINE)  # text, not outlines
+
+
+def test_marks_are_vectors_and_only_huge_collections_are_images(
+    diagram: Diagram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diagram.save(tmp_path / "vector.pdf", style="paper")
+    assert b"/Subtype /Image" not in (tmp_path / "vector.pdf").read_bytes()
+    monkeypatch.setattr(publication, "MAX_VECTOR_MARKS", 3)
+    diagram.save(tmp_path / "image.pdf", style="paper")
+    objects, commands = pdf_parts(tmp_path / "image.pdf")
+    assert b"/Subtype /Image" in objects
+    assert re.search(r"^BT$", commands, re.MULTILINE)
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_the_same_numbers_give_the_same_bytes(diagram: Diagram, tmp_path: Path, suffix: str) -> None:
+    for name in ("a", "b"):
+        diagram.save(tmp_path / f"{name}.{suffix}", style="paper")
+    content = (tmp_path / f"a.{suffix}").read_bytes()
+    assert content == (tmp_path / f"b.{suffix}").read_bytes()
+    assert b"CreationDate" not in content
+
+
+def test_without_a_style_the_file_is_as_before(diagram: Diagram, tmp_path: Path) -> None:
+    diagram.save(tmp_path / "f.pdf")
+    assert page_size(tmp_path / "f.pdf") == pytest.approx(diagram.figure_size)
+    assert b"/Type3" in (tmp_path / "f.pdf").read_bytes()
+
+
+def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Path) -> None:
+    heights = {}
+    for name, title in (("default", None), ("none", False), ("own", "Validation set")):
+        diagram.save(tmp_path / f"{name}.pdf", style="paper", title=title)
+        heights[name] = page_size(tmp_path / f"{name}.pdf")[1]
+    assert heights["default"] == heights["none"] < heights["own"]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training")]
+)
+def test_every_diagram_can_be_saved_for_a_paper(name: str, tmp_path: Path) -> None:
+    quick_settings = {"murphy": {"resamples": 99}, "llo_posterior": {"resolution": 21}}
+    to.draw(softer(2), name, **quick_settings.get(name, {})).save(tmp_path / "f.pdf", style="paper")
+    width, height = page_size(tmp_path / "f.pdf")
+    assert width == pytest.approx(3.3)
+    assert 1.5 < height <= 1.5 * 3.3 + 1e-6
+
+
+def test_several_views_are_saved_for_a_paper(tmp_path: Path) -> None:
+    to.draw(softer(6), "reliability", lens="classwise").save(tmp_path / "f.pdf", style="paper", width="page")
+    assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(6.8)
+    assert min(type_sizes(tmp_path / "f.pdf")) > 5
+
+
+def test_text_whose_words_all_stand_on_their_own_lines_is_wrapped() -> None:
+    assert styling.wrap_text("Does confidence match", 1.0, 9.0) == "Does\nconfidence\nmatch"  # it once never returned
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"style": "poster"},
+        {"style": "paper", "width": "half"},
+        {"style": "paper", "width": 0.5},
+        {"width": True},
+        {"style": "paper", "figsize": (4, 3)},
+        {"width": np.nan},
+    ],
+)
+def test_invalid_styles_and_widths_are_coded(diagram: Diagram, tmp_path: Path, settings: dict[str, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        diagram.save(tmp_path / "f.pdf", **settings)
+    assert caught.value.code == "TO203"
+    assert not (tmp_path / "f.pdf").exists()

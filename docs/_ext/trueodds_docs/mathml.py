@@ -1,0 +1,43 @@
+"""Formulas as MathML, which browsers show without a script or a request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+# Sizes of delimiters, which MathML stretches by itself; and commands that docutils does not know.
+SIZE = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
+COMMANDS = {r"\dots": r"\ldots", r"\tfrac": r"\frac"}
+
+
+def plain_tex(formula: str) -> str:
+    r"""Return a formula without the commands that docutils does not know.
+
+    >>> plain_tex(r"\Big(\tfrac12, \dots\Big)")
+    '(\\frac12, \\ldots)'
+    """
+    formula = SIZE.sub("", formula)
+    for command, replacement in COMMANDS.items():
+        formula = re.sub(re.escape(command) + r"(?![A-Za-z])", replacement.replace("\\", r"\\"), formula)
+    return formula.strip()
+
+
+def visit_math(translator: Any, node: nodes.math) -> None:
+    """Write a formula within a line."""
+    translator.body.append(f'<span class="math">{tex2mathml(plain_tex(node.astext()))}</span>')
+    raise nodes.SkipNode
+
+
+def visit_math_block(translator: Any, node: nodes.math_block) -> None:
+    """Write a formula of its own."""
+    translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    translator.body.append(f"{tex2mathml(plain_tex(node.astext()), as_block=True)}</div>\n")
+    raise nodes.SkipNode
+
+
+def setup_mathml(app: Any) -> None:
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

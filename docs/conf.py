@@ -53,7 +53,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "within_subsection_order": "FileNameSortKey",
-    "image_scrapers": ("trueodds_docs.diagram_scraper.DiagramScraper",),
+    "image_scrapers": ("trueodds_docs.diagram_scraper.scrape_diagrams",),
     "reset_modules": (),
     "capture_repr": (),
     "remove_config_comments": True,
@@ -63,7 +63,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": "",
     "abort_on_example_error": True,
     "nested_sections": False,
-    "backreferences_dir": None,
+    "backreferences_dir": "auto_examples/uses",
 }
 suppress_warnings = ["config.cache"]
 
@@ -85,13 +85,14 @@ html_theme_options = {
     "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "show_prev_next": False,
+    "collapse_navigation": True,
     "show_toc_level": 2,
     "back_to_top_button": False,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "search": [], "genindex": []}
+html_sidebars = {"codes/*": [], "index": [], "search": [], "genindex": []}
 html_context = {"default_mode": "auto"}
 
 # The address of the published site, such as https://OWNER.github.io/REPOSITORY. Only with it is there a choice of versions.

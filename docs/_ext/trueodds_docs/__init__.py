@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from sphinx.project import Project
 
 from .code_pages import SUFFIX, code_pages, read_codes
+from .docstrings import escape_for_autodoc, skip_foreign_member
 from .links import LinkCodes, pages_by_name, resolve_name
 from .mathml import setup_mathml
 from .method_pages import FAMILIES, method_pages, methods_by_code
 from .pictures import draw_pictures
 from .public_pages import public_pages
 
-# Documents that have another name on the site than as a file. The landing page is the site's index, and the user guide,
-# docs/index.md, is the page "guide".
-RENAMED = {"site.md": "index", "index.md": "guide"}
+# Documents that have another name on the site than as a file: the landing page is the index, and the user guide,
+# docs/index.md, is the page "guide". Two are outside of the folder of the documentation.
+RENAMED = {
+    "site.md": "index",
+    "index.md": "guide",
+    "../CONTRIBUTING.md": "contributing",
+    "../CHANGELOG.md": "changelog",
+}
 # Pages to which the site adds a list of the pages below them, which the Git host does not need.
 CHAPTERS = {
     "guide": (
-        "estimators", "tests", "calibrators", "fixes", "diagrams", "tables", "groups", "answers", "people", "pixels",
-        "torch", "engines", "cli", "json", "codes", "level", "speed", "scaling", "plan",
+        "estimators", "tests", "calibrators", "fixes", "diagrams", "gallery", "tables", "groups", "answers", "people", "pixels",
+        "torch", "engines", "cli", "json", "codes", "level", "speed", "scaling", "contributing", "plan", "changelog",
     ),
     "studies": ("studies/*",),
     "codes": ("codes/*",),
@@ -40,13 +47,15 @@ class SiteProject(Project):
     def discover(self, *args: Any, **kwargs: Any) -> set[str]:
         """Find all documents, and rename those of RENAMED."""
         super().discover(*args, **kwargs)
-        for file, docname in RENAMED.items():
-            path = Path(file)
-            self.docnames.discard(self._path_to_docname.pop(path))
-            self._path_to_docname[path] = docname
+        self._path_to_docname |= {Path(file): docname for file, docname in RENAMED.items()}
         self._docname_to_path = {docname: path for path, docname in self._path_to_docname.items()}
         self.docnames = set(self._docname_to_path)
         return self.docnames
+
+    def path2doc(self, filename: Any) -> str | None:
+        """Return the document of a file, whose path may be absolute."""
+        path = os.path.relpath(Path(self.srcdir) / filename, self.srcdir)
+        return RENAMED.get(path) or super().path2doc(filename)
 
 
 def use_site_names(app: Any) -> None:
@@ -91,5 +100,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", use_site_names, priority=1)
     app.connect("builder-inited", write_pages, priority=900)
     app.connect("source-read", add_toctrees)
+    app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)
+    app.connect("autodoc-skip-member", skip_foreign_member)
     app.connect("missing-reference", resolve_name, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

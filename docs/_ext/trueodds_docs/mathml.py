@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
 
 # Sizes of delimiters, which MathML stretches by itself; and commands that docutils does not know.
 SIZE = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
-COMMANDS = {r"\dots": r"\ldots", r"\tfrac": r"\frac"}
+COMMANDS = {r"\dots": r"\ldots", r"\tfrac": r"\frac", r"\textstyle": ""}
 
 
 def plain_tex(formula: str) -> str:
@@ -22,19 +27,28 @@ def plain_tex(formula: str) -> str:
     formula = SIZE.sub("", formula)
     for command, replacement in COMMANDS.items():
         formula = re.sub(re.escape(command) + r"(?![A-Za-z])", replacement.replace("\\", r"\\"), formula)
-    return formula.strip()
+    return formula.replace("…", r"\ldots ").strip()
+
+
+def formula_as_mathml(node: nodes.Element, is_block: bool) -> str:
+    """Return the MathML of a formula; one that docutils cannot convert is reported and shown as it was written."""
+    try:
+        return str(tex2mathml(plain_tex(node.astext()), as_block=is_block))
+    except MathError as problem:
+        logger.warning("formula %r: %s", node.astext(), problem, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
 
 
 def visit_math(translator: Any, node: nodes.math) -> None:
     """Write a formula within a line."""
-    translator.body.append(f'<span class="math">{tex2mathml(plain_tex(node.astext()))}</span>')
+    translator.body.append(f'<span class="math">{formula_as_mathml(node, False)}</span>')
     raise nodes.SkipNode
 
 
 def visit_math_block(translator: Any, node: nodes.math_block) -> None:
     """Write a formula of its own."""
     translator.body.append(translator.starttag(node, "div", CLASS="math"))
-    translator.body.append(f"{tex2mathml(plain_tex(node.astext()), as_block=True)}</div>\n")
+    translator.body.append(f"{formula_as_mathml(node, True)}</div>\n")
     raise nodes.SkipNode
 
 

@@ -79,7 +79,8 @@ def method_page(docs: Path, family: Family, name: str, examples: list[str]) -> s
 
 def minigallery(examples: list[str]) -> str:
     """Return the directive that shows examples of the gallery."""
-    return "```{minigallery}\n" + "\n".join(f"examples/{name}" for name in examples) + "\n```"
+    lines = "\n".join(f"   examples/{name}" for name in examples)
+    return f"```{{eval-rst}}\n.. minigallery::\n\n{lines}\n```"
 
 
 def family_page(family: Family) -> str:

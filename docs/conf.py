@@ -60,6 +60,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,
     "copyfile_regex": "",
     "abort_on_example_error": True,
     "nested_sections": False,

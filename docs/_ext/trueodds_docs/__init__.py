@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from sphinx.project import Project
 
 from .code_pages import SUFFIX, code_pages, read_codes
-from .docstrings import escape_for_autodoc, skip_foreign_member
-from .links import LinkCodes, pages_by_name, resolve_name
+from .docstrings import escape_for_autodoc, show_settings, skip_foreign_member
+from .links import LinkCodes, names_of_settings, pages_by_name, resolve_name
 from .mathml import setup_mathml
 from .method_pages import FAMILIES, method_pages, methods_by_code
 from .pictures import draw_pictures
@@ -28,7 +29,7 @@ RENAMED = {
 CHAPTERS = {
     "guide": (
         "estimators", "tests", "calibrators", "fixes", "diagrams", "gallery", "tables", "groups", "answers", "people", "pixels",
-        "torch", "engines", "cli", "json", "codes", "level", "speed", "scaling", "contributing", "plan", "changelog",
+        "torch", "engines", "level", "speed", "scaling", "contributing", "plan", "changelog",
     ),
     "studies": ("studies/*",),
     "codes": ("codes/*",),
@@ -82,10 +83,16 @@ def write_pages(app: Any) -> None:
     draw_pictures(docs, diagrams.names())
     app.trueodds_codes = {code.code for code in read_codes(docs)}
     app.trueodds_pages = pages_by_name(docs)
+    app.trueodds_settings = names_of_settings()
+
+
+CARD = re.compile(r"^:::\{grid-item-card\}[^\n]*\n:link: (\S+)\n.*?^:::\n\n?", re.MULTILINE | re.DOTALL)
 
 
 def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
-    """Add the list of pages below a chapter to its source, of those that exist."""
+    """Add the list of pages below a chapter to its source; leave out pages, and cards of pages, that do not exist."""
+    if docname == "index":
+        source[0] = CARD.sub(lambda card: card[0] if card[1] in app.env.found_docs else "", source[0])
     entries = NAVIGATION if docname == "index" else CHAPTERS.get(docname, ())
     names = [name for name in entries if "*" in name or name in app.env.found_docs]
     if names and "{toctree}" not in source[0]:
@@ -101,6 +108,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", write_pages, priority=900)
     app.connect("source-read", add_toctrees)
     app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)
+    app.connect("autodoc-process-signature", show_settings)
     app.connect("autodoc-skip-member", skip_foreign_member)
     app.connect("missing-reference", resolve_name, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

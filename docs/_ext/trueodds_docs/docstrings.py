@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -54,3 +55,15 @@ def skip_foreign_member(app: Any, what: str, name: str, obj: Any, skip: bool, op
     """Leave out members that scikit-learn adds to a class."""
     module = getattr(obj, "__module__", None) or ""
     return True if module.startswith("sklearn") or name.endswith("_request") else None
+
+
+def show_settings(app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returns: Any) -> Any:
+    """Return the signature of the constructor of a class, without types, which the parameters state."""
+    if what != "class":
+        return None
+    try:
+        parameters = inspect.signature(obj).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(plain)), None

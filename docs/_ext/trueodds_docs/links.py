@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from docutils import nodes
@@ -9,7 +10,7 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 from .code_pages import CODE
-from .method_pages import pages_of_names
+from .method_pages import FAMILIES, pages_of_names
 from .public_pages import public_objects
 
 UNLINKED = (nodes.title, nodes.reference, nodes.literal_block, nodes.doctest_block, addnodes.pending_xref, nodes.math)
@@ -82,8 +83,8 @@ class LinkCodes(SphinxTransform):
 
 def resolve_name(app: Any, env: Any, node: addnodes.pending_xref, content: nodes.Node) -> nodes.reference | None:
     """Resolve the name of a method, function or class in a docstring; methods of the same family come first."""
-    name = node.get("reftarget", "").removeprefix("to.").removeprefix("~")
-    if node.get("refdomain") != "py":
+    name = node.get("reftarget", "").removeprefix("~").removeprefix("to.")
+    if node.get("refdomain") != "py" or name in app.trueodds_settings:
         return None
     refdoc = node.get("refdoc", "")
     family = refdoc.rpartition("/")[0]
@@ -102,3 +103,13 @@ def pages_by_name(docs: Any) -> dict[str, list[str]]:
         for name in objects:
             pages.setdefault(name, []).append(f"reference/{chapter}/{name}")
     return pages
+
+
+def names_of_settings() -> set[str]:
+    """Return the names of the settings of all methods, which docstrings do not mean as names of methods."""
+    return {
+        setting
+        for family in FAMILIES
+        for name in family.names()
+        for setting in inspect.signature(family.registered().load(name)).parameters
+    } | {"bins", "score"}

@@ -24,7 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx_design",
     "sphinx_copybutton",
-    "trueodds_docs",
+    "trueodds_docs.site",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".myst": "markdown"}
 root_doc = "index"
@@ -96,7 +96,7 @@ html_theme_options = {
 html_sidebars = {"codes/*": [], "index": [], "search": [], "genindex": []}
 html_context = {"default_mode": "auto"}
 
-# The address of the published site, such as https://OWNER.github.io/REPOSITORY. Only with it is there a choice of versions.
+# The address of the published site, such as https://OWNER.github.io/REPOSITORY. With it there is a choice of versions.
 if address := os.environ.get("TRUEODDS_DOCS_URL", "").rstrip("/"):
     html_baseurl = f"{address}/{os.environ.get('TRUEODDS_DOCS_VERSION', 'dev')}/"
     html_theme_options |= {

@@ -2,8 +2,8 @@
 How large is the calibration error?
 ===================================
 
-An estimate of the calibration error says little without its uncertainty and its noise floor, the value that a calibrated
-model would be expected to show on the same rows.
+An estimate of the calibration error says little without its uncertainty and its noise floor, the value that a
+calibrated model would be expected to show on the same rows.
 """
 
 # %%

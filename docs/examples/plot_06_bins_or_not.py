@@ -2,8 +2,8 @@
 Which calibration curve needs no bins?
 ======================================
 
-A reliability diagram depends on its bins. Isotonic regression (CORP), a kernel estimate, and the calibration belt do not
-need any.
+A reliability diagram depends on its bins. Isotonic regression (CORP), a kernel estimate, and the calibration belt do
+not need any.
 """
 
 # %%

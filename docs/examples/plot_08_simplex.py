@@ -2,8 +2,8 @@
 Is the whole probability vector calibrated?
 ===========================================
 
-With three outcomes, predictions are points of a triangle. Errors of the whole vector can cancel in the confidence and in
-every single class.
+With three outcomes, predictions are points of a triangle. Errors of the whole vector can cancel in the confidence and
+in every single class.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Which groups of rows are miscalibrated?
 =======================================
 
-A model can be calibrated overall and miscalibrated in groups whose errors cancel. ``to.by_group`` examines all groups with
-one family-wise test.
+A model can be calibrated overall and miscalibrated in groups whose errors cancel. ``to.by_group`` examines all groups
+with one family-wise test.
 """
 
 # %%

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def split_row(line: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1])
 
 
-def write_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def write_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table in Markdown.
 
     >>> print(write_table(("a", "b"), [("1", "2")]))

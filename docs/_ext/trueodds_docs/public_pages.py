@@ -44,8 +44,7 @@ TITLES = {
     "torch": ("PyTorch", "The names of `trueodds.torch`; the page [PyTorch](../../torch.md) describes their use."),
     "integrations": (
         "Integrations",
-        "Callbacks of other libraries; the page [PyTorch, Lightning, Transformers and Keras](../../torch.md) "
-        "describes their use.",
+        "Callbacks of other libraries; see [PyTorch, Lightning, Transformers and Keras](../../torch.md).",
     ),
     "displays": ("Displays", "Display classes in the manner of scikit-learn, one per diagram."),
 }

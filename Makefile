@@ -57,8 +57,9 @@ docs: $(VENV)/.docs ## build the documentation site; every warning is an error
 	$(SPHINX) -b html docs docs/_build/html $(ARGS)
 	@echo "The site is docs/_build/html/index.html."
 
-linkcheck: $(VENV)/.docs ## check links and anchors within the site; TRUEODDS_CHECK_EXTERNAL=1 follows the others too
-	$(SPHINX) -b linkcheck docs docs/_build/linkcheck $(ARGS)
+linkcheck: docs ## check links and anchors within the site, and list the others; EXTERNAL=1 follows those too
+	$(BIN)/python docs/_ext/trueodds_docs/check_links.py docs/_build/html
+	$(if $(EXTERNAL),$(SPHINX) -b linkcheck docs docs/_build/linkcheck $(ARGS))
 
 # Both packages are installed in place, so a stamp is stale only when a project file changes.
 PROJECTS := pyproject.toml studies/pyproject.toml

@@ -107,7 +107,3 @@ if address := os.environ.get("TRUEODDS_DOCS_URL", "").rstrip("/"):
         "check_switcher": False,
         "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     }
-
-# Links to other sites are listed by `make linkcheck`, and followed only if TRUEODDS_CHECK_EXTERNAL is set.
-if not os.environ.get("TRUEODDS_CHECK_EXTERNAL"):
-    linkcheck_ignore = [r"https?://"]

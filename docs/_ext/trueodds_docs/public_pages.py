@@ -75,7 +75,7 @@ def load_object(qualified: str) -> Any:
     module, _, name = qualified.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
-    except ImportError:
+    except (ImportError, ValueError):  # an integration raises an InputError
         return None
 
 

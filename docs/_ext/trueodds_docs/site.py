@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sphinx.ext.autodoc.mock import mock
 from sphinx.project import Project
 
 from .code_pages import SUFFIX, code_pages, read_codes
@@ -69,7 +70,8 @@ def use_site_names(app: Any) -> None:
 def write_pages(app: Any) -> None:
     """Write all generated pages; a page that would not change keeps its time of modification."""
     docs = Path(app.srcdir)
-    pages = code_pages(docs, methods_by_code()) | method_pages(docs) | public_pages(docs)
+    with mock(app.config.autodoc_mock_imports):
+        pages = code_pages(docs, methods_by_code()) | method_pages(docs) | public_pages(docs)
     for path, content in pages.items():
         file = docs / path
         file.parent.mkdir(parents=True, exist_ok=True)

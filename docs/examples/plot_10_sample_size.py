@@ -15,14 +15,14 @@ import trueodds as to
 rng = np.random.default_rng(0)
 prob = rng.beta(2, 3, 500)
 preds = to.Predictions((rng.random(500) < prob).astype(int), prob)
-print(to.power(preds, "spiegelhalter", effect=0.05))
+power = to.power(preds, "spiegelhalter", effect=0.05)
+print(power)
 
 # %%
-# The power for other numbers of rows:
-sizes = [100, 250, 500, 750]
-results = [to.power(preds, "spiegelhalter", effect=0.05, n=n) for n in sizes]
+# The power with fewer rows:
+points = {n: to.power(preds, "spiegelhalter", effect=0.05, n=n) for n in (100, 250)} | {500: power}
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-ax.plot(sizes, [result.power for result in results], "o-")
-ax.axhline(0.8, color="gray", linestyle="--")
+ax.plot(list(points), [point.power for point in points.values()], "o-")
+ax.axhline(power.target, color="gray", linestyle="--")
 ax.set(xlabel="rows", ylabel="power", ylim=(0, 1))

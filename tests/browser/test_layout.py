@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.conftest import HEIGHT, PHONE, WIDE
 from tests.browser.pages import NAMES
+from tests.browser.screenshots import ADD_STYLE
 
 # How many pixels the page is wider than the window.
 EXCESS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
@@ -26,11 +27,6 @@ CUT = """() => {
     return (["hidden", "clip"].includes(style.overflowX) && e.scrollWidth > e.clientWidth + 1)
       || (["hidden", "clip"].includes(style.overflowY) && e.scrollHeight > e.clientHeight + 1); });
   return [...outside, ...cut].map(e => e.outerHTML.slice(0, 120));
-}"""
-ADD_STYLE = """text => {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(text);
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }"""
 # The spacing of WCAG 1.4.12.
 SPACING = "* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; } p { margin-bottom: 2em !important; }"  # noqa: E501
@@ -67,8 +63,8 @@ def test_the_text_follows_a_font_size_of_the_reader_that_is_twice_the_usual(
     open_page: Any, name: str, width: int
 ) -> None:
     page = open_page(name, width)
-    sizes = """[...document.querySelectorAll('p, td, th, li, dt, dd, h1, h2, h3, button, select')].map(
-      e => [e.outerHTML.slice(0, 120), parseFloat(getComputedStyle(e).fontSize)])"""
+    sizes = """[...document.querySelectorAll('p, td, th, li, dt, dd, h1, h2, h3, button, select')].filter(
+      e => e.checkVisibility()).map(e => [e.outerHTML.slice(0, 120), parseFloat(getComputedStyle(e).fontSize)])"""
     usual = page.evaluate(sizes)
     page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": {"standard": 32, "fixed": 26}})
     page.reload()

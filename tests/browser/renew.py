@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.chromium import ARGUMENTS, find_chromium
-from PIL import Image
-from playwright.sync_api import sync_playwright
 
 from tests.browser import screenshots
 from tests.browser.pages import write_page
@@ -15,6 +13,9 @@ from tests.browser.pages import write_page
 
 def main() -> None:
     """Replace every stored image, and print how much it differs from the one before."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
     screenshots.IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(ARGUMENTS))

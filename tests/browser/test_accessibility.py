@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -48,5 +49,5 @@ def test_images_have_a_description_and_headings_skip_no_level(open_page: Any, na
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(h => +h.localName[1])")
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert [pair for pair in zip(levels, levels[1:], strict=False) if pair[1] > pair[0] + 1] == []
+    assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
     assert page.evaluate("[...document.images].filter(i => i.alt.split(' ').length < 5).length") == 0

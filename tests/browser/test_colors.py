@@ -64,7 +64,8 @@ def palettes() -> dict[str, dict[str, str]]:
     """The named colors of the page, light and dark."""
     style = Path(trueodds.__file__).parent.joinpath("reports", "html", "style.css").read_text()
     blocks = [
-        dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", block)) for block in re.findall(r":root\s*{([^}]*)}", style)
+        dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", block))
+        for block in re.findall(r":root\s*{([^}]*)}", style)
     ]
     light = blocks[0]
     dark = next(block for block in blocks[1:] if block["paper"] != "#ffffff" and "ink" in block)

@@ -85,10 +85,13 @@ def test_shift_and_tab_go_the_same_way_back(open_page: Any, name: str) -> None:
 @pytest.mark.parametrize("name", ["ten", "votes", "four"])
 def test_whatever_looks_clickable_is_a_control_for_the_keyboard_too(open_page: Any, name: str) -> None:
     page = open_page(name)
-    assert page.evaluate("""() => [...document.body.querySelectorAll("*")].filter(e =>
+    assert (
+        page.evaluate("""() => [...document.body.querySelectorAll("*")].filter(e =>
       getComputedStyle(e).cursor === "pointer" && e.checkVisibility()
       && !e.closest("a[href], button, input, select, summary, label, [tabindex]")).map(e => e.outerHTML.slice(0, 120))
-    """) == []
+    """)
+        == []
+    )
 
 
 @pytest.mark.parametrize("width", [WIDE, PHONE])
@@ -115,7 +118,7 @@ def test_targets_are_at_least_24_pixels_wide_and_high(open_page: Any, name: str,
 # The tetrahedron, which a mouse turns by dragging
 
 TETRAHEDRON = "[data-turning='tetrahedron']"
-PICTURE = f"document.querySelector(\"{TETRAHEDRON} svg, {TETRAHEDRON} canvas\").outerHTML"
+PICTURE = f'document.querySelector("{TETRAHEDRON} svg, {TETRAHEDRON} canvas").outerHTML'
 
 
 @pytest.fixture

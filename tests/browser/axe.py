@@ -17,9 +17,9 @@ def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
 
     options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
     return [
-        f"{rule['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {' '.join(node['html'].split())[:120]}"
-        for rule in Axe().run(page, options=options).response["violations"]
-        for node in rule["nodes"]
+        f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {' '.join(node['html'].split())[:120]}"
+        for violation in Axe().run(page, options=options).response["violations"]
+        for node in violation["nodes"]
     ]
 
 

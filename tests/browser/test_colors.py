@@ -32,7 +32,7 @@ TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 # Distances in CIELAB. About 2.3 is just noticeable between two large areas side by side; marks are small and apart, so
-# at least four times that is required where a word or a shape tells too, and nearly nine times where only the color does.
+# four times that is required where a word or a shape tells too, and nearly nine times where only the color does.
 NOTICEABLE, CLEAR = 10.0, 20.0
 
 
@@ -63,10 +63,8 @@ def contrast(one: str, other: str) -> float:
 def palettes() -> dict[str, dict[str, str]]:
     """The named colors of the page, light and dark."""
     style = Path(trueodds.__file__).parent.joinpath("reports", "html", "style.css").read_text()
-    blocks = [
-        dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", block))
-        for block in re.findall(r":root\s*{([^}]*)}", style)
-    ]
+    settings = re.findall(r":root\s*{([^}]*)}", style)
+    blocks = [dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", text)) for text in settings]
     light = blocks[0]
     dark = next(block for block in blocks[1:] if block["paper"] != "#ffffff" and "ink" in block)
     return {"light": light, "dark": light | dark}

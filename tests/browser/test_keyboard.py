@@ -45,7 +45,7 @@ FOCUSED = """() => {
 }"""
 
 
-def walk(page: Any, key: str, n: int) -> list[tuple[int, bool, bool, str]]:
+def press_until_out(page: Any, key: str, n: int) -> list[tuple[int, bool, bool, str]]:
     """Press the key until the focus leaves the page, at most some times more often than there are elements."""
     steps = []
     for _ in range(n + 50):
@@ -61,7 +61,7 @@ def walk(page: Any, key: str, n: int) -> list[tuple[int, bool, bool, str]]:
 def test_tab_reaches_every_control_once_and_its_focus_is_visible(open_page: Any, name: str) -> None:
     page = open_page(name)
     n = page.evaluate(NUMBER_ELEMENTS)
-    steps = walk(page, "Tab", n)
+    steps = press_until_out(page, "Tab", n)
     reached = [number for number, *_ in steps if number >= 0]
     assert n >= 3
     assert len(set(reached)) == len(reached)
@@ -74,7 +74,7 @@ def test_tab_reaches_every_control_once_and_its_focus_is_visible(open_page: Any,
 def test_shift_and_tab_go_the_same_way_back(open_page: Any, name: str) -> None:
     page = open_page(name, PHONE)
     n = page.evaluate(NUMBER_ELEMENTS)
-    there = [text for *_, text in walk(page, "Tab", n)]
+    there = [text for *_, text in press_until_out(page, "Tab", n)]
     back = []
     for _ in there:  # at the first element it may begin anew at the last
         page.keyboard.press("Shift+Tab")

@@ -1,4 +1,4 @@
-"""Does the page fit a phone, large text and wide spacing, without sideways scrolling and cut text, and does it keep still?"""
+"""Does the page fit a phone, large text and wide spacing, with nothing cut, and does it keep still where it should?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are names of classes and groups in any script shown whole, and does their direction leave the text around them alone?"""
+"""Are class names in any script shown whole, and does their direction leave the text around them alone?"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from tests.browser.pages import NAMES
 
 # What the policy refuses is an event of the document before it is a line of the console.
 COLLECT_REFUSALS = """window.refused = [];
-document.addEventListener("securitypolicyviolation", e => window.refused.push(e.violatedDirective + " " + e.blockedURI));
+document.addEventListener("securitypolicyviolation",
+  e => window.refused.push(e.violatedDirective + " " + e.blockedURI));
 """
 MAX_PRESSED = 80
 

@@ -17,10 +17,15 @@ def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
 
     options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
     return [
-        f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {' '.join(node['html'].split())[:120]}"
+        f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
         for violation in Axe().run(page, options=options).response["violations"]
         for node in violation["nodes"]
     ]
+
+
+def _one_line(html: str) -> str:
+    """The beginning of an element."""
+    return " ".join(html.split())[:120]
 
 
 def main(files: list[str]) -> None:

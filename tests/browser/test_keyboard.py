@@ -103,7 +103,7 @@ def test_targets_are_at_least_24_pixels_wide_and_high(open_page: Any, name: str,
     small = page.evaluate("""() => {
       const targets = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button], [role=tab]";
       const isInSentence = e => e.localName === "a" && getComputedStyle(e).display === "inline"
-        && e.parentElement.textContent.trim().length > e.textContent.trim().length;
+        && e.closest("p, li, dd") && e.parentElement.textContent.trim().length > e.textContent.trim().length;
       return [...document.querySelectorAll(targets)].filter(e => e.checkVisibility() && !isInSentence(e)).map(e => {
         let box = e.getBoundingClientRect();
         if (box.width <= 2 || box.right <= 0) { e.focus(); box = e.getBoundingClientRect(); }

@@ -28,19 +28,22 @@ NUMBER_ELEMENTS = """() => {
   return window.expected.length;
 }"""
 # The number of the focused element, whether its focus shows, and whether a point of it is in view and not covered.
-FOCUSED = """() => {
+FOCUSED = """async () => {
   const e = document.activeElement;
   if (!e || e === document.body || e === document.documentElement) return null;
-  const number = window.expected.indexOf(e), style = getComputedStyle(e), box = e.getBoundingClientRect();
+  const number = window.expected.indexOf(e), style = getComputedStyle(e);
   const hasOutline = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
-  const left = Math.max(box.left, 0), right = Math.min(box.right, innerWidth);
-  const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, innerHeight);
   const shares = [0.02, 0.25, 0.5, 0.75, 0.98];
-  const isUncovered = right > left && bottom > top && shares.some(a => shares.some(b => {
-    const hit = document.elementFromPoint(left + a * (right - left), top + b * (bottom - top));
-    return hit && (e.contains(hit) || hit.contains(e));
-  }));
-  return [number, hasOutline || (number >= 0 && window.appearance(e) !== window.before[number]), isUncovered,
+  const isUncovered = () => {
+    const box = e.getBoundingClientRect(), left = Math.max(box.left, 0), right = Math.min(box.right, innerWidth);
+    const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, innerHeight);
+    return right > left && bottom > top && shares.some(a => shares.some(b => {
+      const hit = document.elementFromPoint(left + a * (right - left), top + b * (bottom - top));
+      return hit && (e.contains(hit) || hit.contains(e));
+    }));
+  };
+  for (let i = 0; i < 20 && !isUncovered(); i++) await new Promise(requestAnimationFrame);  // until it has scrolled
+  return [number, hasOutline || (number >= 0 && window.appearance(e) !== window.before[number]), isUncovered(),
     window.describe(e)];
 }"""
 

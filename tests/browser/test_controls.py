@@ -163,20 +163,20 @@ def test_the_numbers_of_a_bin_are_told_in_focus_and_under_the_pointer(open_page:
     page = open_page(name)
     first = page.query_selector(BIN)
     bins = first.evaluate_handle("e => [...e.parentNode.querySelectorAll('[aria-label*=observed]')]")
-    told = """bins => { const text = document.querySelector("main").innerText.replace(/\\s+/g, " ");
+    displayed = """bins => { const text = document.querySelector("main").innerText.replace(/\\s+/g, " ");
       return bins.flatMap((e, i) => text.includes(e.getAttribute("aria-label")) ? [i] : []); }"""
-    assert page.evaluate(told, bins) == []
+    assert page.evaluate(displayed, bins) == []
     first.focus()
-    assert page.evaluate(told, bins) == [0]
+    assert page.evaluate(displayed, bins) == [0]
     page.keyboard.press("ArrowRight")
     assert page.evaluate("bins => bins.indexOf(document.activeElement)", bins) == 1
-    assert page.evaluate(told, bins) == [1]
+    assert page.evaluate(displayed, bins) == [1]
     # The areas of bins that are closer than a pointer is wide overlap, so one of those below it is told.
     bins.evaluate("bins => bins[bins.length - 1].scrollIntoView({block: 'center', behavior: 'instant'})")
     box = bins.evaluate("bins => bins[bins.length - 1].getBoundingClientRect().toJSON()")
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
-    (shown,) = page.evaluate(told, bins)
+    (shown,) = page.evaluate(displayed, bins)
     box = bins.evaluate("(bins, i) => bins[i].getBoundingClientRect().toJSON()", shown)
     assert shown > 1
     assert box["left"] <= x <= box["right"]

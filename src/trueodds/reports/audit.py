@@ -100,9 +100,13 @@ class Audit:
             TO702 if jinja2 is not installed, TO703 if the file cannot be written.
         """
         from trueodds.reports import html
+        from trueodds.reports.html.figures import INLINE_DIAGRAMS
 
         widgets = [diagram.interactive_parts() for diagram in self.diagrams]
-        svgs = [None if widget else diagram.svg() for diagram, widget in zip(self.diagrams, widgets, strict=True)]
+        svgs = [
+            None if widget or diagram.name in INLINE_DIAGRAMS else diagram.svg()
+            for diagram, widget in zip(self.diagrams, widgets, strict=True)
+        ]
         text = html.render_html(self.facts, svgs, widgets)
         if path is not None:
             json_files.write_text(path, text, "TO703")

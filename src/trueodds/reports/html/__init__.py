@@ -12,6 +12,8 @@ from typing import Any
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
+from trueodds.reports.html import figures
+from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
     describe_lens,
@@ -21,7 +23,7 @@ from trueodds.reports.text.formatting import (
     is_binary,
 )
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.text.tables import ErrorMark, TextTable
+from trueodds.reports.text.tables import LABEL_AND_TEXT, ErrorMark, TextTable
 
 MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
 # The badge of a state where it is not the name of the state.
@@ -42,8 +44,9 @@ def render_html(
     ----------
     audit : mapping
         The result of `Audit.to_dict`. The page shows every number in it.
-    pictures : sequence of str or None
-        The SVG text of each of `audit["diagrams"]`, in their order. A diagram without one is shown as its table alone.
+    svgs : sequence of str or None
+        The SVG text of each of `audit["diagrams"]`, in their order. Reliability diagrams need none, because the page
+        draws them from their tables; another diagram without one is shown as its table alone.
     widgets : sequence of (str, str) or None
         Interactive diagrams in the same order, each with its HTML and its script. A script is included once.
 
@@ -64,6 +67,7 @@ def render_html(
         "data": data_and_settings.data_table(audit),
         "fix": recalibration.recalibration_table(audit),
         "settings": data_and_settings.settings_table(audit),
+        "provenance": _provenance_table(audit),
     }
     lists["acting"] = decision_costs.regret_table(audit)
     lists["between"] = group_tables.group_gap_table(audit)
@@ -80,6 +84,7 @@ def render_html(
         "targets": annotators.vote_target_table(audit),
         "furthest": annotators.furthest_row_table(audit),
     }
+    entries = figures.figure_entries(audit, svgs, widgets)
     return str(
         _load_template().render(
             audit=audit,
@@ -90,7 +95,16 @@ def render_html(
             size=describe_size(audit["data"]),
             scale=_mean_scale(audit["data"]),
             facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
-            figures=_figure_entries(audit, svgs, widgets),
+            main=figures.main_pictures(audit, entries),
+            figures=entries,
+            has_bins=any(picture.inline for entry in entries for picture in entry["pictures"]),
+            held_out=figures.held_out_tables(audit),
+            curves={
+                "errors": figures.row_curves(audit, tables["errors"]),
+                "classes": figures.row_curves(audit, tables["classes"], "classwise"),
+            },
+            methods=describe_methods(audit),
+            citation=cite_audit(audit),
             lists=lists,
             tables=tables,
             notes=data_and_settings.group_notes_by_code(audit),
@@ -100,6 +114,18 @@ def render_html(
             script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
         )
     )
+
+
+def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
+    """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
+    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+    versions = audit.get("versions") or {"trueodds": audit["version"]}
+    rows = [
+        *((labels.get(name, name), version) for name, version in versions.items()),
+        ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
+        ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
+    ]
+    return TextTable("Versions and fingerprint", LABEL_AND_TEXT, tuple(rows))
 
 
 @cache
@@ -116,6 +142,7 @@ def _load_template() -> Any:
     except ImportError:
         raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
     environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _read_template(name) + "\n"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -124,7 +151,7 @@ def _load_template() -> Any:
     )
     environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
     environment.filters["glued"] = insert_no_break_spaces
-    return environment.from_string(_read_template("page.html.jinja") + "\n")
+    return environment.get_template("page.html.jinja")
 
 
 def _mark_safe(text: str) -> Any:
@@ -180,37 +207,3 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
     if mark.low is not None and mark.high is not None:
         positions |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
     return positions
-
-
-def _figure_entries(
-    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
-) -> list[dict[str, Any]]:
-    """Return what the template needs for each diagram: its texts, picture or interactive widget, and tables."""
-    missing_entries = [None] * len(audit["diagrams"])
-    unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
-    figures = []
-    for diagram, svg, widget in zip(
-        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
-    ):
-        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
-        texts = list((diagram.get("panels") or {}).get("finding") or ())
-        finding = texts[0] if len(texts) == 1 else ""
-        figures.append(
-            {
-                "name": name,
-                "lens": lens,
-                "claim": describe_lens(diagram["lens"], audit["data"]),
-                "finding": finding,
-                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
-                "live": widget and widget[0],
-                "source": None if svg is None else _svg_data_uri(svg),
-                "table": data_and_settings.diagram_table(diagram, unit=unit),
-                "panels": data_and_settings.panel_table(diagram, unit=unit),
-            }
-        )
-    return figures
-
-
-def _svg_data_uri(svg: str) -> str:
-    """Return an SVG picture as a data URI, so that the page loads nothing."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

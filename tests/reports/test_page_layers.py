@@ -16,12 +16,12 @@ from trueodds.reports.audit import Audit, audit
 from trueodds.reports.html.reliability_svg import describe_bin, reliability_svg, select_bins
 
 
-def _overconfident(k: int = 3, n: int = 500) -> Predictions:
+def _overconfident(k: int = 4, n: int = 500) -> Predictions:
     rng = np.random.default_rng(7)
     scores = rng.standard_normal((n, k))
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     P = np.exp(3 * scores)
-    return Predictions(y, P / P.sum(axis=1, keepdims=True), classes=["Katze", "قطة", "猫"][:k])
+    return Predictions(y, P / P.sum(axis=1, keepdims=True), classes=["Katze", "قطة", "猫", "cat"][:k])
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_every_table_and_figure_has_an_id_and_a_link_to_it(html: str) -> None:
 
 def test_each_diagram_is_one_stop_of_the_tab_key_and_its_bins_have_names(html: str) -> None:
     pictures = re.findall(r'<svg class="rd".*?</svg>', html, re.DOTALL)
-    assert len(pictures) >= 5  # before, after, confidence, and two classes or more
+    assert len(pictures) >= 7  # before, after, confidence, and four classes
     for picture in pictures:
         bins = re.findall(r'<g class="bin" role="img" tabindex="(-?\d)" aria-label="(.*?)">', picture)
         assert [tab for tab, _ in bins] == ["0", *["-1"] * (len(bins) - 1)]
@@ -126,7 +126,7 @@ def test_classes_are_listed_worst_first_with_their_curves(html: str) -> None:
     table = _with_id(html, "table-classes").split("</table>")[0]
     errors = [float(x) for x in re.findall(r'data-label="error">([\d.]+)<', table)]
     assert errors == sorted(errors, reverse=True)
-    assert table.count('<svg class="mini"') == 3
+    assert table.count('<svg class="mini"') == 4
     assert 'data-tools="table-classes" data-filter="class"' in html
 
 
@@ -138,7 +138,7 @@ def test_names_of_classes_choose_their_own_direction(html: str) -> None:
 def test_the_methods_name_what_ran_and_cite_it(report: Audit, html: str) -> None:
     text = Read(_wrap(_with_id(html, "methods"))).words
     for phrase in (
-        "500 rows of 3 classes",
+        "500 rows of 4 classes",
         "15 bins of equal width",
         "99 draws of the null distribution",
         "omnibus test",
@@ -207,3 +207,31 @@ def test_no_picture_moves_or_repeats_an_id() -> None:
         assert f"@media ({query}" in style[1] or f"@media {query}" in style[1]
     assert "break-inside: avoid" in style[1]
     assert "table-header-group" in style[1]
+
+
+def test_a_thousand_classes_make_less_than_one_and_a_half_megabytes() -> None:
+    facts = example()
+    names = [f"class number {i}" for i in range(1000)]
+    facts["data"] |= {"k": 1000, "classes": names}
+    part = {"statistic": 0.0123, "pvalue": 0.001, "holm": 0.01, "noise_floor": 0.0045}
+    for test in facts["tests"]:
+        if test["lens"] == "classwise":
+            test["parts"] = {f"class:{name}": part for name in names}
+    for measure in facts["measures"]:
+        if measure["lens"] == "classwise":
+            measure["parts"] = {f"class:{name}": 0.01 + i / 1e6 for i, name in enumerate(names)}
+    facts["diagrams"] = [diagram for diagram in facts["diagrams"] if diagram["lens"] != "classwise"]
+    html = page.render_html(facts, [None, PICTURES[0]])
+    table = _with_id(html, "table-classes").split("</table>")[0]
+    assert table.count("<tr>") == 1001
+    assert table.index("class number 999") < table.index("class number 0<")
+    assert len(html.encode()) <= 1_500_000
+
+
+def test_ten_classes_make_less_than_six_hundred_kilobytes() -> None:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet(np.full(10, 0.4), 900)
+    y = (P.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1).clip(max=9)
+    assert (
+        len(audit(Predictions(y, P**2 / (P**2).sum(axis=1, keepdims=True)), resamples=99).to_html().encode()) <= 600_000
+    )

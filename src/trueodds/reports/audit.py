@@ -353,7 +353,9 @@ def _fit_recalibration(
     diagrams = diagrams_before_and_after(preds, report, level)
     if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
-    return {**report.to_dict(), "diagrams": diagrams}, [sample.note] if sample is not None and sample.note is not None else []
+    return {**report.to_dict(), "diagrams": diagrams}, [
+        sample.note
+    ] if sample is not None and sample.note is not None else []
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:

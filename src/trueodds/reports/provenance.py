@@ -51,7 +51,7 @@ def fingerprint_rows(preds: Predictions) -> str:
         rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
         for start in range(0, len(values), rows_per_block):
             block = np.ascontiguousarray(values[start : start + rows_per_block], dtype="<f8")
-            digest.update(memoryview(block + 0.0).cast("B"))  # −0 and 0 are equal
+            digest.update((block + 0.0).tobytes())  # −0 and 0 are equal
     return f"sha256:{digest.hexdigest()}"
 
 

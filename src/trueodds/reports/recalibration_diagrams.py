@@ -35,6 +35,7 @@ def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: 
     return {
         "n": before.n,
         **{
-            name: draw(rows, "reliability", level=level).to_dict() for name, rows in (("before", before), ("after", after))
+            name: draw(rows, "reliability", level=level).to_dict()
+            for name, rows in (("before", before), ("after", after))
         },
     }

@@ -16,7 +16,6 @@ from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
-    describe_lens,
     describe_size,
     format_share,
     insert_no_break_spaces,

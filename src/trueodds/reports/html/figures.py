@@ -98,9 +98,7 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
     return {"pictures": pictures, "caption": text}
 
 
-def _best_picture(
-    audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
-) -> tuple[list[Picture], str]:
+def _best_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
     """Return the reliability diagram of the default lens, or that of the worst class if only classes are rejected."""
     drawn = [figure for figure in figures if figure["name"] == "reliability" and figure["pictures"]]
     if not drawn:

@@ -186,10 +186,11 @@ def _describe_groups(audit: Mapping[str, Any], keys: dict[str, None]) -> list[st
     correction = among_groups.get("correction", "")
     key = "holm1979" if correction == HOLM else "westfall1993"
     columns = " and ".join(dict.fromkeys(group["column"] for group in groups))
-    return [
+    text = (
         f"The {format_count(len(groups), 'group')} of {columns} were tested jointly by {correction}"
         f" {_cited(keys, key)}, with the equivalence margin {format_number(among_groups.get('min_effect'))}."
-    ]
+    )
+    return [text]
 
 
 def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:

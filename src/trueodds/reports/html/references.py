@@ -5,8 +5,8 @@ from __future__ import annotations
 REFERENCES = {
     "alexandari2020": "Alexandari, Kundaje & Shrikumar (2020). Maximum likelihood with bias-corrected calibration is"
     " hard-to-beat at label shift adaptation. ICML.",
-    "austin2019": "Austin & Steyerberg (2019). The Integrated Calibration Index (ICI) and related metrics for quantifying"
-    " the calibration of logistic regression models. Statistics in Medicine 38.",
+    "austin2019": "Austin & Steyerberg (2019). The Integrated Calibration Index (ICI) and related metrics for"
+    " quantifying the calibration of logistic regression models. Statistics in Medicine 38.",
     "bayle2020": "Bayle, Bayle, Janson & Mackey (2020). Cross-validation confidence intervals for test error. NeurIPS.",
     "breiman1984": "Breiman, Friedman, Olshen & Stone (1984). Classification and Regression Trees. Wadsworth.",
     "brocker2007": "Bröcker & Smith (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting"
@@ -36,8 +36,8 @@ REFERENCES = {
     " Statistical Society B 36.",
     "turner2014": "Turner, Steyvers, Merkle, Budescu & Wallsten (2014). Forecast aggregation via recalibration. Machine"
     " Learning 95.",
-    "vaicenavicius2019": "Vaicenavicius, Widmann, Andersson, Lindsten, Roll & Schön (2019). Evaluating model calibration"
-    " in classification. AISTATS.",
+    "vaicenavicius2019": "Vaicenavicius, Widmann, Andersson, Lindsten, Roll & Schön (2019). Evaluating model"
+    " calibration in classification. AISTATS.",
     "vovk2014": "Vovk & Petej (2014). Venn–Abers predictors. UAI.",
     "westfall1993": "Westfall & Young (1993). Resampling-Based Multiple Testing. Wiley.",
     "wilson2019": "Wilson (2019). The harmonic mean p-value for combining dependent tests. PNAS 116.",

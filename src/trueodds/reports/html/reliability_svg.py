@@ -82,10 +82,8 @@ def curve_svg(bins: Sequence[Bin], limit: float | None = None) -> str:
     if not bins:
         return ""
     limit, size = upper_limit(bins) if limit is None else limit, _THUMBNAIL
-    points = " ".join(
-        f"{_short(size * min(row['mean_prediction'] / limit, 1))},{_short(size * (1 - min(row['outcome_rate'] / limit, 1)))}"
-        for row in bins
-    )
+    positions = ((min(row["mean_prediction"] / limit, 1), min(row["outcome_rate"] / limit, 1)) for row in bins)
+    points = " ".join(f"{_short(size * x)},{_short(size * (1 - y))}" for x, y in positions)
     return (
         f'<svg class="mini" viewBox="-2 -2 {size + 4} {size + 4}" aria-hidden="true">'
         f'<path class="diagonal" d="M0 {size}L{size} 0"/><polyline class="curve" points="{points}"/></svg>'
@@ -132,7 +130,9 @@ def _draw_axes(scale: _Scale, axes: tuple[str, str]) -> str:
     ticks = [scale.limit * i / 4 for i in range(5)]
     texts = [f"{100 * tick:.3g}" for tick in ticks]
     grid = "".join(f"M{scale.x(t)} {top}V{bottom}M{left} {scale.y(t)}H{right}" for t in ticks)
-    x_labels = "".join(f'<text x="{scale.x(t)}" y="{_short(_STRIP + 13)}">{text}</text>' for t, text in zip(ticks, texts, strict=True))
+    x_labels = "".join(
+        f'<text x="{scale.x(t)}" y="{_short(_STRIP + 13)}">{text}</text>' for t, text in zip(ticks, texts, strict=True)
+    )
     y_labels = "".join(
         f'<text x="{_short(_LEFT - 5)}" y="{_short(float(scale.y(t)) + 4)}">{text}</text>'
         for t, text in zip(ticks, texts, strict=True)
@@ -176,5 +176,7 @@ def _draw_bin(row: Bin, scale: _Scale, axes: tuple[str, str], *, is_first: bool)
         mark = f'<path class="outside" d="M{x} {y}m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"/>'
     else:
         mark = f'<circle class="inside" cx="{x}" cy="{y}" r="4"/>'
-    area = f'<rect class="hit" x="{_short(float(x) - 9)}" y="{_short(_TOP)}" width="18" height="{_short(_STRIP - _TOP)}"/>'
+    area = (
+        f'<rect class="hit" x="{_short(float(x) - 9)}" y="{_short(_TOP)}" width="18" height="{_short(_STRIP - _TOP)}"/>'
+    )
     return f'<g class="bin" role="img" tabindex="{0 if is_first else -1}" aria-label="{text}">{area}{bar}{mark}</g>'

@@ -60,6 +60,11 @@
       to[i].removeAttribute("class");
       to[i].removeAttribute("tabindex");
     });
+    var paper = document.createElementNS(svg.namespaceURI, "rect");
+    [["width", "100%"], ["height", "100%"], ["fill", getComputedStyle(document.body).backgroundColor]].forEach(function (pair) {
+      paper.setAttribute(pair[0], pair[1]);
+    });
+    copied.insertBefore(paper, copied.firstChild);
     return new XMLSerializer().serializeToString(copied) + "\n";
   }
 

@@ -74,9 +74,9 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
     """
     recalibration = audit.get("recalibration") or {}
     held_out, axes = recalibration.get("diagrams"), axis_names(audit["data"])
-    best, caption = _best_picture(audit, figures)
+    opening, caption = _opening_picture(audit, figures)
     if held_out is None:
-        return {"pictures": best, "caption": caption}
+        return {"pictures": opening, "caption": caption}
     pairs = [(time, select_bins(held_out[time]["table"])) for time in ("before", "after")]
     limit = max(upper_limit(bins) for _, bins in pairs)
     pictures = [
@@ -93,12 +93,12 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
         " after it come from maps that were neither fitted nor chosen on the row."
         + (f" The log loss is reduced by {bound}." if bound else "")
     )
-    if any(picture.view for picture in best):  # a class, which the diagrams of all rows do not show
-        return {"pictures": [*best, *pictures], "caption": f"{caption} {text}"}
+    if any(picture.view for picture in opening):  # a class, which the diagrams of all rows do not show
+        return {"pictures": [*opening, *pictures], "caption": f"{caption} {text}"}
     return {"pictures": pictures, "caption": text}
 
 
-def _best_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
+def _opening_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
     """Return the reliability diagram of the default lens, or that of the worst class if only classes are rejected."""
     drawn = [figure for figure in figures if figure["name"] == "reliability" and figure["pictures"]]
     if not drawn:

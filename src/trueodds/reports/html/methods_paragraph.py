@@ -200,10 +200,10 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
     if not candidates:
         return []
     names = [calibrator_name(candidate["method"]) for candidate in candidates if candidate["method"] != "identity"]
-    rule = _cited(keys, "breiman1984")
+    breiman = _cited(keys, "breiman1984")
     nested = _cited(keys, "stone1974", "bayle2020")
     text = (
-        f"Recalibration was chosen by cross-validated log loss and the one-standard-error rule {rule} among"
+        f"Recalibration was chosen by cross-validated log loss and the one-standard-error rule {breiman} among"
         f" {', '.join(names)}. Its gain was estimated and tested by nested cross-validation {nested}, on rows that"
         f" neither fitted nor chose it, at level {format_number(recalibration.get('alpha'))}."
     )

@@ -13,7 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _STRIP = 40.0, 310.0, 10.0, 280.0, 318.0
 _WIDTH, _HEIGHT = 320, 356
 _AXIS_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # upper ends of both axes; the first one that fits is used
 _THUMBNAIL = 40  # width and height of the curve in the row of a table
-_NEEDED_COLUMNS = ("mean_prediction", "outcome_rate", "n")
+_REQUIRED_COLUMNS = ("mean_prediction", "outcome_rate", "n")
 
 Bin = Mapping[str, Any]  # one row of the table of a diagram
 
@@ -24,14 +24,14 @@ def select_bins(table: Mapping[str, Sequence[Any]], view: str | None = None) -> 
     >>> select_bins({"view": ["a", "b"], "n": [1, 2], "mean_prediction": [0.1, 0.2], "outcome_rate": [0, 1]}, "b")
     [{'view': 'b', 'n': 2, 'mean_prediction': 0.2, 'outcome_rate': 1}]
     """
-    if any(name not in table for name in _NEEDED_COLUMNS):
+    if any(name not in table for name in _REQUIRED_COLUMNS):
         return []
     columns = {name: values for name, values in table.items() if isinstance(values, (list, tuple))}
     rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
     return [
         row
         for row in rows
-        if (view is None or row.get("view") == view) and None not in [row[name] for name in _NEEDED_COLUMNS]
+        if (view is None or row.get("view") == view) and None not in [row[name] for name in _REQUIRED_COLUMNS]
     ]
 
 

@@ -188,7 +188,8 @@ class View:
         Parameters
         ----------
         key, compute : object, callable
-            Key of the cache (unhashable keys are not cached) and function. A reference to a view of rows delays freeing.
+            Key of the cache (unhashable keys are not cached) and function. The value must not reference a view of many
+            rows, whose memory would then be freed late.
 
         Returns
         -------

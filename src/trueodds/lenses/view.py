@@ -188,7 +188,7 @@ class View:
         Parameters
         ----------
         key, compute : object, callable
-            Key of the cache (unhashable keys are not cached) and function. The value should not reference a view of rows.
+            Key of the cache (unhashable keys are not cached) and function. The value should not hold a view of rows.
 
         Returns
         -------

@@ -188,8 +188,7 @@ class View:
         Parameters
         ----------
         key, compute : object, callable
-            Key of the cache (unhashable keys are not cached) and function. The value must not reference a view of many
-            rows, whose memory would then be freed late.
+            Key of the cache (unhashable keys are not cached) and function. The value should not hold a view of rows.
 
         Returns
         -------

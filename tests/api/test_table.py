@@ -15,7 +15,7 @@ from tests.api import bold_values
 from tests.test_schemas import valid
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_results import ResultTable, MeasureColumn
+from trueodds.core.table_results import MeasureColumn, ResultTable
 
 FAST = {"resamples": 200}
 

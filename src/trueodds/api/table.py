@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
-from trueodds.core.table_results import ResultTable, MeasureColumn, TableComparison
+from trueodds.core.table_results import MeasureColumn, ResultTable, TableComparison
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -201,7 +201,7 @@ class _EvaluatedColumn:
     pairs: Sequence[ErrorDifference]
 
     def build(self, adjusted_pvalues: Sequence[float], alpha: float) -> MeasureColumn:
-        """Return the column of the result, with its best model if all its differences are significant."""
+        """Return the column of the result, with a bold model if all its differences are significant."""
         method = self.column.method
         direction = "lower"
         if method.best_value_setting:

@@ -1,4 +1,4 @@
-# make demo · make check · make test · make other-processor · make bench · make picture · make gallery · make clean
+# make demo · make check · make test · make other-processor · make bench · make picture · make gallery · make docs · make linkcheck · make clean
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test other-processor bench picture gallery clean
+.PHONY: demo check test other-processor bench picture gallery docs linkcheck clean
 
 demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
 	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
@@ -51,6 +51,16 @@ picture: $(VENV)/.demo demo/digits.parquet ## draw the README's picture again
 gallery: $(VENV)/.demo ## draw every diagram from the files in DATA, and the page that shows them
 	$(BIN)/python demo/gallery.py $(DATA) docs
 
+SPHINX = $(BIN)/sphinx-build -W --keep-going -d docs/_build/doctrees
+
+docs: $(VENV)/.docs ## build the documentation site; every warning is an error
+	$(SPHINX) -b html docs docs/_build/html $(ARGS)
+	@echo "The site is docs/_build/html/index.html."
+
+linkcheck: docs ## check links and anchors within the site, and list the others; EXTERNAL=1 follows those too
+	$(BIN)/python docs/_ext/trueodds_docs/check_links.py docs/_build/html
+	$(if $(EXTERNAL),$(SPHINX) -b linkcheck docs docs/_build/linkcheck $(ARGS))
+
 # Both packages are installed in place, so a stamp is stale only when a project file changes.
 PROJECTS := pyproject.toml studies/pyproject.toml
 
@@ -60,6 +70,10 @@ $(VENV)/.demo: $(PROJECTS) | $(BIN)/python
 
 $(VENV)/.test: $(PROJECTS) | $(BIN)/python
 	$(PIP) install --editable '.[test]' --editable ./studies
+	@touch $(VENV)/.demo $@
+
+$(VENV)/.docs: $(PROJECTS) | $(BIN)/python
+	$(PIP) install --editable '.[docs]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
 # Dask and Spark, PyTorch, Lightning, Transformers and Keras, two gigabytes: their tests are skipped without them.
@@ -77,5 +91,6 @@ $(BIN)/python:
 
 clean:
 	rm -rf $(VENV) build dist studies/build studies/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf docs/_build docs/auto_examples docs/codes docs/reference/*/
 	rm -f demo/digits.parquet demo/digits.html demo/digits.json
 	find src studies tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """Command line of the benchmarks, to be run from the project's root.
 
-`python -m benchmarks [peers|startup|audit|tally|tensors|scaling|coverage|diagrams|fixes]` runs one of them.
+`python -m benchmarks [peers|startup|audit|page|tally|tensors|scaling|coverage|diagrams|fixes]` runs one of them.
 """
 
 from __future__ import annotations
@@ -60,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
     subparser.set_defaults(run=audit)
     subparser.add_argument("--repeats", type=int, default=5)
     subparser.add_argument("--folder", type=Path, help="where the generated file goes while it runs")
+
+    subparser = parts.add_parser("page", help="size of the page of an audit, and the time in which Chromium opens it")
+    subparser.set_defaults(run=page)
+    subparser.add_argument("--classes", type=int, nargs="+", default=[10, 1000], metavar="K")
+    subparser.add_argument("--repeats", type=int, default=7, help="windows in which the page is opened")
+    subparser.add_argument("--folder", type=Path, help="where the pages go while it runs")
 
     subparser = parts.add_parser("tally", help="one pass over a large file compared with only reading it")
     subparser.set_defaults(run=tally)
@@ -136,6 +142,14 @@ def audit(args: argparse.Namespace) -> None:
 
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         show(audit.figures(Path(name), args.repeats))
+
+
+def page(args: argparse.Namespace) -> None:
+    """Size of the HTML page and time to open it."""
+    from benchmarks import report_page
+
+    with tempfile.TemporaryDirectory(dir=args.folder) as name:
+        show(report_page.figures(Path(name), args.classes, args.repeats))
 
 
 def tally(args: argparse.Namespace) -> None:

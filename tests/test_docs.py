@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LIBRARIES = {"torch.md": ("torch", "torchmetrics", "lightning", "transformers", "keras")}  # that a page needs
+LIBRARIES = {  # that a page needs
+    "torch.md": ("torch", "torchmetrics", "lightning", "transformers", "keras"),
+    "torchmetrics.md": ("torch", "torchmetrics"),
+}
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
 )

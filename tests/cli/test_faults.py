@@ -17,10 +17,10 @@ PROGRAM = [sys.executable, "-m", "trueodds"]
 
 
 def labelled(stderr: str) -> dict[str, str]:
-    """The four lines of an error; anything more or less fails."""
+    """The five lines of an error; anything more or less fails."""
     first, *rest = stderr.splitlines()
     assert first.startswith("error TO")
-    assert [line.split(": ")[0] for line in rest] == ["problem", "got", "fix"]
+    assert [line.split(": ")[0] for line in rest] == ["problem", "got", "fix", "more"]
     return {"code": first.split()[1]} | dict(line.split(": ", 1) for line in rest)
 
 

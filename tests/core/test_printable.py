@@ -130,7 +130,9 @@ def test_every_result_shows_names_from_data_without_their_controls() -> None:
         shown[kind] = any("\\x1b[31mZQ" in text for text in texts)
         for text in texts:
             assert printable_lines(text) == text, kind
-            assert all("ZQ" not in line or "\\x1b[31mZQ\\u202e\\n\\x85" in line for line in text.split("\n")), kind
+            # A table of text shortens a long name in its middle.
+            lines = [line for line in text.split("\n") if "ZQ" in line and "…" not in line]
+            assert all("\\x1b[31mZQ\\u202e\\n\\x85" in line for line in lines), kind
     assert {kind for kind, has in shown.items() if not has} <= {"SelectiveRisk", "Tally"}  # these name nothing
 
 

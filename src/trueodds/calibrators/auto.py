@@ -25,6 +25,7 @@ from trueodds.calibrators.confirm import (
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     Confirmation,
+    HeldOutProbabilities,
     PredictedClasses,
     Recalibration,
     confirm_gain,
@@ -171,11 +172,15 @@ class AutoSpec(CalibratorSpec):
         cross_fitted_logs: Sequence[Array | None],
         choice: CandidateChoice,
         confirmation: Confirmation,
-    ) -> tuple[CandidateChoice, Confirmation]:
-        """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
+        nested_logs: Array,
+    ) -> tuple[CandidateChoice, Confirmation, Array]:
+        """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows.
+
+        The last value are the held-out log-probabilities (n, K) whose gain was tested.
+        """
         index = next((i for i, spec in enumerate(specs) if spec.name == _ONE_PARAMETER_METHOD), None)
         if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
-            return choice, confirmation
+            return choice, confirmation, nested_logs
         cross_fitted = cross_fitted_logs[index]
         logs = rows.cross_fitted_logs(specs[index]) if cross_fitted is None else cross_fitted
         one_parameter = confirm_gain(
@@ -192,7 +197,9 @@ class AutoSpec(CalibratorSpec):
         is_better = one_parameter.confirmed or (
             one_parameter.outcome == NOT_ENOUGH_ROWS and one_parameter.required_rows < required_rows
         )
-        return (choice.with_chosen(specs[index]), one_parameter) if is_better else (choice, confirmation)
+        if is_better:
+            return choice.with_chosen(specs[index]), one_parameter, logs
+        return choice, confirmation, nested_logs
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
@@ -215,7 +222,7 @@ class AutoSpec(CalibratorSpec):
         compared = self._draw_comparison_rows(P, cluster, rng)
         compared_cluster = None if cluster is None else cluster[compared]
         rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
-        choice, confirmation = self._choose_and_confirm(rows, specs)
+        choice, confirmation, held_out_logs = self._choose_and_confirm(rows, specs)
         if len(compared) < len(P):
             confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
         if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
@@ -238,20 +245,25 @@ class AutoSpec(CalibratorSpec):
             min_prob=min_prob,
             notes=tuple(notes),
             predicted_classes=PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+            held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
         )
 
     def _choose_and_confirm(
         self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
-    ) -> tuple[CandidateChoice, Confirmation]:
-        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
+    ) -> tuple[CandidateChoice, Confirmation, Array]:
+        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting.
+
+        The last value are the held-out log-probabilities (n, K) whose gain was tested.
+        """
         nested_choice = choose_leaving_one_fold_out(rows, specs)
         cross_fitted_logs = [
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
         ]
         choice = choose_by_log_loss(rows, specs, cross_fitted_logs, nested_choice)
+        nested_logs = _assemble_nested_predictions(rows, cross_fitted_logs, nested_choice)
         confirmation = confirm_gain(
             rows.P,
-            _assemble_nested_predictions(rows, cross_fitted_logs, nested_choice),
+            nested_logs,
             rows.Y,
             rows.w,
             rows.uniform_shares(),
@@ -260,7 +272,9 @@ class AutoSpec(CalibratorSpec):
         )
         if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
             confirmation = replace(confirmation, gain_of=METHOD)
-        return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, choice, confirmation)
+        return self._prefer_one_parameter_unless_confirmed(
+            rows, specs, cross_fitted_logs, choice, confirmation, nested_logs
+        )
 
 
 def _refuse_recalibration(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,6 +203,14 @@ class PredictedClasses:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOutProbabilities:
+    """Recalibrated probabilities of rows that were used neither to fit nor to choose their maps."""
+
+    rows: Array  # (m,) numbers of the compared rows
+    P: Array  # (m, K) their cross-fitted probabilities, whose gain in log loss was tested
+
+
+@dataclass(frozen=True, slots=True)
 class Recalibration:
     """Report of `auto`: candidates, choice, confirmation on held-out rows, and the map that was applied."""
 
@@ -215,6 +223,7 @@ class Recalibration:
     min_prob: float | None  # of the fits that take logarithms
     notes: tuple[Note, ...] = ()
     predicted_classes: PredictedClasses | None = None
+    held_out: HeldOutProbabilities | None = field(default=None, repr=False, compare=False)
 
     @property
     def chosen(self) -> str:
@@ -243,6 +252,10 @@ class Recalibration:
         confirmation = replace(self.confirmation, outcome=NO_GAIN)
         notes = (_no_gain_note(confirmation) if note.code == _NOT_CONFIRMED_CODE else note for note in self.notes)
         return replace(self, confirmation=confirmation, notes=tuple(notes))
+
+    def without_held_out(self) -> Recalibration:
+        """This report without the probabilities of single rows, as a fitted calibrator keeps it."""
+        return replace(self, held_out=None)
 
     @property
     def candidates(self) -> list[dict[str, Any]]:

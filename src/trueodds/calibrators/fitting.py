@@ -28,7 +28,9 @@ from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
 
 
-def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> FittedCalibrator:
+def fit(
+    spec: CalibratorSpec, preds: Predictions, *, counts: bool = False, keep_held_out: bool = False
+) -> FittedCalibrator:
     """Fit a calibrator to predictions in memory.
 
     Confidence alone is treated as the pair (1 − c, c) of wrong and correct.
@@ -43,6 +45,8 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
         Whether the weights count rows. Otherwise they are importance weights and are scaled to mean 1, so that a
         penalty has the same strength as without them. Standard errors never treat weights as counts; use
         `weight_kind="frequency"` for that.
+    keep_held_out : bool, default=False
+        Whether the report of a procedure that chooses keeps the cross-fitted probabilities of the rows.
 
     Returns
     -------
@@ -81,6 +85,7 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
     ]
     if report is not None:
         notes += report.notes
+        report = report if keep_held_out else report.without_held_out()
     return FittedCalibrator(
         calibration_map, preds.classes, preds.n, settings_by_name(spec), tuple(dict.fromkeys(notes)), report
     )

@@ -16,6 +16,7 @@ from trueodds.cli.answers import answers
 from trueodds.cli.audit import audit
 from trueodds.cli.compare import compare
 from trueodds.cli.draw import draw
+from trueodds.cli.explain import explain
 from trueodds.cli.fit import apply, fit
 from trueodds.cli.groups import groups
 from trueodds.cli.list_names import list_names
@@ -88,12 +89,13 @@ class Program(click.Group):
 
 
 def print_error(error: InputError) -> int:
-    """Print an error as four labelled lines on stderr; return the exit code of invalid input."""
+    """Print an error as five labelled lines on stderr; return the exit code of invalid input."""
     error = restate_error(error)
     title = f"error {error.code}"
     output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, is_colored=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
         output.print_text(f"{name}: {text or '–'}", err=True)
+    output.print_text(f"more: trueodds explain {error.code}", err=True)
     return EXIT_INVALID_INPUT
 
 
@@ -221,5 +223,6 @@ for _command in (
     merge,
     study,
     list_names,
+    explain,
 ):
     main.add_command(_command)

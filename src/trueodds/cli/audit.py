@@ -37,6 +37,7 @@ AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # what every audit measures; 
 @data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
+@click.option("--brief", "is_brief", is_flag=True, help="Print the verdict and the main numbers, about ten lines.")
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, True, True),
@@ -63,6 +64,7 @@ def audit(
     files: tuple[str, ...],
     html_path: str | None,
     json_path: str | None,
+    is_brief: bool,
     alpha: float,
     seed: int,
     level: float,
@@ -114,7 +116,8 @@ def audit(
     if json_path != "-":
         from trueodds.reports.text import terminal
 
-        text = terminal.render_text(
+        render = terminal.render_brief if is_brief else terminal.render_text
+        text = render(
             output.restate_notes(report), output.terminal_width(), output.colorize if output.uses_colors() else None
         )
         output.print_text(text, is_colored=True)

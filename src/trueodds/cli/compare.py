@@ -42,6 +42,7 @@ from trueodds.core.progress import ProgressBar
     help="swap: permutation p-value from exchanging the models' predictions row by row.",
 )  # fmt: skip
 @LENS
+@click.option("--html", "html_path", metavar="F", help="Write the models side by side as a self-contained HTML page.")
 @JSON
 @FAIL_ON
 @WEIGHT_KIND
@@ -57,6 +58,7 @@ def compare(
     paired: bool | None,
     null: str,
     lens: str | None,
+    html_path: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
     seed: int,
@@ -69,7 +71,7 @@ def compare(
     rows in the same order are compared row by row.
     """
     method_settings, columns = pop_settings(params), pop_columns(params)
-    output.check_outputs(files, json=json_path)
+    output.check_outputs(files, html=html_path, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Pass one file per model.")
     if fail_on and len(files) > 2:
@@ -100,6 +102,11 @@ def compare(
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
+        if html_path is not None:
+            from trueodds.reports.comparison import comparison_page
+
+            named_models = dict(zip(model_names, models, strict=True))
+            comparison_page(comparison, named_models, html_path, weight_kind=weight_kind, rng=seed)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

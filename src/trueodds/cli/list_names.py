@@ -61,7 +61,9 @@ def list_names(family: str | None) -> None:
     for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
             continue  # a separate package that is not installed; only a request by name reports that
-        output.print_text(f"{name:<12} {' '.join(names_of_family(name))}")
+        line = f"{name:<12} {' '.join(names_of_family(name))}"
+        width = output.terminal_width()
+        output.print_text(line if width is None else output.wrap_lines(line, width, hanging=13))
 
 
 def names_of_family(family: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import click
 from trueodds.cli.messages import restate_keywords
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
+from trueodds.core.text_table import TEXT_WIDTH, display_width
 
 # A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
 _DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
@@ -91,25 +92,50 @@ def _file_identifiers(path: str) -> list[Any]:
 def save_text(path: str, text: str) -> None:
     """Write text into a file, or to stdout for -."""
     if path == "-":
-        print_text(text)
+        print_text(text, is_verbatim=True)
         return
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
 
 
-def print_text(text: str, *, err: bool = False, is_colored: bool = False) -> None:
+def print_text(text: str, *, err: bool = False, is_colored: bool = False, is_verbatim: bool = False) -> None:
     """Print text; all commands use it, so that control characters in the data cannot affect the terminal.
 
-    In `painted` text names are already printable, and the escape sequences are colors. If stderr is closed, the exit
-    code still reports the result.
+    In colored text names are already printable, and the escape sequences are colors. On a terminal other text is
+    wrapped at its width, unless it is verbatim, as JSON; in a pipe or a file every result and note is one line. If
+    stderr is closed, the exit code still reports the result.
     """
+    if not is_colored:
+        text = printable_lines(text)
+        width = None if is_verbatim else terminal_width(sys.stderr if err else sys.stdout)
+        text = text if width is None else wrap_lines(text, width)
     try:
-        click.echo(text if is_colored else printable_lines(text), err=err)
+        click.echo(text, err=err)
     except OSError:
         if not err:
             raise
         redirect_to_null_device(sys.stderr)
+
+
+def wrap_lines(text: str, width: int, hanging: int = 2) -> str:
+    """Wrap every line that is too long at blanks; what follows is indented by `hanging` more columns than the line.
+
+    >>> print(wrap_lines("  [TN105] Bins contain few rows.", 20, hanging=4))
+      [TN105] Bins
+          contain few
+          rows.
+    """
+    import textwrap
+
+    lines = []
+    for line in text.split("\n"):
+        start = line[: len(line) - len(line.lstrip(" "))]
+        options = {"break_on_hyphens": False, "break_long_words": False, "drop_whitespace": True}
+        is_long = display_width(line) > width
+        more = start + " " * hanging
+        lines += textwrap.wrap(line, width, subsequent_indent=more, **options) if is_long else [line]  # type: ignore[arg-type]
+    return "\n".join(lines)
 
 
 def redirect_to_null_device(stream: Any) -> None:
@@ -175,8 +201,15 @@ def colorize(piece: str, role: str) -> str:
     return click.style(piece, **_COLORS.get(role, {}))
 
 
-def terminal_width() -> int | None:
-    """Return the width of the terminal, or None without a terminal."""
+def terminal_width(stream: Any = None) -> int | None:
+    """Return the width of the terminal that a stream, by default stdout, writes to, at most 110; None without one."""
     import shutil
 
-    return min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH) if sys.stdout.isatty() else None
+    stream = stream or sys.stdout
+    is_terminal = stream is not None and not stream.closed and stream.isatty()  # a closed stdout is None
+    return min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH) if is_terminal else None
+
+
+def text_width() -> int:
+    """Return the number of columns of text: those of the terminal, and 80 without one."""
+    return terminal_width() or TEXT_WIDTH

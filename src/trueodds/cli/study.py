@@ -44,7 +44,7 @@ def study(
         )
     with ProgressBar() as progress:
         result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
-    output.print_text(json.dumps(result.to_dict()) if as_json else str(result))
+    output.print_text(json.dumps(result.to_dict()) if as_json else str(result), is_verbatim=True)
 
 
 def declared_studies() -> dict[str, str]:

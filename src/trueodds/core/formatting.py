@@ -67,15 +67,3 @@ def format_intervals(limits: Sequence[tuple[float, float] | None]) -> list[str]:
     """
     ends = iter(format_column([end for pair in limits if pair is not None for end in pair]))
     return [f"[{next(ends)}, {next(ends)}]" if pair is not None else "–" for pair in limits]
-
-
-def align_columns(columns: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns of a table: names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in columns]
-    return [
-        "  ".join(
-            cell.ljust(width) if i in (0, len(columns) - 1) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in zip(*columns, strict=True)
-    ]

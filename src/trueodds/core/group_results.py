@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
-    align_columns,
     format_column,
     format_intervals,
     format_number,
@@ -21,6 +20,7 @@ from trueodds.core.formatting import (
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
+from trueodds.core.text_table import layout_table
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them
@@ -246,6 +246,16 @@ class ByGroup(Result):
         """Describe the subgroups in a table, and the gaps between them."""
         return _format_groups(self)
 
+    def _repr_html_(self) -> str:
+        from trueodds.core.notebook_html import description_html, frame_html, notes_html, preformatted_html, table_html
+
+        headings, rows = _group_table(self)
+        first_line, *more = _format_groups(self, with_table=False).split("\n")
+        table = table_html(headings, rows, _numeric_columns(headings))
+        return frame_html(
+            description_html(first_line), table, preformatted_html("\n".join(more)), notes_html(self.notes)
+        )
+
     def frame(self) -> Any:
         """Return a table with a row per subgroup: a pandas or Polars data frame, else a dict of columns."""
         columns: dict[str, list[Any]] = {}
@@ -282,7 +292,7 @@ class ByGroup(Result):
         }
 
 
-def _format_groups(by_group: ByGroup) -> str:
+def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     """Format the table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     family_pvalue = _with_equals_sign(format_pvalue(by_group.pvalue, min_pvalue))
@@ -293,7 +303,7 @@ def _format_groups(by_group: ByGroup) -> str:
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
-    lines = [heading, *_format_group_table(by_group)]
+    lines = [heading, *(_format_group_table(by_group) if with_table else ())]
     from_zero_labels = [
         group.label
         for group in by_group.miscalibrated
@@ -332,7 +342,19 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
 
 
 def _format_group_table(by_group: ByGroup) -> list[str]:
-    """Format a row per subgroup, and one for all rows."""
+    """Format a row per subgroup, and one for all rows, within 80 columns."""
+    headings, rows = _group_table(by_group)
+    first, *more = layout_table(headings, rows, _numeric_columns(headings))
+    lines = [*first.heading, *first.rows]
+    return [*lines, *(line for block in more for line in ("", *block.heading, *block.rows))]
+
+
+def _numeric_columns(headings: Sequence[str]) -> list[bool]:
+    return [name not in ("group", "status") for name in headings]
+
+
+def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the headings and the rows of the table: one per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
     all_estimates = [*estimates, by_group.overall]
     limits = [
@@ -353,7 +375,8 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
         ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(group.status for group in by_group.groups), ""],
     ]
-    return align_columns(columns)
+    headings, *rows = zip(*columns, strict=True)
+    return list(headings), rows
 
 
 def _with_equals_sign(pvalue_text: str) -> str:

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 from trueodds.core.errors import Note
@@ -44,7 +43,9 @@ class Result:
         return self.describe().partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.describe(), self.notes)
+        from trueodds.core.notebook_html import result_html
+
+        return result_html(self.describe(), self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +303,3 @@ class Verdict(Result):
 def with_notes(text: str, notes: Sequence[Note]) -> str:
     """Return a description followed by its notes, as `print` shows them."""
     return "\n".join([text, *(f"  {note}" for note in notes)])
-
-
-def notebook_html(text: str, notes: tuple[Note, ...]) -> str:
-    """Return a description and its notes as HTML for a notebook."""
-    items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
-    tag = "pre" if "\n" in text else "code"
-    return f"<div><{tag}>{escape(text)}</{tag}>" + (f"<ul>{items}</ul>" if items else "") + "</div>"

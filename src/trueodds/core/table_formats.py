@@ -10,7 +10,6 @@ from html import escape
 from typing import Any, Self
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import align_columns
 
 TEXT_WIDTH = 80  # columns of the text where possible
 INTERVAL_STYLES = ("brackets", "subscript")
@@ -112,7 +111,8 @@ def _text_block(table: FormattedTable, columns: Sequence[int], *, is_stacked: bo
             )
     widths = [max(map(len, text)) for text in texts]
     padded = [[line.ljust(width) for line in text] for text, width in zip(texts, widths, strict=True)]
-    return align_columns([names, *padded])
+    lines = [[name.ljust(max(map(len, names))) for name in names], *padded]
+    return ["  ".join(cells).rstrip() for cells in zip(*lines, strict=True)]
 
 
 def _text_parts(cell: FormattedCell) -> list[str]:

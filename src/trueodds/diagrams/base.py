@@ -192,6 +192,15 @@ class Diagram(DiagramContent):
         dpi = SAVED_DPI if publication is None else publication.style.dpi
         return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
 
+    def _repr_html_(self) -> str | None:
+        """The picture on a white card with the notes, which a notebook shows in place of the picture alone."""
+        if not self.notes:
+            return None
+        from trueodds.core.notebook_html import frame_html, notes_html, picture_html
+
+        svg = self._render_for_notebook(self.svg)
+        return None if svg is None else frame_html(picture_html(svg, self.summary), notes_html(self.notes))
+
     def _repr_svg_(self) -> str | None:
         """The picture as Jupyter shows it."""
         return self._render_for_notebook(self.svg)

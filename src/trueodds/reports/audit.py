@@ -36,6 +36,8 @@ from trueodds.reports.family_wise_test import (
     add_recalibration_to_family,
     recalibration_alpha,
 )
+from trueodds.reports.provenance import program_versions
+from trueodds.reports.recalibration_diagrams import diagrams_before_and_after
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.data_and_settings import iterate_notes
 from trueodds.reports.text.verdict import verdict_sentence, verdict_state
@@ -50,7 +52,8 @@ MAX_PANEL_CLASSES = 100  # with more classes there is no diagram per class; the 
 class Audit:
     """The result of `audit`: a report as text, HTML and JSON, all with the same facts.
 
-    ``print`` shows the text report, a notebook the HTML page. The result holds no rows of the data.
+    ``print`` shows the text report, `brief` returns its top, a notebook shows a summary with the first diagram, and
+    `to_html` returns the page. The result holds no rows of the data.
 
     Parameters
     ----------
@@ -98,9 +101,13 @@ class Audit:
             TO702 if jinja2 is not installed, TO703 if the file cannot be written.
         """
         from trueodds.reports import html
+        from trueodds.reports.html.figures import INLINE_DIAGRAMS
 
         widgets = [diagram.interactive_parts() for diagram in self.diagrams]
-        svgs = [None if widget else diagram.svg() for diagram, widget in zip(self.diagrams, widgets, strict=True)]
+        svgs = [
+            None if widget or diagram.name in INLINE_DIAGRAMS else diagram.svg()
+            for diagram, widget in zip(self.diagrams, widgets, strict=True)
+        ]
         text = html.render_html(self.facts, svgs, widgets)
         if path is not None:
             json_files.write_text(path, text, "TO703")
@@ -119,8 +126,23 @@ class Audit:
 
         return report.render_text(self.facts)
 
+    def brief(self) -> str:
+        """Return the top of the text report: the verdict and its main numbers.
+
+        Returns
+        -------
+        str
+            About ten lines of at most 80 columns: verdict with p-value, worst group and recalibration; the data; the
+            expected calibration error with its interval and noise floor; the class of the largest error.
+        """
+        from trueodds.reports.text import terminal
+
+        return terminal.render_brief(self.facts)
+
     def _repr_html_(self) -> str:
-        return self.to_html()
+        from trueodds.reports.notebook_summary import render_notebook_summary
+
+        return render_notebook_summary(self.facts, self.diagrams)
 
 
 @pairs_arrays
@@ -227,7 +249,7 @@ def audit(
         notify(0.70, "choosing a recalibration")
         description = describe_data(rows, _source_name(data))
         recalibration, recalibration_notes = _fit_recalibration(
-            rows, sample, results, alpha, rng, has_impossible_outcomes=description["true_class_zeros"] > 0
+            rows, sample, results, alpha, level, rng, has_impossible_outcomes=description["true_class_zeros"] > 0
         )
         if recalibration is not None:
             results = add_recalibration_to_family(results, recalibration["pvalue"], alpha)
@@ -242,6 +264,7 @@ def audit(
     report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
+        "versions": program_versions(),
         "data": description,
         "verdict": _verdict_entry(results, alpha, description, recalibration),
         "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
@@ -322,6 +345,7 @@ def _fit_recalibration(
     sample: Reservoir | None,
     results: AuditResults,
     alpha: float,
+    level: float,
     rng: int | np.random.Generator,
     *,
     has_impossible_outcomes: bool,
@@ -340,11 +364,14 @@ def _fit_recalibration(
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
-    level = recalibration_alpha(results.tests[0], alpha)
-    report = fit(AutoSpec(alpha=level, rng=rng), preds).report
-    if level < alpha and not has_impossible_outcomes:
+    test_alpha = recalibration_alpha(results.tests[0], alpha)
+    report = fit(AutoSpec(alpha=test_alpha, rng=rng), preds, keep_held_out=True).report
+    diagrams = diagrams_before_and_after(preds, report, level)
+    if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
-    return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
+    return {**report.to_dict(), "diagrams": diagrams}, [
+        sample.note
+    ] if sample is not None and sample.note is not None else []
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:

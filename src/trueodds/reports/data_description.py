@@ -15,6 +15,7 @@ from trueodds.lenses.classes import Positive
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
+from trueodds.reports.provenance import fingerprint_rows
 from trueodds.tallies.tally import Tally
 
 
@@ -39,6 +40,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
             "weight": rows.weight,
             "votes": rows.counts.voted > 0,
             "clusters": None,
+            "fingerprint": None,
             "group_columns": list(rows.groups),
             "resolution": rows.resolution,
             "zeros": rows.counts.zeros,
@@ -49,6 +51,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "weight": float(rows.w.sum()),
         "votes": rows.votes is not None,
         "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
+        "fingerprint": fingerprint_rows(rows),
         "group_columns": list(rows.group),
         "resolution": "exact: every row in memory",
         **_count_zeros(rows),

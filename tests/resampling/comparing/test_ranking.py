@@ -127,6 +127,6 @@ def test_results_are_frozen_and_rendered_as_html() -> None:
     for answer in (ranking, one):
         with pytest.raises(AttributeError):
             answer.lens = "x"
-        assert answer._repr_html_().startswith("<div>")
+        assert answer._repr_html_().startswith("<div ")
         assert "TN226" in answer._repr_html_()
     assert float(one) == one.difference

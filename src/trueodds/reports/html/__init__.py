@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
-from trueodds.core.errors import InputError, install_command
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
+from trueodds.reports.html import figures
+from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
+from trueodds.reports.html.rendering import css_percent, render_page
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
-    describe_lens,
     describe_size,
     format_share,
-    insert_no_break_spaces,
     is_binary,
 )
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.text.tables import ErrorMark, TextTable
+from trueodds.reports.text.tables import LABEL_AND_TEXT, TextTable
 
-MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
 # The badge of a state where it is not the name of the state.
 _STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 # The style class of the header by state; "plain" for the others.
@@ -42,8 +37,9 @@ def render_html(
     ----------
     audit : mapping
         The result of `Audit.to_dict`. The page shows every number in it.
-    pictures : sequence of str or None
-        The SVG text of each of `audit["diagrams"]`, in their order. A diagram without one is shown as its table alone.
+    svgs : sequence of str or None
+        The SVG text of each of `audit["diagrams"]`, in their order. Reliability diagrams need none, because the page
+        draws them from their tables; another diagram without one is shown as its table alone.
     widgets : sequence of (str, str) or None
         Interactive diagrams in the same order, each with its HTML and its script. A script is included once.
 
@@ -58,12 +54,11 @@ def render_html(
         TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
-    style = _read_template("style.css")
-    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in widgets if widget)]))
     lists = {
         "data": data_and_settings.data_table(audit),
         "fix": recalibration.recalibration_table(audit),
         "settings": data_and_settings.settings_table(audit),
+        "provenance": _provenance_table(audit),
     }
     lists["acting"] = decision_costs.regret_table(audit)
     lists["between"] = group_tables.group_gap_table(audit)
@@ -80,63 +75,44 @@ def render_html(
         "targets": annotators.vote_target_table(audit),
         "furthest": annotators.furthest_row_table(audit),
     }
-    return str(
-        _load_template().render(
-            audit=audit,
-            title=audit["data"]["source"],
-            sentence=audit["verdict"]["sentence"],
-            state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
-            role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
-            size=describe_size(audit["data"]),
-            scale=_mean_scale(audit["data"]),
-            facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
-            figures=_figure_entries(audit, svgs, widgets),
-            lists=lists,
-            tables=tables,
-            notes=data_and_settings.group_notes_by_code(audit),
-            style=style,
-            scripts=scripts,
-            style_hash=_csp_hash(style),
-            script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
-        )
+    entries = figures.figure_entries(audit, svgs, widgets)
+    return render_page(
+        "page.html.jinja",
+        [widget[1] for widget in widgets if widget],
+        audit=audit,
+        title=audit["data"]["source"],
+        sentence=audit["verdict"]["sentence"],
+        state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
+        role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
+        size=describe_size(audit["data"]),
+        scale=_mean_scale(audit["data"]),
+        facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
+        main=figures.main_pictures(audit, entries),
+        figures=entries,
+        has_bins=any(picture.inline for entry in entries for picture in entry["pictures"]),
+        held_out=figures.held_out_tables(audit),
+        curves={
+            "errors": figures.row_curves(audit, tables["errors"]),
+            "classes": figures.row_curves(audit, tables["classes"], "classwise"),
+        },
+        methods=describe_methods(audit),
+        citation=cite_audit(audit),
+        lists=lists,
+        tables=tables,
+        notes=data_and_settings.group_notes_by_code(audit),
     )
 
 
-@cache
-def _read_template(name: str) -> str:
-    """Return the text of a file beside this module."""
-    return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
-
-
-@cache
-def _load_template() -> Any:
-    """Return the template of the page; raises TO702 without jinja2."""
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
-    environment.filters["glued"] = insert_no_break_spaces
-    return environment.from_string(_read_template("page.html.jinja") + "\n")
-
-
-def _mark_safe(text: str) -> Any:
-    """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
-def _csp_hash(text: str) -> str:
-    """Return the hash of a style or script in the content security policy of the page."""
-    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
+def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
+    """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
+    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+    versions = audit.get("versions") or {"trueodds": audit["version"]}
+    rows = [
+        *((labels.get(name, name), version) for name, version in versions.items()),
+        ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
+        ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
+    ]
+    return TextTable("Versions and fingerprint", LABEL_AND_TEXT, tuple(rows))
 
 
 def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
@@ -150,67 +126,10 @@ def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     weighted = "weighted " if data.get("weighted") else ""
     outcome = "vote share" if data.get("votes") else "observed" if binary else "accuracy"
     return {
-        "predicted": _css_percent(predicted),
-        "observed": _css_percent(observed),
-        "left": _css_percent(min(predicted, observed)),
-        "width": _css_percent(abs(predicted - observed)),
+        "predicted": css_percent(predicted),
+        "observed": css_percent(observed),
+        "left": css_percent(min(predicted, observed)),
+        "width": css_percent(abs(predicted - observed)),
         "predicted_label": (f"{weighted}{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}"),
         "observed_label": f"{weighted}{outcome} {format_share(observed)}",
     }
-
-
-def _css_percent(fraction: float) -> str:
-    """Return a fraction as a CSS percentage, limited to 0 and 100 %."""
-    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
-
-
-def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
-    """Return the error, interval and noise floor of each row as positions on a common scale."""
-    largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
-    return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in table.marks]
-
-
-def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
-    """Return the positions of the numbers of one row, multiplied by `scale`; None without a value."""
-    if mark.value is None:
-        return None
-    positions = {"value": _css_percent(mark.value * scale)}
-    if mark.noise_floor is not None:
-        positions["floor"] = _css_percent(mark.noise_floor * scale)
-    if mark.low is not None and mark.high is not None:
-        positions |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
-    return positions
-
-
-def _figure_entries(
-    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
-) -> list[dict[str, Any]]:
-    """Return what the template needs for each diagram: its texts, picture or interactive widget, and tables."""
-    missing_entries = [None] * len(audit["diagrams"])
-    unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
-    figures = []
-    for diagram, svg, widget in zip(
-        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
-    ):
-        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
-        texts = list((diagram.get("panels") or {}).get("finding") or ())
-        finding = texts[0] if len(texts) == 1 else ""
-        figures.append(
-            {
-                "name": name,
-                "lens": lens,
-                "claim": describe_lens(diagram["lens"], audit["data"]),
-                "finding": finding,
-                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
-                "live": widget and widget[0],
-                "source": None if svg is None else _svg_data_uri(svg),
-                "table": data_and_settings.diagram_table(diagram, unit=unit),
-                "panels": data_and_settings.panel_table(diagram, unit=unit),
-            }
-        )
-    return figures
-
-
-def _svg_data_uri(svg: str) -> str:
-    """Return an SVG picture as a data URI, so that the page loads nothing."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -1,21 +1,203 @@
-// Selecting a lens or a class hides the others. Without this script everything is visible.
+// Adds what needs a script: sorting, search, copying, enlarging, and the numbers of a bin. Without it all is visible.
 (function () {
   "use strict";
+  var status = document.getElementById("status");
+  function tell(text) { status.textContent = text; }
+  function each(selector, act, root) { Array.prototype.forEach.call((root || document).querySelectorAll(selector), act); }
+  function button(text, act) {
+    var one = document.createElement("button");
+    one.type = "button";
+    one.textContent = text;
+    one.addEventListener("click", act);
+    return one;
+  }
+
+  // Copying: the clipboard where the browser allows it, else a hidden text field.
+  function copy(text, what) {
+    function done() { tell(what + " copied."); }
+    function fallback() {
+      var field = document.createElement("textarea");
+      field.value = text;
+      field.setAttribute("aria-hidden", "true");
+      field.className = "status";
+      var focused = document.activeElement;
+      (document.querySelector("dialog[open]") || document.body).appendChild(field);
+      field.select();
+      var copied = false;
+      try { copied = document.execCommand("copy"); } catch (refused) { /* the browser forbids it */ }
+      field.remove();
+      if (focused) focused.focus();
+      if (copied) done(); else tell("The browser does not allow copying.");
+    }
+    if (navigator.clipboard && navigator.clipboard.writeText) navigator.clipboard.writeText(text).then(done, fallback);
+    else fallback();
+  }
+  function cellText(cell) { return cell.textContent.replace(/[\s\u00a0]+/g, " ").trim(); }
+  function tsv(table, view) {
+    var rows = [];
+    Array.prototype.forEach.call(table.rows, function (row, i) {
+      if (i > 0 && (row.hidden || (view && cellText(row.cells[0]) !== view))) return;
+      var cells = Array.prototype.filter.call(row.cells, function (cell) { return !/\b(strip|curves)\b/.test(cell.className); });
+      rows.push(cells.map(cellText).join("\t"));
+    });
+    return rows.join("\n") + "\n";
+  }
+  function svgText(picture) {
+    var image = picture.querySelector("img");
+    if (image) {
+      var bytes = atob(image.src.split(",")[1]);
+      return decodeURIComponent(Array.prototype.map.call(bytes, function (c) {
+        return "%" + ("0" + c.charCodeAt(0).toString(16)).slice(-2);
+      }).join(""));
+    }
+    var svg = picture.querySelector("svg"), copied = svg.cloneNode(true);
+    var names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "font-size", "font-family"];
+    var from = [svg].concat(Array.prototype.slice.call(svg.querySelectorAll("*")));
+    var to = [copied].concat(Array.prototype.slice.call(copied.querySelectorAll("*")));
+    from.forEach(function (element, i) {
+      var style = getComputedStyle(element);
+      names.forEach(function (name) { to[i].setAttribute(name, style.getPropertyValue(name)); });
+      to[i].removeAttribute("class");
+      to[i].removeAttribute("tabindex");
+    });
+    var paper = document.createElementNS(svg.namespaceURI, "rect");
+    [["width", "100%"], ["height", "100%"], ["fill", getComputedStyle(document.body).backgroundColor]].forEach(function (pair) {
+      paper.setAttribute(pair[0], pair[1]);
+    });
+    copied.insertBefore(paper, copied.firstChild);
+    return new XMLSerializer().serializeToString(copied) + "\n";
+  }
+
+  // Tables: a heading sorts its column, first descending for numbers; a search box filters by the first column.
+  function sortKey(text) {
+    var number = text.replace(/\u2212/g, "-").replace(/,(?=\d{3})/g, "").match(/-?\d+(\.\d+)?(e-?\d+)?/i);
+    return number ? parseFloat(number[0]) : NaN;
+  }
+  function sortBy(table, column, heading) {
+    var descending = heading.getAttribute("aria-sort") ? heading.getAttribute("aria-sort") === "ascending"
+      : !heading.classList.contains("l");
+    var rows = Array.prototype.slice.call(table.tBodies[0].rows);
+    var isText = heading.classList.contains("l");
+    var keyed = rows.map(function (row) {
+      var text = cellText(row.cells[column]);
+      return { row: row, key: isText ? text : sortKey(text) };
+    });
+    keyed.sort(function (a, b) {
+      if (isText) return (descending ? -1 : 1) * a.key.localeCompare(b.key, undefined, { numeric: true });
+      if (isNaN(a.key) || isNaN(b.key)) return isNaN(a.key) - isNaN(b.key); // missing numbers come last
+      return descending ? b.key - a.key : a.key - b.key;
+    });
+    each("th[aria-sort]", function (th) { th.removeAttribute("aria-sort"); }, table);
+    heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    keyed.forEach(function (one) { table.tBodies[0].appendChild(one.row); });
+    tell("Sorted by " + cellText(heading) + ", " + (descending ? "descending." : "ascending."));
+  }
+  function filterRows(table, text) {
+    var wanted = text.trim().toLowerCase(), shown = 0;
+    Array.prototype.forEach.call(table.tBodies[0].rows, function (row) {
+      row.hidden = wanted !== "" && cellText(row.cells[0]).toLowerCase().indexOf(wanted) < 0;
+      shown += !row.hidden;
+    });
+    return shown;
+  }
+  each("[data-tools]", function (tools) {
+    var table = document.getElementById(tools.dataset.tools);
+    each("thead th", function (th) {
+      if (th.classList.contains("strip") || th.classList.contains("curves") || !th.textContent.trim()) return;
+      if (table.tBodies[0].rows.length < 2) return;
+      var sorter = button(th.textContent, function () { sortBy(table, th.cellIndex, th); });
+      sorter.className = "sort";
+      th.textContent = "";
+      th.appendChild(sorter);
+    }, table);
+    tools.appendChild(button("Copy table", function () { copy(tsv(table), "Table"); }));
+    if (tools.dataset.filter === undefined || table.tBodies[0].rows.length < 6) return;
+    var label = document.createElement("label"), field = document.createElement("input"), count = document.createElement("span");
+    field.type = "search";
+    field.autocomplete = "off";
+    label.append("Search " + tools.dataset.filter + " ", field);
+    count.className = "quiet";
+    field.addEventListener("input", function () {
+      var total = table.tBodies[0].rows.length, shown = filterRows(table, field.value);
+      count.textContent = field.value ? shown.toLocaleString("en") + " of " + total.toLocaleString("en") : "";
+    });
+    tools.append(label, count);
+  });
+  each("[data-copy]", function (tools) {
+    tools.appendChild(button("Copy text", function () { copy(document.getElementById(tools.dataset.copy).innerText, "Text"); }));
+  });
+
+  // Pictures: enlarged in a dialog, which Escape closes; copied as SVG, or as the rows of their table.
+  var dialog = document.createElement("dialog"), opener = null;
+  dialog.setAttribute("aria-label", "Enlarged diagram");
+  document.body.appendChild(dialog);
+  dialog.addEventListener("close", function () {
+    dialog.textContent = "";
+    if (opener) opener.focus();
+  });
+  function enlarge(picture, from) {
+    opener = from;
+    dialog.textContent = "";
+    var copied = picture.cloneNode(true);
+    each(".tools", function (tools) { tools.remove(); }, copied);
+    dialog.append(button("Close", function () { dialog.close(); }), copied);
+    dialog.showModal();
+  }
+  each(".picture", function (picture) {
+    var tools = document.createElement("div"), table = document.getElementById(picture.dataset.table || "");
+    tools.className = "tools";
+    if (window.HTMLDialogElement) tools.appendChild(button("Enlarge", function (event) { enlarge(picture, event.currentTarget); }));
+    tools.appendChild(button("Copy SVG", function () { copy(svgText(picture), "Picture"); }));
+    if (table) tools.appendChild(button("Copy data", function () { copy(tsv(table, picture.dataset.view), "Data"); }));
+    picture.appendChild(tools);
+  });
+
+  // Bins: the pointer or the focus shows their numbers below the picture; arrow keys move from bin to bin.
+  function show(event) {
+    var bin = event.target.closest && event.target.closest(".bin");
+    if (!bin) return;
+    var readout = bin.closest(".picture").querySelector(".readout");
+    readout.hidden = false;
+    readout.textContent = bin.getAttribute("aria-label");
+  }
+  document.addEventListener("pointerover", show);
+  document.addEventListener("focusin", show);
+  document.addEventListener("keydown", function (event) {
+    var bin = event.target.closest && event.target.closest(".bin");
+    if (!bin || event.ctrlKey || event.metaKey || event.altKey) return;
+    var bins = Array.prototype.slice.call(bin.parentNode.querySelectorAll(".bin")), i = bins.indexOf(bin);
+    var next = { ArrowRight: i + 1, ArrowUp: i + 1, ArrowLeft: i - 1, ArrowDown: i - 1, Home: 0, End: bins.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    next = Math.max(0, Math.min(bins.length - 1, next));
+    bins.forEach(function (one, k) { one.setAttribute("tabindex", k === next ? "0" : "-1"); });
+    bins[next].focus();
+  });
+  each(".picture .readout", function (readout) {
+    readout.hidden = false;
+    if (!readout.parentNode.dataset.view) readout.textContent = "Point at a bin, or use the arrow keys, for its numbers.";
+  });
+
+  // Selecting a lens hides the other diagrams; the class search filters panels and all tables of classes.
   var bar = document.getElementById("choose");
-  if (!bar || !bar.querySelector("select")) return;
-  var lens = document.getElementById("lens");
-  var kind = document.getElementById("class");
-  function show() {
-    var figures = document.querySelectorAll("#where figure[data-lens]");
-    for (var i = 0; i < figures.length; i++) {
-      figures[i].hidden = !!(lens && lens.value) && lens.value !== "=" + figures[i].dataset.lens;
-    }
-    var rows = document.querySelectorAll("tr[data-class]");
-    for (var j = 0; j < rows.length; j++) {
-      rows[j].hidden = !!(kind && kind.value) && kind.value !== "=" + rows[j].dataset.class;
-    }
+  if (!bar || !bar.querySelector("select, input")) return;
+  var lens = document.getElementById("lens"), search = document.getElementById("class");
+  function choose() {
+    each("#where figure[data-lens]", function (figure) {
+      figure.hidden = !!(lens && lens.value) && lens.value !== "=" + figure.dataset.lens;
+    });
+    if (!search) return;
+    var wanted = search.value.trim().toLowerCase();
+    each("#where .picture[data-view]", function (picture) {
+      picture.hidden = wanted !== "" && picture.dataset.view.toLowerCase().indexOf(wanted) < 0;
+    });
+    each("#where table", function (table) {
+      if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) filterRows(table, search.value);
+    });
+    var classes = document.getElementById("table-classes");
+    if (classes) filterRows(classes, search.value);
   }
   bar.hidden = false;
-  bar.addEventListener("change", show);
-  show(); // browsers keep a selection on reload
+  bar.addEventListener("input", choose);
+  choose(); // browsers keep a selection on reload
 })();

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import describe_lens, format_column, format_intervals, format_level, format_pvalue
+from trueodds.reports.text.formatting import (
+    describe_lens,
+    format_column,
+    format_error,
+    format_intervals,
+    format_level,
+    format_pvalue,
+)
 from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
 
 # Estimators in the table of scores; the others are calibration errors.
@@ -255,6 +262,30 @@ def class_table(audit: AuditDict) -> TextTable:
         tuple(class_name(name) for name, _, _ in entries),
         tuple(ErrorMark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
     ).without_empty_columns()
+
+
+class WorstClass(NamedTuple):
+    """The class with the largest significant error, as displayed."""
+
+    name: str
+    error: str
+    holm: str  # Holm-adjusted p-value in a sentence
+
+
+def worst_class(audit: AuditDict) -> WorstClass | None:
+    """Return the class with the largest error against the rest, if calibration is rejected for any class."""
+    errors, parts = _classwise_entry(_calibration_errors(audit))["parts"], _classwise_entry(audit["tests"])["parts"]
+    alpha = audit["verdict"]["alpha"]
+    rejected = [
+        (errors[name], name, part)
+        for name, part in parts.items()
+        if errors.get(name) is not None and part.get("holm") is not None and part["holm"] <= alpha
+    ]
+    if not rejected or len(parts) < 3 or not audit["verdict"].get("rejected"):
+        return None
+    error, name, part = max(rejected, key=lambda entry: entry[0])
+    holm = _format_holm(part.get("pvalue"), part["holm"], smallest_pvalue(audit))
+    return WorstClass(class_name(name), format_error(error), f"p {holm}" if holm[0] in "≤<" else f"p = {holm}")
 
 
 def class_name(view: str) -> str:

@@ -36,6 +36,7 @@ from trueodds.reports.text.recalibration import (
     format_gain_percent,
     format_log_loss,
 )
+from trueodds.reports.text.results import worst_class
 
 # The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
@@ -78,6 +79,29 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     lines.append(_test_line(audit))
     lines.append(_recalibration_line(audit.get("recalibration"), data))
     lines += _zero_probability_lines(data) + _group_lines(audit) + _annotator_lines(audit)
+    return lines
+
+
+def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """Return the lines below the verdict in the brief report: what its sentence leaves out.
+
+    They are the error with its interval and noise floor, the class of the largest error if it is significant, and why
+    no recalibration was attempted.
+    """
+    lines = []
+    if (error := default_lens_ece(audit)) is not None:
+        remarks = []
+        if interval := error.get("interval"):
+            limits = format_error_range(interval["low"], interval["high"])
+            remarks.append(f"{format_level(interval['level'])} confidence interval {limits}")
+        if error.get("noise_floor") is not None:
+            remarks.append(f"noise floor {format_error(error['noise_floor'])}")
+        lines.append(SummaryLine("Expected calibration error", format_error(error["value"]), "; ".join(remarks)))
+    if (worst := worst_class(audit)) is not None:
+        unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
+        lines.append(SummaryLine(f"Largest {unit} error", worst.error, f"{unit} {worst.name}, Holm {worst.holm}"))
+    if not (audit.get("recalibration") or {}).get("candidates"):
+        lines.append(_recalibration_line(audit.get("recalibration"), audit["data"]))
     return lines
 
 

@@ -7,22 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trueodds.core.printable import printable_tree
+from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, shorten_middle
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
-from trueodds.reports.text.summary import SummaryLine, summary_lines
+from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
 from trueodds.reports.text.tables import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
-DEFAULT_WIDTH = 88  # columns of text
+DEFAULT_WIDTH = TEXT_WIDTH  # columns of text
 MIN_WIDTH = 48  # columns of text; a narrower terminal wraps the lines itself
 MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
-_MAX_OTHER_COLUMN_WIDTH, _MAX_FIRST_COLUMN_WIDTH = (
-    28,
-    40,
-)  # widths beyond which names are shortened; the first column has more room
 _MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
-_MAX_COLUMN_WIDTHS = (_MAX_FIRST_COLUMN_WIDTH, *[_MAX_OTHER_COLUMN_WIDTH] * 63)  # no table has more than 64 columns
+_MAX_LABEL_WIDTH = 30  # of the labels in a list of facts, beyond which they are shortened
 
 
 def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
@@ -33,8 +30,8 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     audit : mapping
         The result of `Audit.to_dict` (schema trueodds.audit/1).
     width : int, optional
-        Columns at which sentences and notes are wrapped, at least 48. Tables keep their columns together and are as
-        wide as their numbers need.
+        Columns of the text, at least 48 and by default 80. Sentences and notes are wrapped. A wider table is continued
+        below itself.
     style : callable, optional
         Colors a piece of text by its role; without it the text is plain.
 
@@ -46,17 +43,48 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     audit = printable_tree(audit)
     width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
-    data, verdict = audit["data"], audit["verdict"]
-    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
-    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
-    lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
-    source = f"{data['source']} · {describe_size(data)}"
     blocks = [
-        "\n".join(lines),
-        paint(source, "dim"),
+        _format_verdict(audit["verdict"], width, paint),
+        "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
         _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
     ]
-    tables = [
+    blocks += [
+        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width)
+        for table in report_tables(audit)
+        if table.rows
+    ]
+    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
+        blocks.append(_format_notes(notes, width, paint))
+    return _join_blocks(blocks)
+
+
+def render_brief(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
+    """Lay out the verdict of an audit and its main numbers in about ten lines.
+
+    Parameters
+    ----------
+    audit : mapping
+        The result of `Audit.to_dict` (schema trueodds.audit/1).
+    width : int, optional
+        Columns of the text, at least 48 and by default 80.
+    style : callable, optional
+        Colors a piece of text by its role; without it the text is plain.
+
+    Returns
+    -------
+    str
+        Verdict with p-value, the worst group and the recalibration; data; error with interval and noise floor.
+    """
+    audit = printable_tree(audit)
+    width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
+    paint = style or _plain_text
+    lines = [SummaryLine("Data", _data_text(audit["data"])), *brief_lines(audit)]
+    return _join_blocks([_format_verdict(audit["verdict"], width, paint), _format_summary(lines, width, paint)])
+
+
+def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
+    """Return the tables of the report in order, also the empty ones."""
+    return [
         results.score_table(audit),
         results.standard_measure_table(audit),
         results.error_table(audit),
@@ -71,11 +99,21 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
-    blocks += [
-        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width) for table in tables if table.rows
-    ]
-    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
-        blocks.append(_format_notes(notes, width, paint))
+
+
+def _format_verdict(verdict: Mapping[str, Any], width: int, paint: TextStyle) -> str:
+    """Format the sentence of the verdict, in the color of its state."""
+    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
+    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
+    return "\n".join(paint(line, role) for line in _wrap(verdict["sentence"], width))
+
+
+def _data_text(data: Mapping[str, Any]) -> str:
+    return f"{data['source']} · {describe_size(data)}"
+
+
+def _join_blocks(blocks: list[str]) -> str:
+    """Join the blocks of a report by blank lines, without no-break spaces and trailing blanks."""
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
 
@@ -119,7 +157,7 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) ->
 
 
 def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
-    """Format a table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
+    """Format a table with numbers right-aligned and names left-aligned; long names lose their middle.
 
     >>> from trueodds.reports.text.tables import TableColumn
     >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
@@ -128,49 +166,33 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
       score  value
       brier    0.1
     """
-    names = [column.name for column in table.columns]
-    cells = [
-        names,
-        *(
-            [_shorten_middle(cell, max_width) for cell, max_width in zip(row, _MAX_COLUMN_WIDTHS, strict=False)]
-            for row in table.rows
-        ),
-    ]
-    if not any(cells[0]):  # a list of facts: the second column is text and may wrap
-        return "\n".join([paint(table.title, "title"), *_format_entries(table, width)])
-    widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
-    lines = [paint(table.title, "title")]
+    title = paint(table.title, "title")
+    if not any(column.name for column in table.columns):  # a list of facts: the second column is text and may wrap
+        return "\n".join([title, *_format_entries(table, width)])
+    lines = [title]
     if table.intro:
         lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
-    for number, row in enumerate(cells):
-        line = "  ".join(
-            f"{cell:>{size}}" if column.numeric else f"{cell:<{size}}"
-            for cell, size, column in zip(row, widths, table.columns, strict=True)
-        )
-        lines.append("  " + (paint(line.rstrip(), "dim") if number == 0 else line.rstrip()))
+    headings, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
+    for number, block in enumerate(layout_table(headings, table.rows, is_numeric, width - 2)):
+        lines += [""] if number else []
+        lines += ["  " + paint(line, "dim") for line in block.heading]
+        lines += [f"  {line}" for line in block.rows]
     if table.n_omitted:
-        lines.append(
-            paint(f"  {table.n_omitted:,} more rows are in the HTML page and the JSON (--html, --json)", "dim")
-        )
+        text = f"{table.n_omitted:,} more rows are in the HTML page and the JSON (--html, --json)"
+        lines += [paint(f"  {line}", "dim") for line in _wrap(text, width - 2)]
     return "\n".join(lines)
 
 
 def _format_entries(table: TextTable, width: int) -> list[str]:
     """Format the lines of a list of facts: labels in one column, and wrapped texts beside them."""
-    label_width = max(len(row[0]) for row in table.rows) + 2
+    rows = [(shorten_middle(name, _MAX_LABEL_WIDTH), value) for name, value in table.rows]
+    label_width = max(display_width(name) for name, _ in rows) + 2
     lines = []
-    for name, value in table.rows:
+    for name, value in rows:
         first, *more = _wrap(value, max(20, width - label_width - 2)) or [""]
-        lines += [f"  {name:<{label_width}}{first}", *(" " * (label_width + 2) + line for line in more)]
+        label = name + " " * (label_width - display_width(name))
+        lines += [f"  {label}{first}", *(" " * (label_width + 2) + line for line in more)]
     return lines
-
-
-def _shorten_middle(cell: str, max_width: int) -> str:
-    """Return the cell, with an ellipsis instead of its middle if it is too long."""
-    if len(cell) <= max_width:
-        return cell
-    half = (max_width - 1) // 2
-    return f"{cell[:half]}…{cell[-half:]}"
 
 
 def _format_notes(notes: list[tuple[str, str]], width: int, paint: TextStyle) -> str:

@@ -1,0 +1,113 @@
+"""Reference pages of the public functions, the classes that users meet, and the modules for other libraries."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from .code_pages import SUFFIX
+from .gallery_uses import examples_by_use
+from .markdown_tables import write_table
+from .method_pages import minigallery, names_by_family, summary_of
+
+# Public name and where it is documented. Classes that `trueodds` itself does not have are named by their module.
+CLASSES = {
+    "Predictions": "trueodds.Predictions",
+    "Estimate": "trueodds.core.results.Estimate",
+    "Interval": "trueodds.core.results.Interval",
+    "Verdict": "trueodds.core.results.Verdict",
+    "Comparison": "trueodds.core.comparison_results.Comparison",
+    "Ranking": "trueodds.core.comparison_results.Ranking",
+    "Power": "trueodds.core.power_results.Power",
+    "ByGroup": "trueodds.core.group_results.ByGroup",
+    "FittedCalibrator": "trueodds.calibrators.FittedCalibrator",
+    "RecalibratedClassifier": "trueodds.calibrators.RecalibratedClassifier",
+    "Audit": "trueodds.reports.audit.Audit",
+    "Diagram": "trueodds.diagrams.base.Diagram",
+    "Source": "trueodds.io.source.Source",
+    "Tally": "trueodds.tallies.tally.Tally",
+    "View": "trueodds.lenses.view.View",
+    "InputError": "trueodds.InputError",
+    "Note": "trueodds.Note",
+}
+INTEGRATIONS = {
+    "lightning": "trueodds.integrations.lightning.CalibrationCallback",
+    "transformers": "trueodds.integrations.transformers.CalibrationMetrics",
+    "keras": "trueodds.integrations.keras.CalibrationCallback",
+}
+TITLES = {
+    "functions": ("Functions", "The functions of `trueodds`, imported as `to`."),
+    "classes": ("Classes", "What the functions accept and return."),
+    "torch": ("PyTorch", "The names of `trueodds.torch`; the page [PyTorch](../../torch.md) describes their use."),
+    "integrations": (
+        "Integrations",
+        "Callbacks of other libraries; see [PyTorch, Lightning, Transformers and Keras](../../torch.md).",
+    ),
+    "displays": ("Displays", "Display classes in the manner of scikit-learn, one per diagram."),
+}
+
+
+def public_objects(docs: Path) -> dict[str, dict[str, str]]:
+    """Map each chapter to its names and their qualified names."""
+    library: Any = importlib.import_module("trueodds")
+    functions = {name: f"trueodds.{name}" for name in library.__all__ if inspect.isfunction(getattr(library, name))}
+    displays = {name: f"trueodds.{name}" for name in library.__all__ if name.endswith("Display")}
+    return {
+        "functions": functions,
+        "classes": CLASSES,
+        "displays": displays,
+        "torch": {name: f"trueodds.torch.{name}" for name in torch_names(docs)},
+        "integrations": INTEGRATIONS,
+    }
+
+
+def torch_names(docs: Path) -> list[str]:
+    """Return the public names of `trueodds.torch` without importing PyTorch."""
+    stub = docs.parent / "src" / "trueodds" / "torch" / "__init__.pyi"
+    return re.findall(r"^from \.\w+ import (\w+) as \1$", stub.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def load_object(qualified: str) -> Any:
+    """Return the object of a qualified name, or None if a library that it needs is missing."""
+    module, _, name = qualified.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, ValueError):  # an integration raises an InputError
+        return None
+
+
+def object_page(chapter: str, name: str, qualified: str, examples: list[str]) -> str:
+    """Return the reference page of a function or class."""
+    obj = load_object(qualified)
+    is_function = inspect.isfunction(obj) or (obj is None and name[:1].islower())
+    lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", "   :members:"]
+    title = f"to.{name}" if chapter == "functions" else name
+    if chapter == "integrations":
+        title = f"{qualified.rpartition('.')[2]} for {name.capitalize()}"
+    body = "\n".join(lines)
+    blocks = [f"# {title}", f"```{{eval-rst}}\n{body}\n```"]
+    if examples:
+        blocks += ["## Examples that use it", minigallery(examples)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def public_pages(docs: Path) -> dict[str, str]:
+    """Map the path of each page, relative to the documentation, to its content."""
+    uses = examples_by_use(docs / "examples", names_by_family())
+    pages = {}
+    for chapter, objects in public_objects(docs).items():
+        rows = []
+        for name, qualified in objects.items():
+            examples = uses.get(("functions", name), [])
+            pages[f"reference/{chapter}/{name}{SUFFIX}"] = object_page(chapter, name, qualified, examples)
+            rows.append((f"[{name}]({name}{SUFFIX})", summary_of(load_object(qualified)).replace("|", "\\|")))
+        title, text = TITLES[chapter]
+        table = write_table(("name", "summary"), rows)
+        entries = "\n".join(objects)
+        pages[f"reference/{chapter}/index{SUFFIX}"] = (
+            f"# {title}\n\n{text}\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
+        )
+    return pages

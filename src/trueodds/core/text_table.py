@@ -1,0 +1,156 @@
+"""Lay out a table as text of a limited width: break headings, shorten names, and continue it in further blocks."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TEXT_WIDTH = 80  # columns of text outside of a terminal
+_GAP = "  "  # between two columns
+_MAX_NAME_WIDTHS = (40, 32, 28, 24, 20)  # of the first column; the widest is taken that requires the fewest blocks
+_MAX_OTHER_NAME_WIDTH = 28  # of the names in other columns
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """The lines of a table, or of some of its columns beside the first one.
+
+    Attributes
+    ----------
+    heading : tuple of str
+        The lines of the headings.
+    rows : tuple of str
+        One line per row.
+    """
+
+    heading: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+def layout_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], is_numeric: Sequence[bool], width: int = TEXT_WIDTH
+) -> list[TableBlock]:
+    """Lay out a table in one or more blocks of at most `width` columns.
+
+    Numbers are aligned to the right and never shortened, names to the left; long names lose their middle. A table that
+    is too wide gets headings of two lines, then shorter names. If that does not suffice, it is continued in further
+    blocks, which repeat the first column.
+
+    >>> rows = [("site=north", "0.1825", "miscalibrated"), ("site=south", "0.0732", "within")]
+    >>> (block,) = layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36)
+    >>> print("\\n".join([*block.heading, *block.rows]))
+                 noise
+    group        floor  status
+    site=north  0.1825  miscalibrated
+    site=south  0.0732  within
+    """
+    cells = [[row[i] for row in rows] for i in range(len(headings))]
+    one_line = [[heading] for heading in headings]
+    names = [
+        _shorten_column(column, i, numeric) for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
+    ]
+    if _total_width(_column_widths(one_line, names)) <= width:
+        return [_format_block(one_line, names, is_numeric)]
+    broken = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
+    column_groups: list[list[int]] = []
+    for max_name_width in _MAX_NAME_WIDTHS:
+        candidate = [
+            _shorten_column(column, i, numeric, max_name_width)
+            for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
+        ]
+        groups = _split_columns(_column_widths(broken, candidate), width)
+        if not column_groups or len(groups) < len(column_groups):
+            column_groups, names = groups, candidate
+    blocks = []
+    for group in column_groups:
+        columns = [names[i] for i in group]
+        group_headings = [one_line[i] for i in group]
+        if _total_width(_column_widths(group_headings, columns)) > width:
+            group_headings = [broken[i] for i in group]
+        blocks.append(_format_block(group_headings, columns, [is_numeric[i] for i in group]))
+    return blocks
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: characters of East Asian scripts take two.
+
+    >>> display_width("abc"), display_width("猫"), display_width("e\\u0301")
+    (3, 2, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def shorten_middle(text: str, max_width: int) -> str:
+    """Return the text, with an ellipsis instead of its middle if it is too wide.
+
+    >>> shorten_middle("site=a very long name", 11)
+    'site=… name'
+    """
+    if display_width(text) <= max_width:
+        return text
+    half = (max_width - 1) // 2
+    start, end = text[:half], text[-half:]
+    while display_width(start) > half:
+        start = start[:-1]
+    while display_width(end) > half:
+        end = end[1:]
+    return f"{start}…{end}"
+
+
+def _shorten_column(
+    column: Sequence[str], position: int, is_numeric: bool, max_name_width: int = _MAX_NAME_WIDTHS[0]
+) -> list[str]:
+    """Return the cells of a column; names are shortened, those of the first column the least."""
+    if is_numeric:
+        return list(column)
+    max_width = max_name_width if position == 0 else min(max_name_width, _MAX_OTHER_NAME_WIDTH)
+    return [shorten_middle(cell, max_width) for cell in column]
+
+
+def _break_heading(heading: str, column: Sequence[str]) -> list[str]:
+    """Return a heading in two lines of similar length if it is wider than its column, else in one."""
+    words = heading.split(" ")
+    if len(words) == 1 or len(heading) <= max(map(display_width, column), default=0):
+        return [heading]
+    lines = [[" ".join(words[:i]), " ".join(words[i:])] for i in range(1, len(words))]
+    return min(lines, key=lambda pair: max(map(len, pair)))
+
+
+def _column_widths(headings: Sequence[Sequence[str]], columns: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(display_width, [*heading, *column])) for heading, column in zip(headings, columns, strict=True)]
+
+
+def _total_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _split_columns(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Return the columns of each block, with the first column in all of them."""
+    groups = [[0]]
+    for i in range(1, len(widths)):
+        if len(groups[-1]) > 1 and _total_width([widths[j] for j in (*groups[-1], i)]) > width:
+            groups.append([0])
+        groups[-1].append(i)
+    return groups
+
+
+def _format_block(
+    headings: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], is_numeric: Sequence[bool]
+) -> TableBlock:
+    """Align the columns of a block."""
+    widths = _column_widths(headings, columns)
+    n_lines = max(map(len, headings))
+    lines = [*zip(*([""] * (n_lines - len(heading)) + list(heading) for heading in headings), strict=True)]
+    aligned = [
+        _GAP.join(
+            (" " * (width - display_width(cell)) + cell if numeric else cell + " " * (width - display_width(cell)))
+            for cell, width, numeric in zip(row, widths, is_numeric, strict=True)
+        ).rstrip()
+        for row in [*lines, *zip(*columns, strict=True)]
+    ]
+    return TableBlock(tuple(aligned[:n_lines]), tuple(aligned[n_lines:]))

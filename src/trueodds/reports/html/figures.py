@@ -1,0 +1,208 @@
+"""Choose the pictures of the HTML page: each diagram, the one that opens the page, and the curves in tables."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
+from trueodds.reports.text import data_and_settings
+from trueodds.reports.text.formatting import describe_lens, is_binary
+from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
+from trueodds.reports.text.results import class_name
+from trueodds.reports.text.tables import TextTable
+
+MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
+INLINE_DIAGRAMS = ("reliability",)  # drawn on the page itself, so that their bins take the focus
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of the page: an SVG element, or an image with its alternative text."""
+
+    inline: str = ""  # the SVG element
+    source: str = ""  # the data URI of an image
+    alt: str = ""
+    title: str = ""
+    view: str = ""  # the class, if the diagram has several views
+    table_id: str = ""  # id of the table that lists the numbers
+
+
+def figure_entries(
+    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
+) -> list[dict[str, Any]]:
+    """Return what the template needs for each diagram: its texts, pictures or interactive widget, and tables."""
+    missing_entries = [None] * len(audit["diagrams"])
+    unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
+    figures: list[dict[str, Any]] = []
+    for diagram, svg, widget in zip(
+        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
+    ):
+        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
+        texts = list((diagram.get("panels") or {}).get("finding") or ())
+        finding = texts[0] if len(texts) == 1 else ""
+        alt = " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split())
+        pictures = _inline_pictures(diagram, audit["data"])
+        if not pictures and svg is not None:
+            pictures = [Picture(source=_svg_data_uri(svg), alt=alt)]
+        views = dict.fromkeys(diagram["table"].get("view") or ())
+        figures.append(
+            {
+                "id": _unique_id(f"figure-{name}-{lens}", [figure["id"] for figure in figures]),
+                "name": name,
+                "lens": lens,
+                "claim": describe_lens(diagram["lens"], audit["data"]),
+                "finding": finding,
+                "live": widget and widget[0],
+                "pictures": pictures,
+                "n_not_drawn": len(views) - len(pictures) if len(pictures) > 1 else 0,
+                "table": data_and_settings.diagram_table(diagram, unit=unit),
+                "panels": data_and_settings.panel_table(diagram, unit=unit),
+            }
+        )
+    return figures
+
+
+def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the pictures that open the page, with a caption.
+
+    These are the reliability diagrams of the held-out rows before and after a confirmed recalibration. Otherwise, or if
+    only the tests of classes reject calibration, it is the diagram that shows the miscalibration best.
+    """
+    recalibration = audit.get("recalibration") or {}
+    held_out, axes = recalibration.get("diagrams"), axis_names(audit["data"])
+    opening, caption = _opening_picture(audit, figures)
+    if held_out is None:
+        return {"pictures": opening, "caption": caption}
+    pairs = [(time, select_bins(held_out[time]["table"])) for time in ("before", "after")]
+    limit = max(upper_limit(bins) for _, bins in pairs)
+    pictures = [
+        Picture(
+            inline=reliability_svg(bins, f"Reliability diagram {time} recalibration", axes, limit),
+            title=f"{time.capitalize()}: log loss {format_log_loss(recalibration, time)}",
+            table_id=f"table-{time}",
+        )
+        for time, bins in pairs
+    ]
+    bound = format_gain_bound(recalibration)
+    text = (
+        f"Recalibration by {calibrator_with_parameters(recalibration)}, on {held_out['n']:,} rows: the probabilities"
+        " after it come from maps that were neither fitted nor chosen on the row."
+        + (f" The log loss is reduced by {bound}." if bound else "")
+    )
+    if any(picture.view for picture in opening):  # a class, which the diagrams of all rows do not show
+        return {"pictures": [*opening, *pictures], "caption": f"{caption} {text}"}
+    return {"pictures": pictures, "caption": text}
+
+
+def _opening_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
+    """Return the reliability diagram of the default lens, or that of the worst class if only classes are rejected."""
+    drawn = [figure for figure in figures if figure["name"] == "reliability" and figure["pictures"]]
+    if not drawn:
+        return [], ""
+    default_test = next((test for test in audit["tests"] if test["lens"] == drawn[0]["lens"]), None)
+    p, alpha = (default_test or {}).get("pvalue"), audit["verdict"]["alpha"]
+    by_class = next((figure for figure in drawn if len(figure["pictures"]) > 1), None)
+    if audit["verdict"].get("rejected") and p is not None and p > alpha and by_class is not None:
+        picture = replace(by_class["pictures"][0], table_id=f"numbers-{by_class['id']}")
+        return [picture], "The class with the largest error."
+    picture = replace(drawn[0]["pictures"][0], table_id=f"numbers-{drawn[0]['id']}")
+    return [picture], drawn[0]["finding"]
+
+
+def held_out_tables(audit: Mapping[str, Any]) -> list[tuple[str, TextTable]]:
+    """Return the numbers of the reliability diagrams before and after the recalibration; empty without them."""
+    held_out = (audit.get("recalibration") or {}).get("diagrams")
+    if held_out is None:
+        return []
+    return [(time, data_and_settings.diagram_table(held_out[time])) for time in ("before", "after")]
+
+
+def row_curves(audit: Mapping[str, Any], table: TextTable, lens: str | None = None) -> list[str]:
+    """Return the reliability curve of each row of a table, in the order of the rows; empty without any curve.
+
+    The rows are classes if `lens` is given, whose diagram has a view for each. Otherwise they are lenses.
+    """
+    tables = {
+        diagram["lens"]: diagram["table"] for diagram in audit["diagrams"] if diagram["diagram"] in INLINE_DIAGRAMS
+    }
+    if lens is None:
+        column = next((i for i, column in enumerate(table.columns) if column.name == "lens"), None)
+        curves = ["" if column is None else _single_curve(tables.get(row[column])) for row in table.rows]
+        return curves if any(curves) else []
+    bins_by_class: dict[str, list[Any]] = {}
+    for row in select_bins(tables.get(lens) or {}):
+        bins_by_class.setdefault(class_name(row.get("view", "")), []).append(row)
+    limit = max((upper_limit(bins) for bins in bins_by_class.values()), default=1.0)
+    curves = [curve_svg(bins_by_class.get(name, ()), limit) for name in table.row_classes]
+    return curves if any(curves) else []
+
+
+def axis_names(data: Mapping[str, Any], lens: str | None = None) -> tuple[str, str]:
+    """Return what the axes of a reliability diagram show: confidence and accuracy, or predicted and observed.
+
+    >>> axis_names({"kind": "classes"}), axis_names({"kind": "classes"}, "classwise")
+    (('confidence', 'accuracy'), ('predicted', 'observed'))
+    """
+    if data["kind"] == "multilabel" or (lens is None and is_binary(data)) or lens not in (None, "confidence"):
+        return "predicted", "observed"
+    return "confidence", "vote share" if data.get("votes") else "accuracy"
+
+
+def _single_curve(table: Mapping[str, Any] | None) -> str:
+    """Return the curve of a diagram of one view; empty for several views."""
+    if table is None or len(set(table.get("view") or ())) > 1:
+        return ""
+    return curve_svg(select_bins(table))
+
+
+def _inline_pictures(diagram: Mapping[str, Any], data: Mapping[str, Any]) -> list[Picture]:
+    """Return a picture of each of the first views of a reliability diagram; empty for another diagram."""
+    if diagram["diagram"] not in INLINE_DIAGRAMS:
+        return []
+    views = list(dict.fromkeys(diagram["table"].get("view") or ()))
+    axes = axis_names(data, diagram["lens"])
+    panels = diagram.get("panels") or {}
+    details = dict(zip(panels.get("view") or (), panels.get("aside") or (), strict=False))
+    drawn = {view: bins for view in views[:MAX_PANELS] if (bins := select_bins(diagram["table"], view))}
+    limit = max((upper_limit(bins) for bins in drawn.values()), default=1.0)
+    pictures = []
+    for view, bins in drawn.items():
+        name = class_name(view) if len(views) > 1 else ""
+        label = f"Reliability diagram, {diagram['lens']}{f', {name}' if name else ''}"
+        title = f"{name}: {details[view]}" if name and view in details else name
+        pictures.append(Picture(inline=reliability_svg(bins, label, axes, limit), title=title, view=name))
+    return pictures
+
+
+def _svg_data_uri(svg: str) -> str:
+    """Return an SVG picture as a data URI, so that the page loads nothing."""
+    return "data:image/svg+xml;base64," + base64.b64encode(shorten_svg(svg).encode()).decode()
+
+
+def shorten_svg(svg: str) -> str:
+    """Return an SVG picture with coordinates rounded to hundredths and without line breaks.
+
+    >>> shorten_svg('<path d="M 12.345678 0.5\\nL 3.000001 -7.123456" transform="scale(0.0156251)"/>')
+    '<path d="M 12.35 0.5 L 3 -7.12" transform="scale(0.015625)"/>'
+    """
+    rounded = re.sub(r"-?\d+\.\d{3,}", _round_coordinate, svg)
+    return re.sub(r"\s*\n\s*", " ", rounded)
+
+
+def _round_coordinate(match: re.Match[str]) -> str:
+    """Return a number with two decimals, or with five significant digits if it is below 1, such as a scale."""
+    x = float(match[0])
+    return f"{x:.2f}".rstrip("0").rstrip(".") if abs(x) >= 1 else f"{x:.5g}"
+
+
+def _unique_id(text: str, used: Sequence[str]) -> str:
+    """Return an id made of lower-case letters, digits and hyphens that is not in use."""
+    stem = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    name, number = stem, 2
+    while name in used:
+        name, number = f"{stem}-{number}", number + 1
+    return name

@@ -1,0 +1,225 @@
+"""Describe in a paragraph how an audit was computed, with references, for a paper or a validation report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from trueodds.core.formatting import format_number
+from trueodds.reports.html.references import CALIBRATOR_REFERENCES, REFERENCES, cite
+from trueodds.reports.subgroups import HOLM
+from trueodds.reports.text.formatting import describe_lens, format_count, format_level
+from trueodds.reports.text.recalibration import calibrator_name
+
+_INTERVAL_NAMES = {
+    "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
+    "percentile": ("percentile bootstrap intervals", None),
+    "folded-normal": ("intervals from a folded normal distribution of the error, estimated by the bootstrap", None),
+    "normal": ("normal intervals", None),
+    "reconciled": ("intervals that were reconciled with the tests and with each other", None),
+}
+
+_ESTIMATOR_NAMES = {"brier": "the Brier score", "log_loss": "the log loss", "ece": "the expected calibration error"}
+
+
+class MethodsParagraph(NamedTuple):
+    """The methods of an audit in words, and the papers that the text cites."""
+
+    text: str
+    references: tuple[str, ...]
+
+
+def describe_methods(audit: Mapping[str, Any]) -> MethodsParagraph:
+    """Return the methods paragraph of an audit, from the settings that its estimates and tests report.
+
+    Parameters
+    ----------
+    audit : mapping
+        An audit in the schema ``trueodds.audit/1``.
+
+    Returns
+    -------
+    MethodsParagraph
+        The text, and the references in alphabetical order.
+    """
+    keys: dict[str, None] = {}
+    sentences = (
+        _describe_rows(audit),
+        *_describe_errors(audit, keys),
+        _describe_intervals(audit, keys),
+        *_describe_tests(audit, keys),
+        *_describe_groups(audit, keys),
+        *_describe_recalibration(audit, keys),
+        _describe_programs(audit),
+    )
+    text = " ".join(sentence for sentence in sentences if sentence)
+    return MethodsParagraph(text, tuple(sorted(REFERENCES[key] for key in keys)))
+
+
+def cite_audit(audit: Mapping[str, Any]) -> str:
+    """Return a text that cites the audit: program, version, seed, data and fingerprint of the rows."""
+    data, seed = audit["data"], (audit.get("settings") or {}).get("seed")
+    fingerprint = data.get("fingerprint")
+    parts = (
+        f"Calibration audit of {data['source']} ({format_count(data['n'], 'row')})",
+        f"trueodds {audit['version']}",
+        None if seed is None else f"seed {seed}" if isinstance(seed, int) else "random generator without a seed",
+        None if fingerprint is None else f"rows {fingerprint}",
+        f"verdict: {audit['verdict']['state']}",
+    )
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _cited(keys: dict[str, None], *used: str) -> str:
+    """Record references, and return their citation in parentheses."""
+    keys.update(dict.fromkeys(used))
+    return f"({'; '.join(cite(key) for key in used)})"
+
+
+def _describe_rows(audit: Mapping[str, Any]) -> str:
+    """Return a sentence on the rows that were evaluated."""
+    data = audit["data"]
+    nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
+    text = f"Calibration was evaluated on {format_count(data['n'], 'row')} of"
+    text += f" {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
+    if data.get("weighted"):
+        text += ", with weights"
+    if data.get("votes"):
+        text += ", with the votes of annotators as outcomes"
+    if data.get("clusters") is not None:
+        text += f", in {format_count(data['clusters'], 'cluster')} of dependent rows"
+    return f"{text}."
+
+
+def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+    """Return a sentence on each estimator of a calibration error: bins, distance and lenses."""
+    lenses_by_bins: dict[str, list[str]] = {}
+    for measure in audit["measures"]:
+        if measure["estimator"] != "ece":
+            continue
+        partition = (measure.get("settings") or {}).get("partition")
+        subject = describe_lens(measure["lens"], audit["data"]) or measure["lens"]
+        lenses_by_bins.setdefault(_describe_partition(partition), []).append(subject)
+    if not lenses_by_bins:
+        return []
+    parts = [f"for {' and '.join(lenses)}{bins}" for bins, lenses in lenses_by_bins.items()]
+    used = ["naeini2015"]
+    if any(measure["lens"] == "canonical" and measure["estimator"] == "ece" for measure in audit["measures"]):
+        used.append("vaicenavicius2019")
+    text = f"The expected calibration error {_cited(keys, *used)} was estimated {', and '.join(parts)}."
+    noise_floor = any(m["estimator"] == "ece" and m.get("noise_floor") is not None for m in audit["measures"])
+    extra = (
+        "Its expected value for a calibrated model on the same predictions (noise floor) was simulated."
+        if noise_floor
+        else ""
+    )
+    scores = [m["estimator"] for m in audit["measures"] if m["estimator"] in ("brier", "log_loss")]
+    score_text = " and ".join(_ESTIMATOR_NAMES[name] for name in dict.fromkeys(scores))
+    return [text, extra, f"{score_text[:1].upper()}{score_text[1:]} were computed as proper scores." if scores else ""]
+
+
+def _describe_partition(partition: str | None) -> str:
+    """Return the bins in words.
+
+    >>> _describe_partition("uniform 15"), _describe_partition("median-variance min 10")
+    (' in 15 bins of equal width', ' in bins by the partition median-variance min 10')
+    """
+    if partition is None:
+        return ""
+    name, _, count = partition.partition(" ")
+    if name == "uniform" and count.isdigit():
+        return f" in {count} bins of equal width"
+    return f" in bins by the partition {partition}"
+
+
+def _describe_intervals(audit: Mapping[str, Any], keys: dict[str, None]) -> str:
+    """Return a sentence on the confidence intervals: level, methods and number of bootstrap resamples."""
+    measures = [measure for measure in audit["measures"] if measure.get("interval")]
+    if not measures:
+        return ""
+    level = measures[0]["interval"]["level"]
+    names = []
+    for method in dict.fromkeys(measure["interval"]["method"] for measure in measures):
+        name, key = _INTERVAL_NAMES.get(method, (f"intervals by the method {method}", None))
+        users = dict.fromkeys(
+            _ESTIMATOR_NAMES.get(m["estimator"], m["estimator"]) for m in measures if m["interval"]["method"] == method
+        )
+        names.append(f"{name}{f' {_cited(keys, key)}' if key else ''} for {' and '.join(users)}")
+    resamples = sorted({m["settings"]["resamples"] for m in measures if "resamples" in (m.get("settings") or {})})
+    unit = "" if audit["data"].get("clusters") is None else " of whole clusters"
+    counts = f", from {' or '.join(f'{n:,}' for n in resamples)} bootstrap resamples{unit}" if resamples else ""
+    return f"{format_level(level)} confidence intervals: {'; '.join(names)}{counts}."
+
+
+def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+    """Return sentences on the calibration tests: statistic, null distribution, number of draws and adjustment."""
+    tests = audit["tests"]
+    if not tests:
+        return []
+    name, alpha = tests[-1]["test"], audit["verdict"]["alpha"]
+    draws = (tests[-1].get("settings") or {}).get("resamples")
+    if name == "omnibus":
+        statistic = "the omnibus test, a harmonic mean of the p-values of level, slope and local errors "
+        statistic += _cited(keys, "cox1958", "good1958", "wilson2019", "lee2023")
+    else:
+        statistic = f"the {name.replace('_', ' ')} test"
+    null = "labels drawn from the predicted probabilities"
+    text = f"Calibration was tested by {statistic}"
+    if draws is not None:
+        text += f", with {draws:,} draws of the null distribution: {null} {_cited(keys, 'brocker2007')}"
+    holm = any("holm" in part for test in tests for part in test["parts"].values())
+    adjusted = f" {_cited(keys, 'holm1979')}" if holm else ""
+    family = (
+        f"The tests of all lenses, classes and groups and of the recalibration are one family, tested at level"
+        f" {format_number(alpha)}; p-values of single lenses and classes were adjusted by Holm's method{adjusted}."
+        if holm
+        else f"All tests and that of the recalibration are one family, tested at level {format_number(alpha)}."
+    )
+    return [f"{text}.", family]
+
+
+def _describe_groups(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+    """Return a sentence on the adjustment of the p-values of the subgroups; empty without subgroups."""
+    groups, among_groups = audit.get("groups") or (), audit.get("among_groups") or {}
+    if not groups:
+        return []
+    correction = among_groups.get("correction", "")
+    key = "holm1979" if correction == HOLM else "westfall1993"
+    columns = " and ".join(dict.fromkeys(group["column"] for group in groups))
+    text = (
+        f"The {format_count(len(groups), 'group')} of {columns} were tested jointly by {correction}"
+        f" {_cited(keys, key)}, with the equivalence margin {format_number(among_groups.get('min_effect'))}."
+    )
+    return [text]
+
+
+def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+    """Return sentences on how a recalibration was chosen and confirmed; empty if none was attempted."""
+    recalibration = audit.get("recalibration") or {}
+    candidates = recalibration.get("candidates") or ()
+    if not candidates:
+        return []
+    names = [calibrator_name(candidate["method"]) for candidate in candidates if candidate["method"] != "identity"]
+    breiman = _cited(keys, "breiman1984")
+    nested = _cited(keys, "stone1974", "bayle2020")
+    text = (
+        f"Recalibration was chosen by cross-validated log loss and the one-standard-error rule {breiman} among"
+        f" {', '.join(names)}. Its gain was estimated and tested by nested cross-validation {nested}, on rows that"
+        f" neither fitted nor chose it, at level {format_number(recalibration.get('alpha'))}."
+    )
+    if not recalibration.get("confirmed"):
+        return [text, "No recalibration was confirmed."]
+    key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
+    name = calibrator_name(recalibration["chosen"])
+    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on all rows."]
+
+
+def _describe_programs(audit: Mapping[str, Any]) -> str:
+    """Return a sentence on the programs, the seed and the fingerprint of the rows."""
+    versions = audit.get("versions") or {"trueodds": audit["version"]}
+    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+    text = ", ".join(f"{labels.get(name, name)} {version}" for name, version in versions.items())
+    seed, fingerprint = (audit.get("settings") or {}).get("seed"), audit["data"].get("fingerprint")
+    if seed is not None:
+        text += f"; seed {seed}" if isinstance(seed, int) else "; a random generator without a seed"
+    return f"Computed with {text}{f'; rows {fingerprint}' if fingerprint else ''}."

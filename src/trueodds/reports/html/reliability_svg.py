@@ -1,0 +1,182 @@
+"""Draw reliability diagrams and histograms of predictions as small inline SVG elements whose bins take the focus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from trueodds.reports.text.formatting import format_count, format_share
+
+# The plot area in the units of the picture: left and right, upper and lower edge, and the lower edge of the histogram.
+_LEFT, _RIGHT, _TOP, _BOTTOM, _STRIP = 40.0, 310.0, 10.0, 280.0, 318.0
+_WIDTH, _HEIGHT = 320, 356
+_AXIS_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # upper ends of both axes; the first one that fits is used
+_THUMBNAIL = 40  # width and height of the curve in the row of a table
+_REQUIRED_COLUMNS = ("mean_prediction", "outcome_rate", "n")
+
+Bin = Mapping[str, Any]  # one row of the table of a diagram
+
+
+def select_bins(table: Mapping[str, Sequence[Any]], view: str | None = None) -> list[Bin]:
+    """Return the rows of the table of a diagram that have both means, of one view or of all.
+
+    >>> select_bins({"view": ["a", "b"], "n": [1, 2], "mean_prediction": [0.1, 0.2], "outcome_rate": [0, 1]}, "b")
+    [{'view': 'b', 'n': 2, 'mean_prediction': 0.2, 'outcome_rate': 1}]
+    """
+    if any(name not in table for name in _REQUIRED_COLUMNS):
+        return []
+    columns = {name: values for name, values in table.items() if isinstance(values, (list, tuple))}
+    rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    return [
+        row
+        for row in rows
+        if (view is None or row.get("view") == view) and None not in [row[name] for name in _REQUIRED_COLUMNS]
+    ]
+
+
+def upper_limit(bins: Sequence[Bin]) -> float:
+    """Return the upper end of both axes: 1, or less if all means are small.
+
+    >>> upper_limit([{"mean_prediction": 0.03, "outcome_rate": 0.07}])
+    0.1
+    """
+    largest = max((max(row["mean_prediction"], row["outcome_rate"]) for row in bins), default=1.0)
+    return next((limit for limit in _AXIS_LIMITS if largest <= limit), 1.0)
+
+
+def reliability_svg(
+    bins: Sequence[Bin], label: str, axes: tuple[str, str] = ("predicted", "observed"), limit: float | None = None
+) -> str:
+    """Draw the reliability diagram of the bins of one view.
+
+    Parameters
+    ----------
+    bins : sequence of mapping
+        Rows of the table of a diagram, as `select_bins` returns them.
+    label : str
+        Alternative text of the picture.
+    axes : pair of str, default=("predicted", "observed")
+        Names of the axes.
+    limit : float, optional
+        Upper end of both axes, by default `upper_limit`.
+
+    Returns
+    -------
+    str
+        An SVG element. Every bin has its numbers as a name; the arrow keys move between them if there are scripts.
+    """
+    limit = upper_limit(bins) if limit is None else limit
+    scale = _Scale(limit)
+    marks = "".join(_draw_bin(row, scale, axes, is_first=i == 0) for i, row in enumerate(bins))
+    path = " ".join(f"{scale.x(row['mean_prediction'])},{scale.y(row['outcome_rate'])}" for row in bins)
+    return (
+        f'<svg class="rd" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="group" aria-label="{escape(label)}">'
+        f"{_draw_axes(scale, axes)}"
+        f'<polyline class="curve" points="{path}"/>{_draw_shares(bins, scale)}{marks}</svg>'
+    )
+
+
+def curve_svg(bins: Sequence[Bin], limit: float | None = None) -> str:
+    """Draw the reliability curve of a view without axes, for the row of a table."""
+    if not bins:
+        return ""
+    limit, size = upper_limit(bins) if limit is None else limit, _THUMBNAIL
+    positions = ((min(row["mean_prediction"] / limit, 1), min(row["outcome_rate"] / limit, 1)) for row in bins)
+    points = " ".join(f"{_short(size * x)},{_short(size * (1 - y))}" for x, y in positions)
+    return (
+        f'<svg class="mini" viewBox="-2 -2 {size + 4} {size + 4}" aria-hidden="true">'
+        f'<path class="diagonal" d="M0 {size}L{size} 0"/><polyline class="curve" points="{points}"/></svg>'
+    )
+
+
+def describe_bin(row: Bin, axes: tuple[str, str] = ("predicted", "observed")) -> str:
+    """Return the numbers of a bin as one line of text.
+
+    >>> describe_bin({"mean_prediction": 0.25, "outcome_rate": 0.5, "n": 4, "bar_low": 0.0, "bar_high": 0.75})
+    'predicted 25.0 %, observed 50.0 %, 4 rows; 0.0 % to 75.0 % if calibrated: inside'
+    """
+    text = f"{axes[0]} {format_share(row['mean_prediction'])}, {axes[1]} {format_share(row['outcome_rate'])}, "
+    text += format_count(row["n"], "row")
+    if row.get("bar_low") is None or row.get("bar_high") is None:
+        return text
+    bar = f"{format_share(row['bar_low'])} to {format_share(row['bar_high'])}"
+    return f"{text}; {bar} if calibrated: {'outside' if row.get('outside') else 'inside'}"
+
+
+class _Scale:
+    """Positions in the plot area of probabilities from 0 to an upper limit."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+
+    def x(self, value: float) -> str:
+        """Return the horizontal position of a probability."""
+        return _short(_LEFT + (_RIGHT - _LEFT) * min(max(value / self.limit, 0.0), 1.0))
+
+    def y(self, value: float) -> str:
+        """Return the vertical position of a probability."""
+        return _short(_BOTTOM - (_BOTTOM - _TOP) * min(max(value / self.limit, 0.0), 1.0))
+
+
+def _short(x: float) -> str:
+    """Return a coordinate with one decimal at most."""
+    return f"{x:.1f}".removesuffix(".0")
+
+
+def _draw_axes(scale: _Scale, axes: tuple[str, str]) -> str:
+    """Draw the frame, the diagonal, the ticks and the names of the axes."""
+    left, right, top, bottom = (_short(x) for x in (_LEFT, _RIGHT, _TOP, _BOTTOM))
+    ticks = [scale.limit * i / 4 for i in range(5)]
+    texts = [f"{100 * tick:.3g}" for tick in ticks]
+    grid = "".join(f"M{scale.x(t)} {top}V{bottom}M{left} {scale.y(t)}H{right}" for t in ticks)
+    x_labels = "".join(
+        f'<text x="{scale.x(t)}" y="{_short(_STRIP + 13)}">{text}</text>' for t, text in zip(ticks, texts, strict=True)
+    )
+    y_labels = "".join(
+        f'<text x="{_short(_LEFT - 5)}" y="{_short(float(scale.y(t)) + 4)}">{text}</text>'
+        for t, text in zip(ticks, texts, strict=True)
+    )
+    middle, center = _short((_LEFT + _RIGHT) / 2), _short((_TOP + _BOTTOM) / 2)
+    return (
+        f'<path class="grid" d="{grid}"/><path class="diagonal" d="M{left} {bottom}L{right} {top}"/>'
+        f'<g class="ticks" aria-hidden="true"><g text-anchor="middle">{x_labels}'
+        f'<text x="{middle}" y="{_short(_STRIP + 30)}">{escape(axes[0])}, %</text>'
+        f'<text transform="translate(11 {center}) rotate(-90)">{escape(axes[1])}, %</text></g>'
+        f'<g text-anchor="end">{y_labels}</g></g>'
+    )
+
+
+def _draw_shares(bins: Sequence[Bin], scale: _Scale) -> str:
+    """Draw the share of the rows in each bin as a histogram below the plot."""
+    total = sum(row["n"] for row in bins) or 1
+    largest = max((row["n"] for row in bins), default=1) / total or 1
+    rects = []
+    for row in bins:
+        if row.get("low") is None or row.get("high") is None:
+            continue
+        height = 30 * (row["n"] / total) / largest
+        x = float(scale.x(row["low"]))
+        width = max(float(scale.x(row["high"])) - x - 1, 1)
+        rects.append(
+            f'<rect x="{_short(x)}" y="{_short(_STRIP - height)}" width="{_short(width)}" height="{_short(height)}"/>'
+        )
+    return f'<g class="shares">{"".join(rects)}</g>'
+
+
+def _draw_bin(row: Bin, scale: _Scale, axes: tuple[str, str], *, is_first: bool) -> str:
+    """Draw the mark and the consistency bar of a bin, with an invisible area that takes the pointer."""
+    x, y = scale.x(row["mean_prediction"]), scale.y(row["outcome_rate"])
+    text = escape(describe_bin(row, axes))
+    bar = ""
+    if row.get("bar_low") is not None and row.get("bar_high") is not None:
+        bar = f'<path class="bar" d="M{x} {scale.y(row["bar_low"])}V{scale.y(row["bar_high"])}"/>'
+    # Shapes tell bins outside from those inside, not colors alone.
+    if row.get("outside"):
+        mark = f'<path class="outside" d="M{x} {y}m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"/>'
+    else:
+        mark = f'<circle class="inside" cx="{x}" cy="{y}" r="4"/>'
+    area = (
+        f'<rect class="hit" x="{_short(float(x) - 9)}" y="{_short(_TOP)}" width="18" height="{_short(_STRIP - _TOP)}"/>'
+    )
+    return f'<g class="bin" role="img" tabindex="{0 if is_first else -1}" aria-label="{text}">{area}{bar}{mark}</g>'

@@ -1,0 +1,114 @@
+"""Render the templates of the HTML pages with their style and scripts, which a policy allows by their hashes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from trueodds.core.errors import InputError, install_command
+from trueodds.reports.text.formatting import insert_no_break_spaces
+from trueodds.reports.text.tables import ErrorMark, TextTable
+
+MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
+
+
+def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any) -> str:
+    """Return the HTML text of a template, with the common style and script.
+
+    Parameters
+    ----------
+    template : str
+        Name of the template beside this module.
+    widget_scripts : sequence of str
+        Scripts of interactive diagrams. Each is included once.
+    **values : object
+        Variables of the template.
+
+    Returns
+    -------
+    str
+        The HTML text.
+
+    Raises
+    ------
+    InputError
+        TO702 if jinja2 is not installed.
+    """
+    style = _read_template("style.css")
+    scripts = list(dict.fromkeys([_read_template("script.js"), *widget_scripts]))
+    return str(
+        _load_environment()
+        .get_template(template)
+        .render(
+            style=style,
+            scripts=scripts,
+            style_hash=_csp_hash(style),
+            script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
+            **values,
+        )
+    )
+
+
+@cache
+def _read_template(name: str) -> str:
+    """Return the text of a file beside this module."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _load_environment() -> Any:
+    """Return the environment of the templates; raises TO702 without jinja2."""
+    try:
+        import jinja2
+    except ImportError:
+        raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _read_template(name) + "\n"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
+    environment.filters["glued"] = insert_no_break_spaces
+    return environment
+
+
+def _mark_safe(text: str) -> Any:
+    """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _csp_hash(text: str) -> str:
+    """Return the hash of a style or script in the content security policy of the page."""
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
+
+
+def css_percent(fraction: float) -> str:
+    """Return a fraction as a CSS percentage, limited to 0 and 100 %."""
+    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
+
+
+def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
+    """Return the error, interval and noise floor of each row as positions on a common scale."""
+    largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
+    return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in table.marks]
+
+
+def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
+    """Return the positions of the numbers of one row, multiplied by `scale`; None without a value."""
+    if mark.value is None:
+        return None
+    positions = {"value": css_percent(mark.value * scale)}
+    if mark.noise_floor is not None:
+        positions["floor"] = css_percent(mark.noise_floor * scale)
+    if mark.low is not None and mark.high is not None:
+        positions |= {"low": css_percent(mark.low * scale), "high": css_percent(mark.high * scale)}
+    return positions

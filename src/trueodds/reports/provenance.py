@@ -1,0 +1,65 @@
+"""Identify what an audit was computed from: a fingerprint of its rows, and the versions of the programs."""
+
+from __future__ import annotations
+
+import platform
+from hashlib import sha256
+
+import numpy as np
+import scipy
+
+import trueodds
+from trueodds.data.predictions import Predictions
+
+FINGERPRINT_FORMAT = "trueodds.rows/1"  # of the bytes that are hashed
+_VALUES_PER_BLOCK = 1 << 20  # values that are converted at a time, so that no large array is copied
+
+
+def fingerprint_rows(preds: Predictions) -> str:
+    """Return a hash of the probabilities, outcomes and weights, which does not depend on how they were stored.
+
+    Parameters
+    ----------
+    preds : Predictions
+        The rows, in their order.
+
+    Returns
+    -------
+    str
+        ``"sha256:"`` and 64 hexadecimal digits.
+
+    Notes
+    -----
+    The hash is that of a line of text with the format, the kind of predictions, and the numbers of rows and classes,
+    followed by the probabilities, the outcomes and the weights, if any, row by row as little-endian 64-bit
+    floating-point numbers. Two columns of exclusive classes count as the second one, and labels as class numbers.
+
+    Examples
+    --------
+    >>> one_column = fingerprint_rows(Predictions([0, 1], [0.25, 0.5]))
+    >>> one_column == fingerprint_rows(Predictions([0, 1], np.array([[0.75, 0.25], [0.5, 0.5]], dtype="float32")))
+    True
+    >>> one_column == fingerprint_rows(Predictions([0, 1], [0.25, 0.75]))
+    False
+    """
+    digest = sha256(f"{FINGERPRINT_FORMAT} {preds.kind} {preds.n} {preds.k}\n".encode())
+    p = preds.p[:, 1] if preds.p.ndim == 2 and preds.kind == "classes" and preds.k == 2 else preds.p
+    outcomes = preds.votes if preds.y is None else preds.y
+    for values in (p, outcomes, preds.weight):
+        if values is None:
+            continue
+        rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
+        for start in range(0, len(values), rows_per_block):
+            block = np.ascontiguousarray(values[start : start + rows_per_block], dtype="<f8")
+            digest.update((block + 0.0).tobytes())  # −0 and 0 are equal
+    return f"sha256:{digest.hexdigest()}"
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of trueodds, Python, NumPy and SciPy that computed a result."""
+    return {
+        "trueodds": trueodds.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }

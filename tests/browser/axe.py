@@ -1,0 +1,51 @@
+"""Run axe-core on a page. `python -m tests.browser.axe FILE...` prints what it finds on pages that are given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")  # the levels A and AA of WCAG 2.2
+ADVICE = ("best-practice",)
+
+
+def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
+    """One line per element that violates a rule with one of the tags: the rule, its impact, the element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
+    return [
+        f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
+        for violation in Axe().run(page, options=options).response["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def _one_line(html: str) -> str:
+    """The beginning of an element."""
+    return " ".join(html.split())[:120]
+
+
+def main(files: list[str]) -> None:
+    """Print the violations of every file, light and dark, on a wide screen and on a phone."""
+    from benchmarks.chromium import ARGUMENTS, find_chromium
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(ARGUMENTS))
+        for file in files:
+            for width in (1280, 320):
+                for scheme in ("light", "dark"):
+                    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+                    page.goto(Path(file).resolve().as_uri())
+                    for label, tags in (("WCAG 2.2 A and AA", WCAG), ("best practice", ADVICE)):
+                        lines = violations(page, tags)
+                        print(f"{file}, {width} px, {scheme}, {label}: {len(lines)} violations", *lines, sep="\n  ")
+                    page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,63 @@
+"""The pages under test: small audits of every kind of data that the report shows differently."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import trueodds as to
+
+RESAMPLES = 39  # the fewest with which a test can be significant at its share of 5 %
+
+RIGHT_TO_LEFT = ("قطة صغيرة", "חתול גדול", "كلب (2)", "ציפור")  # Arabic and Hebrew, with a digit and brackets
+EAST_ASIAN = ("猫", "犬と一緒に散歩する人", "강아지")  # Chinese characters, kana, Hangul
+LONG = "a class whose name is a whole sentence, as in an ontology of diseases or products"
+
+
+def predictions(
+    k: int, n: int, *, classes: Sequence[str] | None = None, sharpness: float = 0.4, seed: int = 0, votes: int = 0
+) -> to.Predictions:
+    """Overconfident predictions of k classes for n rows in two groups, with labels or with votes."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(k, sharpness), n)
+    true = P**0.6 / (P**0.6).sum(axis=1, keepdims=True)
+    group = {"site": np.where(rng.random(n) < 0.4, "north", "south")}
+    if votes:
+        return to.Predictions(rng.multinomial(votes, true), P, group=group, classes=classes)
+    # An outcome is where the cumulated probability passes a uniform draw; at the end it may round to less than 1.
+    y = np.minimum((true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
+    names = None if classes is None else np.array(classes)
+    return to.Predictions(y if names is None else names[y], P, group=group if k == 3 else None, classes=classes)
+
+
+def binary() -> to.Predictions:
+    """Two classes, which have no table of classes."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 2, 600)
+    return to.Predictions((rng.random(600) < p**1.5).astype(int), p)
+
+
+MAKERS: dict[str, Callable[[], to.Predictions]] = {
+    "binary": binary,
+    "ten": lambda: predictions(10, 600),
+    "votes": lambda: predictions(3, 300, classes=["cat", LONG, "dog"], votes=7),
+    "four": lambda: predictions(4, 500, classes=["ant", "bee", "cat", "dog"]),
+    "many": lambda: predictions(200, 200),  # more rows than classes would only make the recalibration slow
+    "right-to-left": lambda: predictions(4, 400, classes=RIGHT_TO_LEFT),
+    "East Asian": lambda: predictions(3, 300, classes=EAST_ASIAN),
+}
+NAMES = tuple(MAKERS)
+
+
+@cache
+def write_page(name: str, folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """Write the page of that name once; return its path and the warnings about characters missing in the pictures."""
+    path = folder / f"{name.replace(' ', '-')}.html"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message="Glyph .* missing from font")
+        to.audit(MAKERS[name](), resamples=RESAMPLES, progress=False).to_html(path)
+    return path, tuple(str(warning.message) for warning in caught)

@@ -1,0 +1,193 @@
+"""Are the generated pages of the documentation site complete, and do they repeat the tables of the documentation?"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+MODULES = ("markdown_tables", "measurements", "code_pages", "gallery_uses", "method_pages", "public_pages")
+MODULES += ("docstrings", "formulas", "versions", "check_links")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[dict[str, Any]]:
+    """The modules of the extension that need no Sphinx."""
+    path = str(DOCS / "_ext")
+    sys.path.insert(0, path)
+    try:
+        yield {name: importlib.import_module(f"trueodds_docs.{name}") for name in MODULES}
+    finally:
+        sys.path.remove(path)
+
+
+@pytest.fixture(scope="module")
+def pages(site: dict[str, Any]) -> dict[str, str]:
+    """All generated pages by their path."""
+    codes = site["code_pages"].code_pages(DOCS, site["method_pages"].methods_by_code())
+    return codes | site["method_pages"].method_pages(DOCS) | site["public_pages"].public_pages(DOCS)
+
+
+@pytest.mark.parametrize(
+    "module", ["markdown_tables", "measurements", "gallery_uses", "docstrings", "formulas", "versions", "check_links"]
+)
+def test_the_examples_of_the_extension_print_what_they_show(site: dict[str, Any], module: str) -> None:
+    result = doctest.testmod(site[module])
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_every_code_has_exactly_one_page_with_all_its_fields(pages: dict[str, str]) -> None:
+    rows = re.findall(r"^\| (T[ON]\d{3}) \| (.*) \| (.*) \| (.*) \|$", (DOCS / "codes.md").read_text(), re.MULTILINE)
+    assert len(rows) > 200
+    assert sorted(path for path in pages if path.startswith("codes/")) == sorted(f"codes/{row[0]}.myst" for row in rows)
+    for code, problem, remedy, used_by in rows:
+        page = pages[f"codes/{code}.myst"]
+        assert page.startswith(f"# {code}: ")
+        assert f"\n\n{problem}\n\n" in page or "](" in problem
+        assert f"\n\n{remedy}\n\n" in page or "](" in remedy
+        assert used_by == "anywhere" or all(f"`{part}`" in page for part in used_by.split(", "))
+
+
+def test_a_page_of_a_code_links_to_the_codes_of_its_group(pages: dict[str, str]) -> None:
+    linked = set(re.findall(r"\]\((T[ON]\d{3})\.myst\)", pages["codes/TO102.myst"]))
+    assert {"TO101", "TO103", "TO118"} <= linked
+    assert all(code.startswith("TO1") for code in linked - {"TO102"})
+    assert "TO102" not in linked
+
+
+def test_every_method_has_a_page_and_every_page_of_a_method_is_listed(
+    site: dict[str, Any], pages: dict[str, str]
+) -> None:
+    for family in site["method_pages"].FAMILIES:
+        folder = f"reference/{family.name}"
+        names = {path.removeprefix(f"{folder}/").removesuffix(".myst") for path in pages if path.startswith(folder)}
+        assert names == {"index", *family.registered().names()}
+        index = pages[f"{folder}/index.myst"]
+        toctree = index.split(":hidden:\n\n")[1].split("\n```")[0].split("\n")
+        assert toctree == list(family.registered().names())
+
+
+def test_the_page_of_a_method_names_the_class_that_the_library_has_under_its_name(pages: dict[str, str]) -> None:
+    import trueodds as to
+
+    for path, page in pages.items():
+        match = re.fullmatch(r"reference/(estimators|tests|calibrators|diagrams)/(\w+)\.myst", path)
+        if match and match[2] != "index":
+            (qualified,) = re.findall(r"autoclass:: trueodds\.(\w+)\.(\w+)", page)
+            assert qualified[0] == match[1]
+            assert getattr(getattr(to, match[1]), match[2]) is getattr(getattr(to, match[1]), qualified[1])
+
+
+def test_every_method_is_in_the_table_of_its_family(site: dict[str, Any]) -> None:
+    sentence = site["measurements"].overview_sentence
+    missing = [
+        f"{family.name}/{name}"
+        for family in site["method_pages"].FAMILIES
+        for name in family.registered().names()
+        if not sentence(DOCS, family.name, name)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("path", "page", "row"),
+    [
+        ("estimators/ece", "estimators.md", r"^\| `ece` classwise \| folded-normal .*$"),
+        ("estimators/ecce_mad", "estimators.md", r"^\| `ecce_mad` \| .*$"),
+        ("tests/cox", "level.md", r"^\| cox score \| asymptotic .*$"),
+        ("tests/skce", "level.md", r"^\| skce \| dirichlet 3 \| 40 .*$"),
+        ("calibrators/mcllo", "calibrators.md", r"^\| `mcllo`, `llo`, `platt`, `beta` \| 8 \|$"),
+    ],
+)
+def test_a_page_repeats_the_measured_rows_of_its_method(pages: dict[str, str], path: str, page: str, row: str) -> None:
+    (line,) = re.findall(row, (DOCS / page).read_text(), re.MULTILINE)
+    assert line in pages[f"reference/{path}.myst"].split("\n")
+
+
+def test_a_page_has_no_row_of_another_method(pages: dict[str, str]) -> None:
+    page = pages["reference/tests/ks.myst"]
+    first = re.findall(r"^\| (\w+) \| (?:redraw|asymptotic|logit-normal|dirichlet 3) \|", page, re.MULTILINE)
+    assert set(first) == {"ks"}
+
+
+def test_a_calibrator_has_a_row_for_each_data_set(pages: dict[str, str]) -> None:
+    page = pages["reference/calibrators/temperature.myst"]
+    rows = re.findall(r"^\| \[([^\]]+)\]\(\.\./\.\./fixes\.md#[^)]+\) \| (\w+)", page, re.MULTILINE)
+    assert {name for _, name in rows} == {"temperature"}
+    headings = re.findall(r"^## (.+)$", (DOCS / "fixes.md").read_text(), re.MULTILINE)
+    assert {data for data, _ in rows} <= set(headings)
+    assert len({data for data, _ in rows}) == 8
+
+
+def test_every_job_whose_speed_is_shown_is_on_the_page_on_speed(site: dict[str, Any]) -> None:
+    assert site["measurements"].missing_speed_jobs(DOCS) == []
+
+
+def test_every_relative_link_of_a_generated_page_leads_to_a_page_and_an_anchor(
+    site: dict[str, Any], pages: dict[str, str]
+) -> None:
+    anchors = site["measurements"].anchors_of_page
+    broken = []
+    for path, page in pages.items():
+        for target in re.findall(r"\]\((?!\w+:)([^)#]*(?:#[^)]+)?)\)", page):
+            file, _, anchor = target.partition("#")
+            if file.endswith(".png"):
+                continue
+            linked = (DOCS / path).parent.joinpath(file).resolve().relative_to(DOCS).as_posix()
+            exists = linked in pages or (DOCS / linked).exists()
+            if not exists or (anchor and anchor not in anchors(DOCS, linked)):
+                broken.append((path, target))
+    assert broken == []
+
+
+def test_an_example_is_listed_on_the_pages_of_the_methods_that_it_uses(pages: dict[str, str]) -> None:
+    assert "examples/plot_08_simplex.py" in pages["reference/tests/skce.myst"]
+    assert "examples/plot_08_simplex.py" in pages["reference/diagrams/simplex.myst"]
+    assert "examples/plot_08_simplex.py" not in pages["reference/estimators/skce.myst"]
+    assert "examples/plot_05_compare_models.py" in pages["reference/functions/compare.myst"]
+
+
+@pytest.mark.parametrize("file", sorted((DOCS / "examples").glob("plot_*.py")), ids=lambda file: file.stem)
+def test_an_example_asks_a_question_and_uses_the_library(site: dict[str, Any], file: Path) -> None:
+    source = file.read_text(encoding="utf-8")
+    title = source.split("\n")[1]
+    assert title.endswith("?")
+    uses = site["gallery_uses"].uses_of_example(source, site["method_pages"].names_by_family())
+    assert {family for family, _ in uses} - {"functions"}
+
+
+def test_every_public_function_and_class_has_a_page(pages: dict[str, str]) -> None:
+    import trueodds as to
+
+    public = {name for name in to.__all__ if name not in {"estimators", "tests", "calibrators", "diagrams"}}
+    documented = {path.rpartition("/")[2].removesuffix(".myst") for path in pages if path.startswith("reference/")}
+    assert public - documented == set()
+
+
+def test_what_restructuredtext_would_read_as_markup_is_escaped(site: dict[str, Any]) -> None:
+    escape = site["docstrings"].escape_docstring
+    lines = ["The mean of |r| and :math:`|x|`.", "", ".. math:: |a|", "", "    |b|", "", "The classes_ |c|."]
+    assert escape(lines) == [
+        "The mean of \\|r\\| and :math:`|x|`.", "", ".. math:: |a|", "", "    |b|", "", "The classes\\_ \\|c\\|.",
+    ]  # fmt: skip
+
+
+def test_the_newest_release_is_the_stable_version(site: dict[str, Any], tmp_path: Path) -> None:
+    for folder in ("dev", "0.9.1", "0.10.0", ".git"):
+        (tmp_path / folder).mkdir()
+    site["versions"].write_versions(tmp_path, "https://example.org/docs/")
+    entries = json.loads((tmp_path / "switcher.json").read_text())
+    assert [entry["version"] for entry in entries] == ["0.10.0", "0.9.1", "dev"]
+    assert [entry["preferred"] for entry in entries] == [True, False, False]
+    assert entries[0]["url"] == "https://example.org/docs/0.10.0/"
+    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()

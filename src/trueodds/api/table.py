@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
-from trueodds.core.table_results import ResultTable, TableColumn, TableComparison
+from trueodds.core.table_results import MeasureColumn, ResultTable, TableComparison
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -42,7 +42,7 @@ def table(
     lenses: Any = None,
     *,
     interval: str | None = "auto",
-    best: bool = True,
+    bold: bool = True,
     level: float = 0.95,
     resamples: int | None = None,
     paired: bool | None = None,
@@ -69,7 +69,7 @@ def table(
         default lens of a measure. Accuracy has no other lens.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
-    best : bool, default=True
+    bold : bool, default=True
         Whether the models are compared. False omits bold values, which is faster.
     level : float, default=0.95
         Confidence level of the intervals. Bold values have a familywise error rate of at most 1 − `level`.
@@ -121,17 +121,17 @@ def table(
     >>> import trueodds as to
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
     >>> table = to.table(y, {"informed": p, "constant": [0.75] * 100}, ["brier", "log_loss"])
-    >>> table.best
+    >>> table.bold
     {'brier': 'informed', 'log_loss': 'informed'}
     """
     named_models = _name_models(models)
     generator, level = as_generator(rng), check("level", level, Level, 0.95)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
-    best = check("best", best, bool)
+    bold = check("bold", bold, bool)
     columns = _choose_columns(measures, lenses, settings, seed, generator)
     rows = resolve_rows_of_models(named_models, weight_kind)
-    is_compared, notes = _check_comparable(rows, paired) if best and interval is not None else (False, [])
+    is_compared, notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
     evaluated = []
     for column in columns:
         first_model = next(iter(rows.values()))
@@ -150,7 +150,7 @@ def table(
     adjusted = iter(holm([np.nan if p is None else p for p in family]))
     table_columns = tuple(column.build([next(adjusted) for _ in column.pairs], 1 - level) for column in evaluated)
     notes += [*_resample_notes(evaluated, len(family), 1 - level), *_collect_notes(table_columns)]
-    call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "best": best}
+    call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
     return ResultTable(
         tuple(rows),
         _check_distinct_labels(table_columns),
@@ -200,8 +200,8 @@ class _EvaluatedColumn:
     estimates: Mapping[str, Estimate]
     pairs: Sequence[ErrorDifference]
 
-    def build(self, adjusted_pvalues: Sequence[float], alpha: float) -> TableColumn:
-        """Return the column of the result, with its best model if all its differences are significant."""
+    def build(self, adjusted_pvalues: Sequence[float], alpha: float) -> MeasureColumn:
+        """Return the column of the result, with a bold model if all its differences are significant."""
         method = self.column.method
         direction = "lower"
         if method.best_value_setting:
@@ -210,18 +210,18 @@ class _EvaluatedColumn:
             TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue, None if np.isnan(p) else p)
             for pair, p in zip(self.pairs, adjusted_pvalues, strict=True)
         )
-        return TableColumn(
+        return MeasureColumn(
             self.column.label,
             method.name,
             self.lens,
             direction,
             method.best_value,
             self.estimates,
-            self._best_model(comparisons, alpha),
+            self._bold_model(comparisons, alpha),
             comparisons,
         )
 
-    def _best_model(self, comparisons: Sequence[TableComparison], alpha: float) -> str | None:
+    def _bold_model(self, comparisons: Sequence[TableComparison], alpha: float) -> str | None:
         """Return the model that is significantly better than every other one, or None."""
         losses = {
             name: float(self.column.method.as_loss(np.float64(estimate.value)))
@@ -229,15 +229,19 @@ class _EvaluatedColumn:
         }
         if not comparisons or not all(np.isfinite(loss) for loss in losses.values()):
             return None
-        best = min(losses, key=lambda name: losses[name])
+        candidate = min(losses, key=lambda name: losses[name])
         for pair, comparison in zip(self.pairs, comparisons, strict=True):
-            if best not in (comparison.first, comparison.second):
+            if candidate not in (comparison.first, comparison.second):
                 continue
-            if comparison.adjusted_pvalue is None or comparison.adjusted_pvalue > alpha or not self._favors(best, pair):
+            if (
+                comparison.adjusted_pvalue is None
+                or comparison.adjusted_pvalue > alpha
+                or not self._favors(candidate, pair)
+            ):
                 return None
-        return best
+        return candidate
 
-    def _favors(self, best: str, pair: ErrorDifference) -> bool:
+    def _favors(self, model: str, pair: ErrorDifference) -> bool:
         """Return whether the interval of a difference favors this model, and both values lie on the same side."""
         interval = pair.interval(pair.a.interval_spec.level)
         if interval is None or interval.low <= 0 <= interval.high:
@@ -248,7 +252,7 @@ class _EvaluatedColumn:
             return False  # one value is too high and the other too low
         first_is_larger = interval.low > 0
         larger_is_better = bool(self.column.method.best_value_setting) and -1.0 in sides
-        return (pair.a.name == best) == (first_is_larger == larger_is_better)
+        return (pair.a.name == model) == (first_is_larger == larger_is_better)
 
 
 def _name_models(models: Any) -> dict[str, Any]:
@@ -325,7 +329,7 @@ def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | No
     return bool(others), []
 
 
-def _check_distinct_labels(columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
+def _check_distinct_labels(columns: tuple[MeasureColumn, ...]) -> tuple[MeasureColumn, ...]:
     """Return the columns; raise TO205 if two have the same heading."""
     labels = [column.label for column in columns]
     if repeated := [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
@@ -350,7 +354,7 @@ def _resample_notes(columns: Sequence[_EvaluatedColumn], n_comparisons: int, alp
     return [Note("TN209", text)]
 
 
-def _collect_notes(columns: Sequence[TableColumn]) -> list[Note]:
+def _collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
     """Return the notes of all cells, each with the cells that it concerns."""
     cells_of_note: dict[Note, dict[str, list[str]]] = {}
     for column in columns:

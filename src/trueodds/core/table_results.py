@@ -56,7 +56,7 @@ class TableComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
+class MeasureColumn:
     """One measure of all models.
 
     Attributes
@@ -71,7 +71,7 @@ class TableColumn:
         The value of a perfect model.
     estimates : mapping of str to Estimate
         The estimate of each model, by name.
-    best : str or None
+    bold : str or None
         The model that is significantly better than every other one, which is printed in bold; None if there is none.
     comparisons : tuple of TableComparison
         The comparisons of all pairs of models; empty if the models were not compared.
@@ -83,7 +83,7 @@ class TableColumn:
     direction: str
     best_value: float
     estimates: Mapping[str, Estimate]
-    best: str | None = None
+    bold: str | None = None
     comparisons: tuple[TableComparison, ...] = ()
 
     @property
@@ -118,7 +118,7 @@ class TableColumn:
             if interval is None
             else (_format_fixed(interval.low, decimals), _format_fixed(interval.high, decimals)),
             None if noise_floor is None else _format_fixed(noise_floor, decimals),
-            is_best=model == self.best,
+            is_bold=model == self.bold,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class TableColumn:
             "lens": self.lens,
             "direction": self.direction,
             "best_value": strict_json(self.best_value),
-            "best": self.best,
+            "bold": self.bold,
             "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
         }
@@ -146,7 +146,7 @@ class ResultTable(Result):
     ----------
     names : tuple of str
         The models, which are the rows of the table.
-    columns : tuple of TableColumn
+    columns : tuple of MeasureColumn
         The measures.
     n : int
         Number of rows of data; of models with different rows, the largest.
@@ -174,7 +174,7 @@ class ResultTable(Result):
     """
 
     names: tuple[str, ...]
-    columns: tuple[TableColumn, ...]
+    columns: tuple[MeasureColumn, ...]
     n: int
     level: float
     compared: bool
@@ -192,9 +192,9 @@ class ResultTable(Result):
         return sum(len(column.comparisons) for column in self.columns)
 
     @property
-    def best(self) -> dict[str, str | None]:
+    def bold(self) -> dict[str, str | None]:
         """The bold model of each column, by heading; None where no model is better than every other one."""
-        return {column.label: column.best for column in self.columns}
+        return {column.label: column.bold for column in self.columns}
 
     @property
     def caption(self) -> str:
@@ -246,9 +246,9 @@ class ResultTable(Result):
         str
             A heading, the rows and the caption. Wide tables are divided into several blocks of columns.
         """
-        n_bold = sum(column.best is not None for column in self.columns)
-        bold = f" · a best model in {n_bold} of {len(self.columns)}" if self.compared else ""
-        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold}"
+        n_bold = sum(column.bold is not None for column in self.columns)
+        bold_text = f" · a bold value in {n_bold} of {len(self.columns)}" if self.compared else ""
+        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold_text}"
         return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True))])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
@@ -360,7 +360,7 @@ class ResultTable(Result):
                         "high": None if interval is None else interval.high,
                         "noise_floor": estimate.noise_floor,
                         "n": estimate.n,
-                        "best": name == column.best,
+                        "bold": name == column.bold,
                     }
                 )
         return rows

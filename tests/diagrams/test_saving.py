@@ -92,6 +92,17 @@ def test_axis_labels_have_the_type_size_of_the_style(
     assert min(sizes) > 0.7 * points
 
 
+def test_lines_reach_the_edge_of_a_reduced_page(tmp_path: Path) -> None:
+    # The figure is drawn 8 inches wide and reduced to 6.8: lines were once clipped where the reduced page ends.
+    to.draw(softer(3), "cumulative", lens="confidence").save(tmp_path / "f.pdf", style="paper", width="page")
+    commands = pdf_parts(tmp_path / "f.pdf")[1]
+    (scale,) = {float(match) for match in re.findall(r"^([\d.]+) 0 0 \1 0 0 cm$", commands, re.MULTILINE)}
+    assert scale < 0.9
+    right_ends = [scale * float(x) for x in re.findall(r"^([\d.]+) [\d.]+ l$", commands, re.MULTILINE)]
+    # 29 points of the curve, besides 10 ends of grid lines and ticks, which are not clipped.
+    assert sum(x > 0.87 * 6.8 * POINTS for x in right_ends) > 25
+
+
 def test_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
     for width in (None, "page"):
         diagram.save(tmp_path / "f.pdf", style="slide", width=width)

@@ -127,6 +127,7 @@ def _write_enlarged_pdf(figure: Any, out: io.BytesIO, dpi: float, scale: float) 
     width, height = figure.get_size_inches()
     pdf = backend.PdfFile(out, metadata={"CreationDate": None})
     pdf.newPage(width * scale, height * scale)
+    pdf.width, pdf.height = width, height  # matplotlib clips lines at them, before the page is enlarged or reduced
     pdf.output(scale, 0, 0, scale, 0, 0, backend.Op.concat_matrix)
     pdf_renderer = backend.RendererPdf(pdf, dpi * scale, height, width)
     renderer = mixed_backend.MixedModeRenderer(figure, width, height, dpi * scale, pdf_renderer)

@@ -24,7 +24,7 @@ INTERVAL_DIGITS = 2  # significant digits of the half-width of an interval that 
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """The difference of two models by one measure, with its p-value alone and adjusted for the whole table.
+    """The difference of two models by one measure, with its p-value.
 
     Attributes
     ----------
@@ -34,15 +34,12 @@ class TableComparison:
         The value of the first model minus that of the second.
     pvalue : float or None
         Two-sided p-value of equal values, as `compare` reports it; None if it is undefined.
-    adjusted_pvalue : float or None
-        The p-value with Holm's adjustment for all comparisons of the table.
     """
 
     first: str
     second: str
     difference: float
     pvalue: float | None
-    adjusted_pvalue: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as a JSON object."""
@@ -51,7 +48,6 @@ class TableComparison:
             "second": self.second,
             "difference": strict_json(self.difference),
             "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
         }
 
 
@@ -75,6 +71,11 @@ class MeasureColumn:
         The model that is significantly better than every other one, which is printed in bold; None if there is none.
     comparisons : tuple of TableComparison
         The comparisons of all pairs of models; empty if the models were not compared.
+    pvalue : float or None
+        P-value of the claim that the model with the best value is better than every other one: the largest p-value of
+        its comparisons, and 1 if one of them does not favor it. None if the models were not compared.
+    adjusted_pvalue : float or None
+        The same with Holm's adjustment for all measures of the table.
     """
 
     label: str
@@ -85,6 +86,8 @@ class MeasureColumn:
     estimates: Mapping[str, Estimate]
     bold: str | None = None
     comparisons: tuple[TableComparison, ...] = ()
+    pvalue: float | None = None
+    adjusted_pvalue: float | None = None
 
     @property
     def arrow(self) -> str:
@@ -130,6 +133,8 @@ class MeasureColumn:
             "direction": self.direction,
             "best_value": strict_json(self.best_value),
             "bold": self.bold,
+            "pvalue": strict_json(self.pvalue),
+            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
             "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
         }
@@ -187,11 +192,6 @@ class ResultTable(Result):
         return next(column for column in self.columns if column.label == label).estimates[model]
 
     @property
-    def n_comparisons(self) -> int:
-        """Number of comparisons for which the p-values are adjusted."""
-        return sum(len(column.comparisons) for column in self.columns)
-
-    @property
     def bold(self) -> dict[str, str | None]:
         """The bold model of each column, by heading; None where no model is better than every other one."""
         return {column.label: column.bold for column in self.columns}
@@ -213,9 +213,11 @@ class ResultTable(Result):
             sentences.append("Parentheses: expected value if the model were calibrated (noise floor).")
         if self.compared:
             rate = format_percent(1 - self.level).replace("%", " %")
+            n_measures = len(self.columns)
+            measures = f" over the {n_measures:,} measures by Holm's method" if n_measures > 1 else ""
             sentences.append(
-                "Bold: significantly better than every other model (paired comparisons, Holm-adjusted for all"
-                f" {self.n_comparisons:,} comparisons of the table, familywise error rate {rate})."
+                "Bold: significantly better than every other model (paired comparisons, familywise error rate"
+                f" {rate}{measures})."
             )
         return sentences
 
@@ -383,7 +385,6 @@ class ResultTable(Result):
             "n": self.n,
             "level": self.level,
             "compared": self.compared,
-            "n_comparisons": self.n_comparisons,
             "caption": self.caption,
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],

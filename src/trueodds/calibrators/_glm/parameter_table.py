@@ -59,12 +59,12 @@ class ParameterTable:
         if len(shown) < len(parameter_classes):
             larger = "" if self.std_errors is None else " with larger p-values"
             text_lines.append(f"… and {len(parameter_classes) - MAX_SHOWN_CLASSES:,} more classes{larger}.")
-        if len(parameter_classes) == 1 and self.std_errors is not None:
-            text_lines.append(self._intercept_sentence(names[0]))
         if self.std_errors is not None:
             text_lines += [
                 f"{name} {baseline_text}: {self._class_sentence(i, name)}" for name, i in zip(names, shown, strict=True)
             ]
+        if len(parameter_classes) == 1 and self.std_errors is not None:
+            text_lines.append(self._intercept_sentence(names[0]))
         return text_lines + describe_uncertainty(self.certainty, self.method)
 
     def _intercept_sentence(self, name: str) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 import trueodds as to
 from tests.diagrams.test_drawing import softer
+from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style import publication, styling
@@ -192,3 +196,44 @@ def test_invalid_styles_and_widths_are_coded(diagram: Diagram, tmp_path: Path, s
         diagram.save(tmp_path / "f.pdf", **settings)
     assert caught.value.code == "TO203"
     assert not (tmp_path / "f.pdf").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_the_data_of_a_diagram_is_saved_as_the_command_saves_it(tmp_path: Path, suffix: str) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("label,p_0,p_1\n" + "0,0.8,0.2\n1,0.3,0.7\n" * 20)
+    diagram = to.draw(to.read(rows), "reliability", rng=0)
+    saved, expected = tmp_path / f"saved.{suffix}", tmp_path / f"expected.{suffix}"
+    diagram.save(str(saved))
+    assert CliRunner().invoke(main, ["draw", str(rows), "--out", str(expected)]).exit_code == 0
+    if suffix == "csv":
+        assert saved.read_bytes() == expected.read_bytes()
+        lines = list(csv.reader(saved.read_text().splitlines()))
+        assert lines[0] == list(diagram.table)
+        assert len(lines) == 1 + len(diagram.table["view"])
+    else:
+        assert json.loads(saved.read_text()) == diagram.to_dict()
+        assert json.loads(saved.read_text())["table"] == json.loads(expected.read_text())["table"]
+
+
+def test_the_data_of_a_grid_is_saved(tmp_path: Path) -> None:
+    y, p = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
+    grid = to.draw(y, {"a": p, "b": [0.5, 0.6, 0.7, 0.1]}, ["reliability", "cumulative"])
+    grid.save(tmp_path / "g.csv")
+    header, *lines = csv.reader((tmp_path / "g.csv").read_text().splitlines())
+    assert header == list(grid.frame())
+    assert {line[0] for line in lines} == {"reliability", "cumulative"}
+    assert len(lines) == sum(len(diagram.table["view"]) for diagram in grid.diagrams)
+    grid.save(tmp_path / "g.json")
+    assert json.loads((tmp_path / "g.json").read_text()) == grid.to_dict()
+
+
+def test_data_has_no_title_and_no_size(diagram: Diagram, tmp_path: Path) -> None:
+    for settings in ({"title": "T"}, {"dpi": 100}, {"style": "paper"}, {"width": 3.0}):
+        with pytest.raises(InputError, match="TO203"):
+            diagram.save(tmp_path / "a.csv", **settings)
+    with pytest.raises(InputError, match="TO703"):
+        diagram.save(tmp_path / "missing" / "a.json")
+    with pytest.raises(InputError, match=r"\.csv or \.json"):
+        diagram.save(tmp_path / "a.xlsx")
+    assert not list(tmp_path.iterdir())

@@ -114,7 +114,7 @@ def write_picture(path: Path, draw_svg: Callable[[], str], draw_image: Callable[
     """Write a picture in the format that the suffix of the file names; raise TO203 for another suffix."""
     file_format = path.suffix.lower().removeprefix(".")
     if file_format not in ("svg", "png", "pdf"):
-        problem = "The file name must end with .svg, .png or .pdf."
+        problem = "The file name must end with .svg, .png, .pdf, .csv or .json."
         raise InputError("TO203", problem, repr(path.name), "Add the ending.")
     if file_format == "svg":
         content = ('<?xml version="1.0" encoding="utf-8"?>\n' + draw_svg()).encode()

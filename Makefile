@@ -76,9 +76,9 @@ $(VENV)/.docs: $(PROJECTS) | $(BIN)/python
 	$(PIP) install --editable '.[docs]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
-# Dask and Spark, PyTorch, Lightning, Transformers and Keras, two gigabytes: their tests are skipped without them.
+# Dask and Spark, PyTorch, Lightning, Transformers and Keras, Playwright, two gigabytes: their tests are skipped without them.
 $(VENV)/.engines: $(VENV)/.test
-	$(PIP) install --editable '.[test,engines,training]' '$(TORCH)'
+	$(PIP) install --editable '.[test,engines,training,browser]' '$(TORCH)'
 	@touch $@
 
 # A half-made environment is removed: without pip it would fail again, with a worse message.

@@ -93,7 +93,9 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"codes/*": [], "index": [], "search": [], "genindex": []}
+# Pages without others beneath them have no navigation at the side.
+PAGES_ALONE = ("index", "search", "genindex", "tutorial", "choose", "papers", "where_we_lose", "glossary", "codes/*")
+html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES_ALONE}
 html_context = {"default_mode": "auto"}
 
 # The address of the published site, such as https://OWNER.github.io/REPOSITORY. With it there is a choice of versions.

@@ -37,7 +37,7 @@ def bold_values(
 ) -> dict[str, str | None]:
     """The bold model of each measure in one simulated table."""
     rng = np.random.default_rng([repetition, list(NOISE).index(case)])
-    return to.table(simulate_models(NOISE[case], n, rng), list(measures), resamples=500, rng=repetition).best
+    return to.table(simulate_models(NOISE[case], n, rng), list(measures), resamples=500, rng=repetition).bold
 
 
 def wilson_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -51,7 +51,7 @@ def main(repetitions: int) -> None:
     """Print the share of tables with a bold value, and the share of every measure."""
     for case in NOISE:
         drawn = [bold_values(case, repetition) for repetition in range(repetitions)]
-        tables = sum(any(best is not None for best in table.values()) for table in drawn)
+        tables = sum(any(model is not None for model in table.values()) for table in drawn)
         low, high = wilson_interval(tables, repetitions)
         sys.stdout.write(f"{case}: {tables} of {repetitions} tables have a bold value [{low:.4f}, {high:.4f}]\n")
         for measure in MEASURES:

@@ -15,7 +15,7 @@ from tests.api import bold_values
 from tests.test_schemas import valid
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_results import ResultTable, TableColumn
+from trueodds.core.table_results import MeasureColumn, ResultTable
 
 FAST = {"resamples": 200}
 
@@ -56,14 +56,14 @@ def test_accuracy_is_the_share_of_most_probable_classes_that_were_observed() -> 
 
 def test_a_setting_applies_to_the_measures_that_have_it() -> None:
     y, models = outcomes_and_models()
-    table = to.table(y, models, ["ece", "brier"], bins=5, best=False, **FAST)
+    table = to.table(y, models, ["ece", "brier"], bins=5, bold=False, **FAST)
     assert table["true", "ece"].value == to.measure(y, models["true"], "ece", bins=5, interval=None).value
     assert table["true", "brier"].value == to.measure(y, models["true"], "brier", interval=None).value
 
 
 def test_every_measure_is_computed_through_every_lens_and_accuracy_once() -> None:
     y, models = outcomes_and_models()
-    table = to.table(y, models, ["accuracy", "ece"], ["confidence", "positive"], best=False, interval=None)
+    table = to.table(y, models, ["accuracy", "ece"], ["confidence", "positive"], bold=False, interval=None)
     assert [(column.label, column.lens) for column in table.columns] == [
         ("accuracy", "confidence"),
         ("ece (confidence)", "confidence"),
@@ -75,7 +75,7 @@ def test_headings_come_from_a_mapping() -> None:
     y, models = outcomes_and_models()
     measures = {"ECE": "ece", "ECE of bins": to.estimators.BinnedError(), "NLL": "log_loss"}
     table = to.table(y, models, measures, interval=None)
-    assert list(table.best) == ["ECE", "ECE of bins", "NLL"]
+    assert list(table.bold) == ["ECE", "ECE of bins", "NLL"]
 
 
 def test_the_same_seed_gives_the_same_table() -> None:
@@ -88,21 +88,28 @@ def test_the_same_seed_gives_the_same_table() -> None:
 
 
 def test_a_value_is_bold_if_its_model_beats_every_other_one(table: ResultTable) -> None:
-    assert table.best["log_loss"] == "true"
+    assert table.bold["log_loss"] == "true"
     losses = {name: table[name, "log_loss"].value for name in table.names}
     assert min(losses, key=lambda name: losses[name]) == "true"
     column = next(column for column in table.columns if column.label == "log_loss")
-    assert all(pair.adjusted_pvalue <= 0.05 for pair in column.comparisons if "true" in (pair.first, pair.second))
+    assert all(pair.pvalue <= column.pvalue for pair in column.comparisons if "true" in (pair.first, pair.second))
+    assert column.pvalue <= column.adjusted_pvalue <= 0.05
 
 
-def test_p_values_are_adjusted_for_all_comparisons_of_the_table(table: ResultTable) -> None:
-    # Holm by hand: sorted p-values times 12, 11, …, made increasing and limited to 1.
-    pairs = [pair for column in table.columns for pair in column.comparisons]
-    assert len(pairs) == table.n_comparisons == 4 * 3
-    running = 0.0
-    for rank, pair in enumerate(sorted(pairs, key=lambda pair: pair.pvalue)):
-        running = max(running, min(1.0, (len(pairs) - rank) * pair.pvalue))
-        assert pair.adjusted_pvalue == pytest.approx(running)
+def test_the_claim_of_a_column_has_the_largest_p_value_of_its_comparisons_adjusted_for_all_measures(
+    table: ResultTable,
+) -> None:
+    for column in table.columns:
+        losses = {name: abs(column.estimates[name].value - column.best_value) for name in table.names}
+        first = min(losses, key=lambda name: losses[name])
+        own = [pair.pvalue for pair in column.comparisons if first in (pair.first, pair.second)]
+        assert len(own) == len(table.names) - 1
+        assert column.pvalue == max(own)
+        assert column.bold == (first if column.adjusted_pvalue <= 0.05 else None)
+    running = 0.0  # Holm by hand: sorted p-values times 4, 3, …, made increasing and limited to 1
+    for rank, column in enumerate(sorted(table.columns, key=lambda column: column.pvalue)):
+        running = max(running, min(1.0, (len(table.columns) - rank) * column.pvalue))
+        assert column.adjusted_pvalue == pytest.approx(running)
 
 
 def test_the_p_value_alone_is_that_of_compare(table: ResultTable) -> None:
@@ -116,7 +123,7 @@ def test_the_p_value_alone_is_that_of_compare(table: ResultTable) -> None:
 def test_models_that_tie_are_not_bold() -> None:
     y, models = outcomes_and_models()
     table = to.table(y, {"a": models["true"], "again": models["true"]}, ["accuracy", "ece", "brier"], **FAST)
-    assert set(table.best.values()) == {None}
+    assert set(table.bold.values()) == {None}
 
 
 def test_higher_accuracy_is_better() -> None:
@@ -124,7 +131,7 @@ def test_higher_accuracy_is_better() -> None:
     y = rng.integers(0, 2, 400)
     right = np.where(rng.random(400) < 0.95, y, 1 - y)
     table = to.table(y, {"coin": rng.random(400), "right": 0.1 + 0.8 * right}, ["accuracy"], **FAST)
-    assert table.best == {"accuracy": "right"}
+    assert table.bold == {"accuracy": "right"}
     assert table.columns[0].arrow == "↑"
 
 
@@ -135,11 +142,11 @@ def test_a_measure_with_a_target_favors_the_closer_value() -> None:
     y = (rng.random(3000) < p).astype(int)
     table = to.table(y, {"far": p / 2, "close": p / 1.1}, {"O:E": "o_e"}, **FAST)
     assert table["far", "O:E"].value > table["close", "O:E"].value > 1
-    assert (table.best, table.columns[0].arrow) == ({"O:E": "close"}, "→ 1")
+    assert (table.bold, table.columns[0].arrow) == ({"O:E": "close"}, "→ 1")
     below = to.table(y, {"far": np.minimum(1, p * 1.2), "close": p * 1.05}, "o_e", **FAST)
-    assert below.best == {"o_e": "close"}
+    assert below.bold == {"o_e": "close"}
     around = to.table(y, {"high": p / 1.1, "low": np.minimum(1, p * 1.2)}, "o_e", **FAST)
-    assert around.best == {"o_e": None}  # a value too low and one too high: the distance from 1 was not compared
+    assert around.bold == {"o_e": None}  # a value too low and one too high: the distance from 1 was not compared
 
 
 def test_an_infinite_value_leaves_the_column_without_bold_values() -> None:
@@ -147,7 +154,7 @@ def test_an_infinite_value_leaves_the_column_without_bold_values() -> None:
     wrong = np.where(np.arange(len(y)) == 0, 1 - y, models["true"]).astype(float)
     table = to.table(y, {"a": models["true"], "b": wrong}, ["log_loss"], **FAST)
     assert table["b", "log_loss"].value == math.inf
-    assert table.best == {"log_loss": None}
+    assert table.bold == {"log_loss": None}
     assert r"\infty" in table.to_latex()
 
 
@@ -155,7 +162,7 @@ def test_models_of_different_rows_are_not_compared_and_a_note_says_so() -> None:
     y, models = outcomes_and_models()
     table = to.table({"a": (y, models["true"]), "b": (y[:-1], models["over_confident"][:-1])}, ["brier"], **FAST)
     assert not table.compared
-    assert table.best == {"brier": None}
+    assert table.bold == {"brier": None}
     (note,) = [note for note in table.notes if note.code == "TN227"]
     assert "600 and 599 rows" in note.text
     assert "Bold" not in table.caption
@@ -172,16 +179,16 @@ def test_tallies_are_not_compared() -> None:
 
 def test_a_note_says_that_resamples_are_too_few_for_bold_values() -> None:
     y, models = outcomes_and_models()
-    table = to.table(y, models, ["ece", "debiased_l2"], resamples=100)
-    # 6 comparisons of at least 1/101 each: 0.059. 6 / 0.05 = 120 resamples suffice.
-    assert any(note.code == "TN209" and "resamples=120" in note.text for note in table.notes)
+    table = to.table(y, models, ["ece", "debiased_l2"], resamples=30)
+    # 2 measures of at least 1/31 each: 0.065. 2 / 0.05 = 40 resamples suffice.
+    assert any(note.code == "TN209" and "resamples=40" in note.text for note in table.notes)
 
 
 def test_equally_good_models_are_bold_in_at_most_the_nominal_share_of_tables() -> None:
     # Any bold value among 150 tables is Binomial(150, at most 0.05): more than 17 have a probability below 0.1 %.
     measures = ("accuracy", "brier", "log_loss")
     tables = [bold_values.bold_values("two equal models and a worse one", i, measures, 300) for i in range(150)]
-    assert sum(any(best is not None for best in table.values()) for table in tables) <= 17
+    assert sum(any(model is not None for model in table.values()) for table in tables) <= 17
 
 
 def test_a_better_model_is_often_bold() -> None:
@@ -194,9 +201,9 @@ def test_a_better_model_is_often_bold() -> None:
 # Text
 
 
-def column_of(estimates: dict[str, tuple[float, float, float]]) -> TableColumn:
+def column_of(estimates: dict[str, tuple[float, float, float]]) -> MeasureColumn:
     """A column of values with intervals."""
-    return TableColumn(
+    return MeasureColumn(
         "m", "m", "positive", "lower", 0.0,
         {
             name: Estimate("m", "positive", value, 10, Interval(low, high, 0.95, "bca"))
@@ -222,14 +229,14 @@ def test_the_text_fits_80_columns_and_marks_bold_values(table: ResultTable) -> N
     text = table.describe()
     assert max(map(len, text.splitlines())) <= 80
     assert "*" in text
-    assert "Holm-adjusted for all 12" in " ".join(text.split())
+    assert "over the 4 measures by Holm's method" in " ".join(text.split())
     assert repr(table) == text.splitlines()[0]
 
 
 def test_names_and_headings_are_escaped() -> None:
     y, models = outcomes_and_models(100)
     names = {"a_b|c & 5%": models["true"], "<b>\x1b[31m": models["noisy"]}
-    table = to.table(y, names, {"50 % $x$": "brier"}, best=False, interval=None)
+    table = to.table(y, names, {"50 % $x$": "brier"}, bold=False, interval=None)
     latex, markdown, html = table.to_latex(), table.to_markdown(), table._repr_html_()
     assert r"a\_b|c \& 5\%" in latex
     assert r"50 \% \$x\$ $\downarrow$" in latex
@@ -291,7 +298,7 @@ def test_the_json_keeps_its_schema(table: ResultTable) -> None:
         (None, {"measures": ["ece"], "lenses": 3}, "TO204"),
         (None, {"measures": ["brier"], "bins": 5}, "TO202"),
         (None, {"measures": ["ece"], "level": 95}, "TO203"),
-        (None, {"measures": ["ece"], "best": "yes"}, "TO203"),
+        (None, {"measures": ["ece"], "bold": "yes"}, "TO203"),
         (None, {"measures": ["ece"], "interval": "wald"}, "TO203"),
     ],
 )

@@ -159,6 +159,17 @@ def test_of_two_classes_one_is_the_event():
     assert lines[2].startswith("spam (event) against ham (other): where")
 
 
+def test_of_two_classes_the_intercept_has_an_interval_and_the_pvalue_is_not_adjusted():
+    # 0.5 ± 1.96 · 0.1, and the only hypothesis is its own family.
+    lines = table(0.5, 0.7, 0.1, 0.1, classes=("ham", "spam"), baseline=0).lines()
+    assert lines[0].endswith("Wald p (δ = γ = 1)")
+    assert "calibration intercept log δ = 0.500 [0.304, 0.696], s.e. 0.100" in lines[3]
+    assert "Holm" not in "".join(lines)
+    several = table(0.5, 0.7, 0.1, 0.1, classes=("a", "b", "c")).lines()
+    assert several[0].endswith("Holm's p")
+    assert "calibration intercept" not in "".join(several)
+
+
 def test_names_are_kept_to_their_place():
     lines = table(0.5, 0.7, 0.1, 0.1, classes=("a\nb\x1b[31m", "c" * 50, "d")).lines()
     assert lines[0].startswith("against " + "c" * 23 + "…  ")
@@ -463,4 +474,4 @@ def test_every_way_to_be_unsure_has_words():
         )
     for errors in STD_ERROR_METHODS:
         certainty = ParameterUncertainty(errors, np.array(V[:1]), None, 2, 10.0)
-        assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), certainty).lines()) == 4 + (errors != "curvature")
+        assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), certainty).lines()) == 5 + (errors != "curvature")

@@ -96,7 +96,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(run: Run, fol
 def test_a_name_in_an_error_cannot_steer_the_terminal(run: Run) -> None:
     done = run("audit", "a\x1b[31m\nerror TO000.csv")
     assert "\x1b" not in done.stderr
-    assert len(done.stderr.splitlines()) == 4
+    assert len(done.stderr.splitlines()) == 5
 
 
 def test_a_fault_of_ours_exits_with_2_and_its_name(

@@ -33,6 +33,7 @@ def test_where_no_study_is_installed_the_error_says_how_to_install_them(words, m
         "problem: The studies are a package of their own, trueodds-studies, which is not installed.",
         "got: no entry points of the group trueodds.studies",
         "fix: Run in a clone of trueodds: pip install ./studies",
+        "more: trueodds explain TO804",
     ]
 
 
@@ -66,6 +67,7 @@ def test_an_unknown_study_names_the_near_ones(monkeypatch):
         "problem: Unknown study.",
         "got: 'tabel1'",
         "fix: Did you mean table1?",
+        "more: trueodds explain TO201",
     ]
 
 

@@ -28,7 +28,7 @@ def test_every_format_is_that_of_the_library(run: Run, overconfident: str, hones
 
 
 def test_lenses_names_and_bold_values_are_options(run: Run, overconfident: str, honest: str) -> None:
-    options = ("--lens", "confidence", "--lens", "classwise", "--names", "A,B", "--no-best", "--format", "csv")
+    options = ("--lens", "confidence", "--lens", "classwise", "--names", "A,B", "--no-bold", "--format", "csv")
     lines = run("table", overconfident, honest, "--measure", "ece", "--interval", "none", *options).stdout.splitlines()
     assert [line.split(",")[:4] for line in lines[1:]] == [
         [name, f"ece ({lens})", "ece", lens] for name in "AB" for lens in ("confidence", "classwise")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 import trueodds as to
 from tests.diagrams.test_drawing import softer
+from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style import publication, styling
@@ -90,6 +94,17 @@ def test_axis_labels_have_the_type_size_of_the_style(
     # The labels of both axes are ordinary text; its size is estimated before the margins are known exactly.
     assert sum(abs(size - points) < 0.06 * points for size in sizes) >= 2
     assert min(sizes) > 0.7 * points
+
+
+def test_lines_reach_the_edge_of_a_reduced_page(tmp_path: Path) -> None:
+    # The figure is drawn 8 inches wide and reduced to 6.8: lines were once clipped where the reduced page ends.
+    to.draw(softer(3), "cumulative", lens="confidence").save(tmp_path / "f.pdf", style="paper", width="page")
+    commands = pdf_parts(tmp_path / "f.pdf")[1]
+    (scale,) = {float(match) for match in re.findall(r"^([\d.]+) 0 0 \1 0 0 cm$", commands, re.MULTILINE)}
+    assert scale < 0.9
+    right_ends = [scale * float(x) for x in re.findall(r"^([\d.]+) [\d.]+ l$", commands, re.MULTILINE)]
+    # 29 points of the curve, besides 10 ends of grid lines and ticks, which are not clipped.
+    assert sum(x > 0.87 * 6.8 * POINTS for x in right_ends) > 25
 
 
 def test_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
@@ -181,3 +196,44 @@ def test_invalid_styles_and_widths_are_coded(diagram: Diagram, tmp_path: Path, s
         diagram.save(tmp_path / "f.pdf", **settings)
     assert caught.value.code == "TO203"
     assert not (tmp_path / "f.pdf").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_the_data_of_a_diagram_is_saved_as_the_command_saves_it(tmp_path: Path, suffix: str) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("label,p_0,p_1\n" + "0,0.8,0.2\n1,0.3,0.7\n" * 20)
+    diagram = to.draw(to.read(rows), "reliability", rng=0)
+    saved, expected = tmp_path / f"saved.{suffix}", tmp_path / f"expected.{suffix}"
+    diagram.save(str(saved))
+    assert CliRunner().invoke(main, ["draw", str(rows), "--out", str(expected)]).exit_code == 0
+    if suffix == "csv":
+        assert saved.read_bytes() == expected.read_bytes()
+        lines = list(csv.reader(saved.read_text().splitlines()))
+        assert lines[0] == list(diagram.table)
+        assert len(lines) == 1 + len(diagram.table["view"])
+    else:
+        assert json.loads(saved.read_text()) == diagram.to_dict()
+        assert json.loads(saved.read_text())["table"] == json.loads(expected.read_text())["table"]
+
+
+def test_the_data_of_a_grid_is_saved(tmp_path: Path) -> None:
+    y, p = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
+    grid = to.draw(y, {"a": p, "b": [0.5, 0.6, 0.7, 0.1]}, ["reliability", "cumulative"])
+    grid.save(tmp_path / "g.csv")
+    header, *lines = csv.reader((tmp_path / "g.csv").read_text().splitlines())
+    assert header == list(grid.frame())
+    assert {line[0] for line in lines} == {"reliability", "cumulative"}
+    assert len(lines) == sum(len(diagram.table["view"]) for diagram in grid.diagrams)
+    grid.save(tmp_path / "g.json")
+    assert json.loads((tmp_path / "g.json").read_text()) == grid.to_dict()
+
+
+def test_data_has_no_title_and_no_size(diagram: Diagram, tmp_path: Path) -> None:
+    for settings in ({"title": "T"}, {"dpi": 100}, {"style": "paper"}, {"width": 3.0}):
+        with pytest.raises(InputError, match="TO203"):
+            diagram.save(tmp_path / "a.csv", **settings)
+    with pytest.raises(InputError, match="TO703"):
+        diagram.save(tmp_path / "missing" / "a.json")
+    with pytest.raises(InputError, match=r"\.csv or \.json"):
+        diagram.save(tmp_path / "a.xlsx")
+    assert not list(tmp_path.iterdir())

@@ -41,8 +41,8 @@ def test_labels_are_not_called_classes(audited: tuple[to.Predictions, to.Audit])
     assert "miscalibrated for label blue" in report.verdict["sentence"]
     page = render_html(report.to_dict())
     assert "against the rest" not in page
-    assert ">Class <" not in page
-    assert "<label>Label <" in page
+    assert "Search classes" not in page
+    assert "<label>Search labels <" in page
 
 
 def test_the_statistic_of_a_test_is_no_error_of_a_class() -> None:

@@ -93,8 +93,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
             three = np.repeat(np.arange(400), 3)
             preds = to.Predictions(preds.y[three], preds.p[three], cluster=three)
         view = View(preds.p, preds.y)
-        value, error = Cox().coefficients(view, preds.cluster)["slope"]
-        slopes += abs(value - 0.7) <= 1.96 * error
+        slope = Cox().coefficients(view, preds.cluster)["slope"]
+        slopes += abs(slope.value - 0.7) <= 1.96 * slope.se
         value, error = auc_with_se(view, preds.cluster)
         areas += abs(value - truth) <= 1.96 * error
     min_covered = binom.ppf(0.0005, sets, 0.93)
@@ -176,9 +176,9 @@ def test_standard_errors_of_votes_follow_their_residuals() -> None:
         rng = np.random.default_rng(seed)
         x = rng.normal(0, 1.5, 200)
         votes = rng.binomial(20, expit(x))
-        value, error = Cox().coefficients(View(expit(x), votes / 20))["slope"]
-        slopes.append(value)
-        errors.append(error)
+        slope = Cox().coefficients(View(expit(x), votes / 20))["slope"]
+        slopes.append(slope.value)
+        errors.append(slope.se)
     assert np.mean(errors) == pytest.approx(np.std(slopes), rel=0.35)
 
 

@@ -77,6 +77,7 @@ def draw(
     output.check_outputs(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.data_file import write_data_file
     from trueodds.diagrams.presentation import Presentation
 
     if title is not None and no_title:
@@ -108,10 +109,9 @@ def draw(
     result = result.less(*without)
     if suffix in _PICTURE_SUFFIXES:
         result.save(out, style=style, width=None if width is None else parse_value(width))
-    elif suffix == ".json":
-        output.save_text(out, output.format_json(result.to_dict()))
     else:
-        _write_csv(out, result.to_dict()["table"])
+        content = result.to_dict()
+        write_data_file(out, content, content["table"], "TO602")
     output.print_text(f"{result.describe()}\n{out}")
     for note in result.notes:
         output.print_text(f"  {restate_keywords(str(note))}")
@@ -174,17 +174,3 @@ def _is_number(name: str) -> bool:
         return isfinite(float(name))
     except ValueError:
         return False
-
-
-def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
-    """Write the table of a diagram as a CSV file."""
-    import csv
-    import io
-
-    from trueodds.core import json_files
-
-    text = io.StringIO()
-    lines = csv.writer(text)
-    lines.writerow(table)
-    lines.writerows(zip(*table.values(), strict=True))
-    json_files.write_text(out, text.getvalue(), "TO602")

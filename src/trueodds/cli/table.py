@@ -38,7 +38,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
     "--format", "table_format", type=click.Choice(FORMATS), default="text", show_default=True,
     help="Form of the table; latex needs the package booktabs.",
 )  # fmt: skip
-@click.option("--no-best", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
+@click.option("--no-bold", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
 @click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
 @click.option(
     "--paired/--unpaired",
@@ -54,7 +54,7 @@ def table(
     measures: tuple[str, ...],
     lenses: tuple[str, ...],
     table_format: str,
-    no_best: bool,
+    no_bold: bool,
     names: str | None,
     paired: bool | None,
     json_path: str | None,
@@ -84,7 +84,7 @@ def table(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),
             list(lenses) or None,
-            best=not no_best,
+            bold=not no_bold,
             paired=paired,
             weight_kind=weight_kind,
             rng=seed,

@@ -344,9 +344,8 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
 def _format_group_table(by_group: ByGroup) -> list[str]:
     """Format a row per subgroup, and one for all rows, within 80 columns."""
     headings, rows = _group_table(by_group)
-    first, *more = layout_table(headings, rows, _numeric_columns(headings))
-    lines = [*first.heading, *first.rows]
-    return [*lines, *(line for block in more for line in ("", *block.heading, *block.rows))]
+    blocks = layout_table(headings, rows, _numeric_columns(headings))
+    return [line for block in blocks for line in (*block.heading, *block.rows)]
 
 
 def _numeric_columns(headings: Sequence[str]) -> list[bool]:

@@ -31,7 +31,7 @@ class FormattedCell:
     value: str
     interval: tuple[str, str] | None = None
     noise_floor: str | None = None
-    is_best: bool = False
+    is_bold: bool = False
 
     def reduced(self, *, interval: bool, noise_floor: bool) -> Self:
         """Return the cell with the parts that are requested."""
@@ -86,9 +86,9 @@ def text_lines(table: FormattedTable) -> list[str]:
 
 def _caption_lines(table: FormattedTable) -> list[str]:
     """Return the caption, with * in place of bold type."""
-    has_best = any(cell.is_best for row in table.cells for cell in row)
-    caption = table.caption.replace("Bold: ", "*: " if has_best else "No value is marked *: ")
-    if not has_best:
+    has_bold = any(cell.is_bold for row in table.cells for cell in row)
+    caption = table.caption.replace("Bold: ", "*: " if has_bold else "No value is marked *: ")
+    if not has_bold:
         caption = caption.replace("*: significantly better", "*, that is, significantly better")
     caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
     lines = textwrap.wrap(caption, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -117,7 +117,7 @@ def _text_block(table: FormattedTable, columns: Sequence[int], *, is_stacked: bo
 
 def _text_parts(cell: FormattedCell) -> list[str]:
     """Return value, interval and noise floor of a cell."""
-    value = f"{cell.value}*" if cell.is_best else cell.value
+    value = f"{cell.value}*" if cell.is_bold else cell.value
     return [value, *filter(None, (cell.interval_text, cell.noise_floor_text))]
 
 
@@ -130,7 +130,7 @@ def markdown(table: FormattedTable) -> str:
             " ".join(
                 filter(
                     None,
-                    [f"**{cell.value}**" if cell.is_best else cell.value, cell.interval_text, cell.noise_floor_text],
+                    [f"**{cell.value}**" if cell.is_bold else cell.value, cell.interval_text, cell.noise_floor_text],
                 )
             )
             for cell in row
@@ -181,7 +181,7 @@ def latex(table: FormattedTable, label: str | None, *, is_subscript: bool) -> st
 def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:
     """Return a cell in LaTeX; numbers are set as formulas, so that minus signs are right."""
     value = _latex_number(cell.value)
-    if cell.is_best:
+    if cell.is_bold:
         value = rf"\mathbf{{{value}}}"
     noise_floor = "" if cell.noise_floor is None else f" $({_latex_number(cell.noise_floor)})$"
     if cell.interval is None:
@@ -232,6 +232,6 @@ def html(table: FormattedTable, notes: Sequence[Note]) -> str:
 
 def _html_cell(cell: FormattedCell) -> str:
     """Return a cell in HTML, with interval and noise floor below the value."""
-    value = f"<strong>{escape(cell.value)}</strong>" if cell.is_best else escape(cell.value)
+    value = f"<strong>{escape(cell.value)}</strong>" if cell.is_bold else escape(cell.value)
     details = " ".join(filter(None, (cell.interval_text, cell.noise_floor_text)))
     return f"<td>{value}{f'<br><small>{escape(details)}</small>' if details else ''}</td>"

@@ -24,7 +24,7 @@ INTERVAL_DIGITS = 2  # significant digits of the half-width of an interval that 
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """The difference of two models by one measure, with its p-value alone and adjusted for the whole table.
+    """The difference of two models by one measure, with its p-value.
 
     Attributes
     ----------
@@ -34,15 +34,12 @@ class TableComparison:
         The value of the first model minus that of the second.
     pvalue : float or None
         Two-sided p-value of equal values, as `compare` reports it; None if it is undefined.
-    adjusted_pvalue : float or None
-        The p-value with Holm's adjustment for all comparisons of the table.
     """
 
     first: str
     second: str
     difference: float
     pvalue: float | None
-    adjusted_pvalue: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as a JSON object."""
@@ -51,12 +48,11 @@ class TableComparison:
             "second": self.second,
             "difference": strict_json(self.difference),
             "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
+class MeasureColumn:
     """One measure of all models.
 
     Attributes
@@ -71,10 +67,15 @@ class TableColumn:
         The value of a perfect model.
     estimates : mapping of str to Estimate
         The estimate of each model, by name.
-    best : str or None
+    bold : str or None
         The model that is significantly better than every other one, which is printed in bold; None if there is none.
     comparisons : tuple of TableComparison
         The comparisons of all pairs of models; empty if the models were not compared.
+    pvalue : float or None
+        P-value of the claim that the model with the best value is better than every other one: the largest p-value of
+        its comparisons, and 1 if one of them does not favor it. None if the models were not compared.
+    adjusted_pvalue : float or None
+        The same with Holm's adjustment for all measures of the table.
     """
 
     label: str
@@ -83,8 +84,10 @@ class TableColumn:
     direction: str
     best_value: float
     estimates: Mapping[str, Estimate]
-    best: str | None = None
+    bold: str | None = None
     comparisons: tuple[TableComparison, ...] = ()
+    pvalue: float | None = None
+    adjusted_pvalue: float | None = None
 
     @property
     def arrow(self) -> str:
@@ -118,7 +121,7 @@ class TableColumn:
             if interval is None
             else (_format_fixed(interval.low, decimals), _format_fixed(interval.high, decimals)),
             None if noise_floor is None else _format_fixed(noise_floor, decimals),
-            is_best=model == self.best,
+            is_bold=model == self.bold,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +132,9 @@ class TableColumn:
             "lens": self.lens,
             "direction": self.direction,
             "best_value": strict_json(self.best_value),
-            "best": self.best,
+            "bold": self.bold,
+            "pvalue": strict_json(self.pvalue),
+            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
             "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
         }
@@ -146,7 +151,7 @@ class ResultTable(Result):
     ----------
     names : tuple of str
         The models, which are the rows of the table.
-    columns : tuple of TableColumn
+    columns : tuple of MeasureColumn
         The measures.
     n : int
         Number of rows of data; of models with different rows, the largest.
@@ -174,7 +179,7 @@ class ResultTable(Result):
     """
 
     names: tuple[str, ...]
-    columns: tuple[TableColumn, ...]
+    columns: tuple[MeasureColumn, ...]
     n: int
     level: float
     compared: bool
@@ -187,14 +192,9 @@ class ResultTable(Result):
         return next(column for column in self.columns if column.label == label).estimates[model]
 
     @property
-    def n_comparisons(self) -> int:
-        """Number of comparisons for which the p-values are adjusted."""
-        return sum(len(column.comparisons) for column in self.columns)
-
-    @property
-    def best(self) -> dict[str, str | None]:
+    def bold(self) -> dict[str, str | None]:
         """The bold model of each column, by heading; None where no model is better than every other one."""
-        return {column.label: column.best for column in self.columns}
+        return {column.label: column.bold for column in self.columns}
 
     @property
     def caption(self) -> str:
@@ -213,9 +213,11 @@ class ResultTable(Result):
             sentences.append("Parentheses: expected value if the model were calibrated (noise floor).")
         if self.compared:
             rate = format_percent(1 - self.level).replace("%", " %")
+            n_measures = len(self.columns)
+            measures = f" over the {n_measures:,} measures by Holm's method" if n_measures > 1 else ""
             sentences.append(
-                "Bold: significantly better than every other model (paired comparisons, Holm-adjusted for all"
-                f" {self.n_comparisons:,} comparisons of the table, familywise error rate {rate})."
+                "Bold: significantly better than every other model (paired comparisons, familywise error rate"
+                f" {rate}{measures})."
             )
         return sentences
 
@@ -246,9 +248,9 @@ class ResultTable(Result):
         str
             A heading, the rows and the caption. Wide tables are divided into several blocks of columns.
         """
-        n_bold = sum(column.best is not None for column in self.columns)
-        bold = f" · a best model in {n_bold} of {len(self.columns)}" if self.compared else ""
-        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold}"
+        n_bold = sum(column.bold is not None for column in self.columns)
+        bold_text = f" · a bold value in {n_bold} of {len(self.columns)}" if self.compared else ""
+        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold_text}"
         return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True))])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
@@ -360,7 +362,7 @@ class ResultTable(Result):
                         "high": None if interval is None else interval.high,
                         "noise_floor": estimate.noise_floor,
                         "n": estimate.n,
-                        "best": name == column.best,
+                        "bold": name == column.bold,
                     }
                 )
         return rows
@@ -383,7 +385,6 @@ class ResultTable(Result):
             "n": self.n,
             "level": self.level,
             "compared": self.compared,
-            "n_comparisons": self.n_comparisons,
             "caption": self.caption,
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],

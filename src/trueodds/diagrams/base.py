@@ -13,6 +13,7 @@ from trueodds.core.settings import check
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
+from trueodds.diagrams.data_file import is_data_file, write_data_file
 from trueodds.diagrams.diagram_content import DiagramContent
 
 
@@ -132,12 +133,12 @@ class Diagram(DiagramContent):
         style: str | None = None,
         width: float | str | None = None,
     ) -> None:
-        """Write the picture as .svg, .png or .pdf; identical numbers give an identical file.
+        """Write the picture as .svg, .png or .pdf, or its data as .csv or .json; equal numbers give an equal file.
 
         Parameters
         ----------
         path : str or Path
-            The suffix selects the format.
+            The suffix selects the format: .csv has the columns of `table`, and .json the content of `to_dict`.
         title : str or bool, optional
             As in `draw`.
         figsize : pair of float, optional
@@ -156,8 +157,8 @@ class Diagram(DiagramContent):
         Raises
         ------
         InputError
-            TO203 for another suffix, for invalid values, and for `figsize` with `style` or `width`. TO703 if the file
-            cannot be written.
+            TO203 for another suffix, for invalid values, for `figsize` with `style` or `width`, and for any of the
+            settings with .csv or .json. TO703 if the file cannot be written.
 
         Notes
         -----
@@ -168,6 +169,11 @@ class Diagram(DiagramContent):
         """
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
         file = Path(check("path", path, str | os.PathLike))
+        picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
+        if is_data_file(file, picture_settings | {"style": style, "width": width}):
+            content = self.to_dict()
+            write_data_file(file, content, content["table"])
+            return
         if style is None and width is None:
             presented._write(file)
             return

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import with_notes
 from trueodds.core.settings import check
@@ -23,6 +24,7 @@ from trueodds.diagrams._style import grid_layout
 from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.data_file import is_data_file, write_data_file
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
@@ -81,21 +83,25 @@ class DiagramGrid:
             A row per mark, with the columns `diagram` and `model`. Columns that a diagram does not have are empty in
             its rows. A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
         """
-        tables = [
-            {"diagram": [diagram.name] * len(diagram.table["view"])}
-            | {"model" if name == "view" else name: column.tolist() for name, column in diagram.table.items()}
-            for diagram in self.diagrams
-        ]
-        names = dict.fromkeys(name for table in tables for name in table)
-        columns = {
-            name: [x for table in tables for x in table.get(name, [None] * len(table["diagram"]))] for name in names
-        }
+        columns = self._table()
         for library in ("pandas", "polars"):
             try:
                 return importlib.import_module(library).DataFrame(columns)
             except ImportError:
                 continue
         return columns
+
+    def _table(self) -> dict[str, list[Any]]:
+        """Return the plotted numbers of all cells as columns, with None where a diagram does not have a column."""
+        tables = [
+            {"diagram": [diagram.name] * len(diagram.table["view"])}
+            | {"model" if name == "view" else name: column.tolist() for name, column in diagram.table.items()}
+            for diagram in self.diagrams
+        ]
+        names = dict.fromkeys(name for table in tables for name in table)
+        return {
+            name: [x for table in tables for x in table.get(name, [None] * len(table["diagram"]))] for name in names
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grid as strict JSON.
@@ -186,12 +192,12 @@ class DiagramGrid:
         style: str | None = None,
         width: float | str | None = None,
     ) -> None:
-        """Write the grid as .svg, .png or .pdf; identical numbers give an identical file.
+        """Write the grid as .svg, .png or .pdf, or its data as .csv or .json; equal numbers give an equal file.
 
         Parameters
         ----------
         path : str or Path
-            The suffix selects the format.
+            The suffix selects the format: .csv has the columns of `frame`, and .json the content of `to_dict`.
         title : str or bool, optional
             As in `draw`.
         figsize : pair of float, optional
@@ -212,6 +218,10 @@ class DiagramGrid:
         """
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         file, publication = Path(check("path", path, str | os.PathLike)), None
+        picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
+        if is_data_file(file, picture_settings | {"style": style, "width": width}):
+            write_data_file(file, self.to_dict(), strict_json(self._table()))
+            return
         if style is not None or width is not None:
             if figsize is not None:
                 fix = "Leave figsize out: the height follows from the width."

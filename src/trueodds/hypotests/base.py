@@ -78,8 +78,8 @@ class HypothesisTest(Settings):
 REDRAW_MODES = ("labels", "both", "all")  # what is redrawn: labels, labels and rows, or every labeling once
 
 
-def independence_notes(preds: Predictions) -> list[Note]:
-    """Notes on the independence assumption."""
+def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> list[Note]:
+    """Notes on the independence assumption; `needs_redraw` says whether clusters require null='redraw'."""
     if preds.cluster is not None:
         return [
             Note(
@@ -88,10 +88,11 @@ def independence_notes(preds: Predictions) -> list[Note]:
                 " exceed the nominal level.",
             )
         ]
+    suffix = " and null='redraw'" if needs_redraw else ""
     return [
         Note(
             "TN203",
             "The null hypothesis includes independence of the rows given the predictions. If rows are dependent (for"
-            " example several rows of one patient), pass their origin as cluster=.",
+            f" example several rows of one patient), pass their origin as cluster={suffix}.",
         )
     ]

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import chdtrc, expit, ndtri
 
-from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import (
-    LogisticForm,
-    LogitRegressionFit,
-    fit_logistic,
-    logistic_statistics,
-    weight_scale,
-)
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
+from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, CalibrationRegression, Coefficient
+from trueodds.hypotests._glm.logistic import LogisticForm
+from trueodds.hypotests._glm.logits import MinProb
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
 from trueodds.lenses.view import View
 
-TESTED_PARTS = ("joint", "in-the-large", "slope")
-
-# Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 3,000 calibrated
-# data sets each from nine designs (logit-normal, beta, rare, sharp, with outliers; n = 10 to 2000), 7 % or fewer were
-# rejected at 5 % above this minimum (in the large 7.5 %).
-MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (8, 25), "score": (4, 14), "in-the-large": (20, 16)}
+_TESTED_PART_TEXTS = {"joint": "", "in-the-large": "calibration-in-the-large 0 given slope 1: "}
 
 
 @dataclass(frozen=True)
@@ -73,6 +61,10 @@ class Cox(ViewTest):
     (calibration-in-the-large on the logit scale) with slope 1. The likelihood ratios of in-the-large and slope add up
     to the joint one.
 
+    With clusters and ``null="redraw"`` the coefficients have jackknife standard errors over clusters, their intervals
+    are Student's t, and the parts report Wald tests with Hotelling's T² for the effective number of clusters (`units`),
+    as the calibrator `llo` does (note TN270). The p-value of the test itself is from the redrawn labels.
+
     Statistic: χ² ≥ 0 with 2, 1 and 1 degrees of freedom. Effect, in probability units: the mean of |c(p) − p| with the
     fitted calibration curve c; for "slope" of |c(p) − c₀(p)| where c₀ has slope 1; for "in-the-large" the mean of y −
     p, which is positive if the model underpredicts. If all predictions are equal, there is no slope (note TN218) and
@@ -98,6 +90,7 @@ class Cox(ViewTest):
     """
 
     name: ClassVar[str] = "cox"
+    estimates_by_cluster: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = (
         "the statistic is χ²; its degrees of freedom are the number of tested parameters (intercept, slope)"
     )
@@ -115,10 +108,30 @@ class Cox(ViewTest):
         """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
+    @property
+    def tested_part_text(self) -> str:  # type: ignore[override]
+        """The null hypothesis of the tested part; empty for the joint one."""
+        if self.part != "slope":
+            return _TESTED_PART_TEXTS[self.part]
+        return f"slope 1 for any intercept{' (drawn with intercept 0)' if self.null == 'redraw' else ''}: "
+
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
-        regression = _CalibrationRegression.from_view(view, self.min_prob)
-        results_by_part = regression.parts(self._form_used)
+        regression = CalibrationRegression.from_view(view, self.min_prob)
+        return self._result(view, regression, regression.parts(self._form_used))
+
+    def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
+        """The result of `evaluate`, with estimates and Wald tests of the parts by the jackknife over clusters."""
+        regression = CalibrationRegression.from_view(view, self.min_prob)
+        result = self._result(view, regression, regression.parts(self._form_used))
+        parts = regression.wald_parts(cluster)
+        summary = _summarize_estimates(parts)
+        return replace(result, parts=parts, summary=summary, notes=(*result.notes, cluster_note()))
+
+    def _result(
+        self, view: View, regression: CalibrationRegression, results_by_part: dict[str, dict[str, float]]
+    ) -> ViewResult:
+        """The result of the tested part."""
         tested = results_by_part[self.part]
         effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
@@ -138,22 +151,16 @@ class Cox(ViewTest):
             summary=_summarize_estimates(results_by_part),
         )
 
-    def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
+    def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, Coefficient]:
         """Calibration-in-the-large, intercept and slope with standard errors; NaN if no finite estimate exists.
 
         Standard errors use the variance under the fitted probabilities, with squared weights. For shares of votes, and
-        for rows in clusters (`cluster`, (n,)), they use the sandwich of the residuals.
+        for rows in clusters (`cluster`, (n,)), they are from the jackknife over rows and clusters.
         """
-        regression = _CalibrationRegression.from_view(view, self.min_prob)
+        regression = CalibrationRegression.from_view(view, self.min_prob)
         if cluster is None and has_vote_shares(view):
             cluster = np.arange(len(view))
-        (intercept, slope), (intercept_se, slope_se) = regression.estimates(regression.regression_fit, cluster)
-        (in_the_large, _), (in_the_large_se, _) = regression.estimates(regression.shift_fit, cluster)
-        return {
-            "in_the_large": (in_the_large, in_the_large_se),
-            "intercept": (intercept, intercept_se),
-            "slope": (slope, slope_se),
-        }
+        return regression.coefficients(cluster)
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """One each for the tested intercept and slope; None for the score form."""
@@ -164,7 +171,7 @@ class Cox(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""
-        regression = _CalibrationRegression.from_view(view, self.min_prob)
+        regression = CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
             return regression.statistic(self.part, self._form_used, wy)
@@ -174,138 +181,11 @@ class Cox(ViewTest):
 
 def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     """Calibration-in-the-large, intercept and slope with 95 % intervals, in words."""
-    z = float(ndtri(0.975))
     texts = []
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
-        value, std_error = parts[part][name], parts[part][f"{name}_se"]
-        if np.isfinite(value) and np.isfinite(std_error):
-            interval = f"{format_number(value - z * std_error)}, {format_number(value + z * std_error)}"
-            texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{interval}]")
+        coefficient = Coefficient(parts[part][name], parts[part][f"{name}_se"], parts[part].get("units"))
+        low, high = coefficient.interval
+        if np.isfinite(low) and np.isfinite(high):
+            interval = f"{format_number(low)}, {format_number(high)}"
+            texts.append(f"{name.replace('_', ' ')} {format_number(coefficient.value)} [{interval}]")
     return f"{', '.join(texts)} 95%" if texts else ""
-
-
-@dataclass(frozen=True, eq=False)
-class _CalibrationRegression:
-    """Logistic regression of the outcomes of one view on its predicted log odds."""
-
-    logits: Logits  # predicted log odds of each row
-    powers: LogitPolynomials  # intercept and slope as orthonormal columns
-    wy: Array  # (1, n) weighted outcomes
-    shift_fit: LogitRegressionFit  # slope 1
-    regression_fit: LogitRegressionFit  # intercept and slope; equal to `shift_fit` if there is no slope
-
-    @classmethod
-    def from_view(cls, view: View, min_prob: float) -> _CalibrationRegression:
-        """Fit both regressions to a view."""
-        logits = Logits.from_view(view, min_prob, "cox")
-        powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift_fit, regression_fit = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
-        return cls(logits, powers, wy, shift_fit, regression_fit)
-
-    def weighted_mean(self, values: Array) -> float:
-        """Weighted mean of values (n,) over the rows."""
-        return float(self.logits.w @ values / self.logits.w.sum())
-
-    @property
-    def fitted_probs(self) -> Array:
-        """Fitted probability of each row."""
-        return self.regression_fit.probabilities(self.powers.columns, self.logits.x)
-
-    @property
-    def intercept_only_probs(self) -> Array:
-        """Fitted probability of each row with slope 1."""
-        return self.shift_fit.probabilities(self.powers.columns, self.logits.x)
-
-    def statistic(self, part: str, form: str, wy: Array) -> Array:
-        """Statistic of one part for each of many outcomes (draws, n)."""
-        if part == "slope":
-            return self._slope_statistic(form, wy)
-        return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
-
-    def _slope_statistic(self, form: str, wy: Array) -> Array:
-        """Score of the slope given the best shift, or the likelihood gain of the slope over that shift."""
-        logits, columns = self.logits, self.powers.columns
-        if self.powers.degree == 0:
-            return np.full(len(wy), np.nan)
-        shift_fits = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
-        shifted_probs = expit(logits.x + shift_fits.beta[:, :1] * columns[:, 0])
-        variance = shifted_probs * (1 - shifted_probs)
-        information, x = variance * logits.w, columns[:, 1]
-        x = x - ((information @ x) / np.maximum(information.sum(1), 1e-300))[:, None]
-        score = ((wy - logits.w * shifted_probs) * x).sum(1)
-        information, score_variance = (information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
-        # The columns are in units of 1/√w; a smaller variance is rounding error.
-        identified = score_variance > 1e-12 * weight_scale(logits.w)
-        if form == "score":
-            return np.divide(score**2, score_variance, out=np.zeros(len(wy)), where=identified)
-        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift_fits.gain
-        return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
-
-    def parts(self, form: str) -> dict[str, dict[str, float]]:
-        """Statistic, degrees of freedom, p-value and estimates of each part."""
-        by_part: dict[str, dict[str, float]] = {}
-        for part, df in zip(TESTED_PARTS, (1 + self.powers.degree, 1, self.powers.degree), strict=True):
-            statistic = float(self.statistic(part, form, self.wy)[0])
-            pvalue = float(chdtrc(df, max(statistic, 0.0))) if df else float("nan")
-            by_part[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
-        (intercept, slope), (intercept_se, slope_se) = self.estimates(self.regression_fit)
-        (in_the_large, _), (in_the_large_se, _) = self.estimates(self.shift_fit)
-        by_part["joint"] |= {"intercept": intercept, "intercept_se": intercept_se, "slope": slope, "slope_se": slope_se}
-        by_part["in-the-large"] |= {"in_the_large": in_the_large, "in_the_large_se": in_the_large_se}
-        by_part["slope"] |= {"slope": slope, "slope_se": slope_se}
-        return by_part
-
-    def estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
-        """Coefficients with standard errors; NaN if no finite estimate exists, or with too few clusters.
-
-        With `cluster` (n,) they are from the sandwich of the cluster sums, times G/(G − m) for G clusters and m
-        coefficients.
-        """
-        m = fit.beta.shape[1]
-        if not fit.finite[0]:
-            return [float("nan")] * 2, [float("nan")] * 2
-        columns, logits = self.powers.columns[:, :m], self.logits
-        q = fit.probabilities(columns, logits.x)
-        information, score_variance = (
-            columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww)
-        )
-        if cluster is not None:
-            scores = (self.wy[0] - logits.w * q)[:, None] * columns
-            sums = np.stack([np.bincount(cluster, column) for column in scores.T], axis=1)
-            n_clusters = len(np.unique(cluster))
-            score_variance = sums.T @ sums * (n_clusters / (n_clusters - m) if n_clusters > m else np.nan)
-        transform = self.powers.monomial_coefficients[:m, :m] @ np.linalg.inv(information)
-        missing = [float("nan")] * (2 - m)
-        b, variance = self.powers.coefficients(fit.beta[0]), np.diag(transform @ score_variance @ transform.T)
-        return [*b.tolist(), *missing], [*np.sqrt(variance).tolist(), *missing]
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """Notes on parameters that cannot be estimated."""
-        if self.powers.degree == 0:
-            text = "All predictions are equal, so the slope cannot be estimated: only the intercept is tested."
-            return (*self.shift_fit.notes, Note("TN218", text))
-        return self.regression_fit.notes
-
-    def doubts(self, part: str, form: str) -> tuple[str, ...]:
-        """Reasons why χ² is inaccurate for these rows."""
-        tosses = {
-            "joint": self.powers.n_coin_tosses,
-            "in-the-large": self.powers.n_coin_tosses[:1],
-            "slope": self.powers.n_coin_tosses[1:],
-        }[part]
-        min_tosses, max_error_percent = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[part if part == "in-the-large" else form]
-        reasons = []
-        if len(tosses) and tosses.min() < min_tosses:
-            reasons.append(
-                f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than"
-                f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
-            )
-        if (
-            form == "likelihood-ratio"
-            and not (self.shift_fit if part == "in-the-large" else self.regression_fit).finite[0]
-        ):
-            reasons.append(
-                "No finite maximum likelihood estimate exists, and the limit of the likelihood ratio is not χ²."
-            )
-        return tuple(reasons)

@@ -39,7 +39,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
 )
 from trueodds.hypotests.base import FractionProgress
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -160,6 +160,7 @@ class Mcllo(ViewTest):
     lens: ClassVar[str | None] = "canonical"
     accepts_joint_views: ClassVar[bool] = True
     clustered_null: ClassVar[str] = "the statistic is Hotelling's T² of clusters"
+    estimates_by_cluster: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws use the score statistic, which needs no fit per draw",
@@ -232,7 +233,15 @@ class Mcllo(ViewTest):
         return self._evaluate_with_units(view, units, {"variance": self.variance or "model"})
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The result of `evaluate` with the variance estimated from the score sums of each cluster."""
+        """The result of `evaluate` with the variance estimated from the score sums of each cluster.
+
+        With redrawn labels the statistic keeps the model variance, as that of the draws does, and the parts do not.
+        """
+        if self.null == "redraw":
+            by_cluster = replace(self, null="asymptotic", redraw="labels", form=None, variance=None)
+            parts = by_cluster.evaluate_with_clusters(view, cluster).parts
+            result = self.evaluate(view)
+            return replace(result, parts=parts, notes=(*result.notes, cluster_note()))
         if self.variance is not None:
             raise InputError(
                 "TO205",

@@ -51,8 +51,10 @@ class ViewTest(HypothesisTest):
     null_distributions: ClassVar[tuple[str, ...]] = NULL_DISTRIBUTIONS  # available null distributions
     simulated_nulls: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
     asymptotic_null: ClassVar[str] = ""  # the asymptotic distribution, in words that follow "labels drawn …, so that"
-    # The distribution in `evaluate_with_clusters`, in such words; empty if rows must be independent.
-    clustered_null: ClassVar[str] = ""
+    clustered_null: ClassVar[str] = ""  # that of `evaluate_with_clusters`; empty if rows must be independent
+    estimates_by_cluster: ClassVar[bool] = False  # whether `evaluate_with_clusters` applies to redrawn labels too
+    # The tested part of the null hypothesis, in words that precede the null distribution, such as "slope 1: ".
+    tested_part_text: ClassVar[str] = ""
     # How the statistics of a view are combined, in words that follow the null hypothesis.
     joint_null: ClassVar[str] = ""
 
@@ -82,7 +84,7 @@ class ViewTest(HypothesisTest):
         return self.evaluate(view)
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The result of `evaluate` by an asymptotic distribution that assumes independent clusters; `cluster` (n,)."""
+        """The result of `evaluate` with estimates and p-values that assume independent clusters; `cluster` (n,)."""
         raise NotImplementedError
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
@@ -129,7 +131,7 @@ class ViewTest(HypothesisTest):
             *preds.notes,
             *notes,
             *(note for lens in lenses for note in lens.notes(preds)),
-            *independence_notes(preds),
+            *independence_notes(preds, needs_redraw=self._needs_redraw_for_clusters),
         ]
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null == "redraw":
@@ -141,21 +143,20 @@ class ViewTest(HypothesisTest):
         if preds.cluster is None or self.null == "redraw" or self._uses_clusters:
             return
         null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
-        raise InputError(
-            "TO205",
-            f"{null_text} of {self.name} assumes independent rows, and these rows are clustered.",
-            f"cluster= with null={self.null!r}",
-            (
-                "Use null='redraw', which flips the signs of whole clusters."
-                if "redraw" in self.null_distributions
-                else "Keep one row per cluster."
-            ),
-        )
+        problem = f"{null_text} of {self.name} assumes independent rows, and these rows are clustered."
+        fix = "Use null='redraw', which flips the signs of whole clusters."
+        fix = fix if "redraw" in self.null_distributions else "Keep one row per cluster."
+        raise InputError("TO205", problem, f"cluster= with null={self.null!r}", fix)
 
     @property
     def _uses_clusters(self) -> bool:
         """Whether the null distribution is an asymptotic one of independent clusters, if there are clusters."""
         return self.null == "asymptotic" and bool(self.clustered_null)
+
+    @property
+    def _needs_redraw_for_clusters(self) -> bool:
+        """Whether clustered rows require the setting null='redraw'."""
+        return self.null != "redraw" and not self._uses_clusters and "redraw" in self.null_distributions
 
     def _asymptotic_verdicts(
         self,
@@ -198,7 +199,8 @@ class ViewTest(HypothesisTest):
         )  # fmt: skip
         # With sign flips of G clusters the smallest possible p-value is 2^(1 − G).
         null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
-        results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng), draws_by_null)
+        cluster = preds.cluster if self.estimates_by_cluster else None
+        results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng, cluster), draws_by_null)
         null_text = null_description(preds, self.redraw) + self.joint_null
         summaries = [self._summarize_all_draws(estimands, draws) for draws in draws_by_null]
         verdicts, resamples = [], draws_by_null[0][0].shape[1]
@@ -362,7 +364,7 @@ class ViewTest(HypothesisTest):
         settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(
             test=self.name,
-            null=null,
+            null=self.tested_part_text + null,
             min_pvalue=None if min_pvalue is None else min(1.0, min_pvalue),
             settings=settings,
             notes=tuple(dict.fromkeys(notes)),

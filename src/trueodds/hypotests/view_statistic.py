@@ -31,6 +31,15 @@ class ViewResult:
     summary: str = ""  # the estimates in words
 
 
+def cluster_note() -> Note:
+    """Note on the coefficients of a test with redrawn labels of clustered rows."""
+    text = (
+        "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"
+        " and Hotelling's T² distributions."
+    )
+    return Note("TN270", text)
+
+
 class CellFunction:
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 

@@ -11,6 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
@@ -44,11 +45,11 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
-        coefficients = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
-    slope = wald.measure("calibration_slope", *coefficients["slope"], 1.0)
+        coefficients = dict.fromkeys(("in_the_large", "slope"), Coefficient(np.nan, np.nan))
+    slope = _coefficient_measure("calibration_slope", coefficients["slope"], 1.0, level)
     if preds.kind != "classes":
         return in_the_large_measure(view, cluster, wald), slope
-    intercept = wald.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
+    intercept = _coefficient_measure("calibration_intercept", coefficients["in_the_large"], 0.0, level)
     ratio_and_ici = [_observed_to_expected(view, intercept, cluster, wald)]
     if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
@@ -83,6 +84,13 @@ def standard_notes(preds: Predictions) -> list[Note]:
         " min_prob=1e-6."
     )
     return [Note("TN268", text)]
+
+
+def _coefficient_measure(name: str, coefficient: Coefficient, ideal: float, level: float) -> StandardMeasure:
+    """Return a coefficient of Cox's regression as a measure, with the interval that the test `cox` prints."""
+    units = coefficient.effective_units
+    wald = WaldIntervals(level, None if units is None else units - 1)
+    return wald.measure(name, coefficient.value, coefficient.se, ideal)
 
 
 def _observed_to_expected(

@@ -51,7 +51,7 @@ class WaldIntervals:
     """Wald intervals from standard errors: normal, or Student's t with clusters."""
 
     level: float  # confidence level
-    degrees_of_freedom: int | None  # number of clusters minus one; None if rows are independent
+    degrees_of_freedom: float | None  # (effective) number of clusters minus one; None if rows are independent
 
     def interval(self, value: float, se: float) -> Interval | None:
         """Return the interval; None if the standard error is unknown, or 0 because there are too few rows."""

@@ -30,6 +30,10 @@ class ScoreVectors:
     y: Array  # (n, m) outcome shares
     w: Array  # (n,) weights
 
+    def unit_sums(self, units: IndependentUnits) -> Array:
+        """The gradient contribution of each unit, (G, d)."""
+        return units.sums(self.x, self.w[:, None] * (self.q - self.y))
+
     def hessian_vector_product(self, units: IndependentUnits, directions: Array) -> Array:
         """The Hessian of each unit's rows times its direction, (G, d); `directions` is (G, d)."""
         row_directions = directions[units.unit_of_row]
@@ -49,6 +53,31 @@ class ScoreVectors:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftScores:
+    """Gradient contributions of the rows at a fitted shift of the log odds, which is the only parameter."""
+
+    q: Array  # (n,) fitted probabilities
+    y: Array  # (n,) outcomes
+    w: Array  # (n,) weights
+
+    def unit_sums(self, units: IndependentUnits) -> Array:
+        """The gradient contribution of each unit, (G, 1)."""
+        return units.totals(self.w * (self.q - self.y))[:, None]
+
+    def hessian_vector_product(self, units: IndependentUnits, directions: Array) -> Array:
+        """The second derivative of each unit's rows times its direction, (G, 1)."""
+        return self._curvatures(units)[:, None] * directions
+
+    def leverages(self, units: IndependentUnits, bread: Array) -> Array:
+        """Leverage of each unit, (G,): its share of the second derivative, whose inverse is `bread` (1, 1)."""
+        return self._curvatures(units) * bread[0, 0]
+
+    def _curvatures(self, units: IndependentUnits) -> Array:
+        """The second derivative of each unit's rows, (G,)."""
+        return units.totals(self.w * self.q * (1 - self.q))
+
+
 def sandwich_covariance(bread: Array, squared_weight_hessian: Array) -> ParameterCovariance:
     """Sandwich covariance with the model's variance, from two matrices (d, d).
 
@@ -59,7 +88,7 @@ def sandwich_covariance(bread: Array, squared_weight_hessian: Array) -> Paramete
 
 
 def jackknife_covariance(
-    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits
+    bread: Array, hessian: Array, scores: ScoreVectors | ShiftScores, units: IndependentUnits
 ) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
@@ -75,7 +104,7 @@ def jackknife_covariance(
     normal steps the latter is the number of units. Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002);
     the degrees of freedom are our own.
     """
-    unit_scores = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
+    unit_scores = scores.unit_sums(units)
     z = _leave_one_out_steps(bread, hessian, scores, units, unit_scores)
     V = z.T @ z / units.bias_correction
     leverages = scores.leverages(units, bread)
@@ -88,7 +117,7 @@ def jackknife_covariance(
 
 
 def _leave_one_out_steps(
-    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits, unit_scores: Array
+    bread: Array, hessian: Array, scores: ScoreVectors | ShiftScores, units: IndependentUnits, unit_scores: Array
 ) -> Array:
     """Steps (G, d) of the parameters when each unit is left out, from the score (G, d) of each unit."""
     z, residuals = np.zeros_like(unit_scores), unit_scores.copy()

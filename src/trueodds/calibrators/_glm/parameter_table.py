@@ -19,7 +19,7 @@ MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the sma
 _MAX_NAME_LENGTH = 24  # characters of a name
 MAX_EXPONENT = 700.0  # largest log whose exponential is finite
 
-_COLUMN_HEADERS = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "p (δ = γ = 1)", "Holm's p")
+_COLUMN_HEADERS = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "Wald p (δ = γ = 1)", "Holm's p")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,12 @@ class ParameterTable:
         if len(shown) > MAX_SHOWN_CLASSES:
             shown = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
         baseline_text = f"against {self._class_label(self.baseline)}"
+        # Of two classes there is one hypothesis, so nothing to adjust for.
+        n_columns = len(_COLUMN_HEADERS) - (len(parameter_classes) == 1)
         names = [self._class_label(parameter_classes[i]) for i in shown]
         cells = [
-            (baseline_text, *_COLUMN_HEADERS),
-            *((name, *self._class_cells(i)) for name, i in zip(names, shown, strict=True)),
+            (baseline_text, *_COLUMN_HEADERS[:n_columns]),
+            *((name, *self._class_cells(i)[:n_columns]) for name, i in zip(names, shown, strict=True)),
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         text_lines = [
@@ -61,7 +63,20 @@ class ParameterTable:
             text_lines += [
                 f"{name} {baseline_text}: {self._class_sentence(i, name)}" for name, i in zip(names, shown, strict=True)
             ]
+        if len(parameter_classes) == 1 and self.std_errors is not None:
+            text_lines.append(self._intercept_sentence(names[0]))
         return text_lines + describe_uncertainty(self.certainty, self.method)
+
+    def _intercept_sentence(self, name: str) -> str:
+        """The intercept and the slope of the log odds of two classes, which clinical reports give."""
+        assert self.std_errors is not None
+        tau, std_error = float(self.tau[0]), float(self.std_errors[0, 0])
+        critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
+        interval = _format_interval(confidence_limits(self.tau, self.std_errors[:, 0], critical_value)[0])
+        return (
+            f"Log odds of {name} after recalibration: log δ + γ × log odds before it, with calibration intercept"
+            f" log δ = {format_parameter(tau)} {interval}, s.e. {format_parameter(std_error)}, and calibration slope γ."
+        )
 
     @property
     def std_errors(self) -> Array | None:
@@ -229,7 +244,8 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
             f"No standard errors: {_NO_STD_ERROR_TEXTS[certainty.std_error_method]}{_remedy_text(certainty, method)}"
         ]
     else:
-        sentences = ["Each interval is for one parameter, from the rows of the fit; Holm's p adjusts for all classes."]
+        adjustment = "; Holm's p adjusts for all classes" if _count_classes(certainty) > 1 else ""
+        sentences = [f"Each interval is for one parameter, from the rows of the fit{adjustment}."]
     if certainty.std_error_method in _ROBUST_STD_ERROR_TEXTS:
         sentences.append(_ROBUST_STD_ERROR_TEXTS[certainty.std_error_method])
     if (

@@ -114,7 +114,7 @@ def write_picture(path: Path, draw_svg: Callable[[], str], draw_image: Callable[
     """Write a picture in the format that the suffix of the file names; raise TO203 for another suffix."""
     file_format = path.suffix.lower().removeprefix(".")
     if file_format not in ("svg", "png", "pdf"):
-        problem = "The file name must end with .svg, .png or .pdf."
+        problem = "The file name must end with .svg, .png, .pdf, .csv or .json."
         raise InputError("TO203", problem, repr(path.name), "Add the ending.")
     if file_format == "svg":
         content = ('<?xml version="1.0" encoding="utf-8"?>\n' + draw_svg()).encode()
@@ -134,6 +134,7 @@ def _write_enlarged_pdf(figure: Any, out: io.BytesIO, dpi: float, scale: float) 
     width, height = figure.get_size_inches()
     pdf = backend.PdfFile(out, metadata={"CreationDate": None})
     pdf.newPage(width * scale, height * scale)
+    pdf.width, pdf.height = width, height  # matplotlib clips lines at them, before the page is enlarged or reduced
     pdf.output(scale, 0, 0, scale, 0, 0, backend.Op.concat_matrix)
     pdf_renderer = backend.RendererPdf(pdf, dpi * scale, height, width)
     renderer = mixed_backend.MixedModeRenderer(figure, width, height, dpi * scale, pdf_renderer)

@@ -67,7 +67,7 @@ def binning(
     Tables: minimum and maximum over common settings; estimators with their own settings; pairs of networks
     whose order depends on the setting; the largest jump of TACE along its threshold, and the score that
     causes it. On disk also every value. Two figures. `methods` are networks. Sources: Pavlovic (2025),
-    sections 2 and 3.2; Vennos, Xin & Guthrie (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
+    sections 2 and 3.2; Vennos, Xing & Franck (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     folder, data_folder = make_folder(out), None if data is None else str(data)

@@ -203,7 +203,8 @@ def test_no_picture_moves_or_repeats_an_id() -> None:
     assert not re.search(r'<svg class="(rd|mini)"[^>]*>(?:(?!</svg>).)*\bid="', html, re.DOTALL)
     style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)
     assert style is not None
-    for query in ("prefers-reduced-motion", "prefers-color-scheme: dark", "forced-colors: active", "print"):
+    assert not re.search(r"\b(animation|transition|scroll-behavior)\b", style[1])
+    for query in ("prefers-color-scheme: dark", "forced-colors: active", "print"):
         assert f"@media ({query}" in style[1] or f"@media {query}" in style[1]
     assert "break-inside: avoid" in style[1]
     assert "table-header-group" in style[1]

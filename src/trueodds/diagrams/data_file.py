@@ -24,9 +24,9 @@ def is_data_file(path: Path, picture_settings: Mapping[str, Any]) -> bool:
     """
     if path.suffix.lower() not in DATA_SUFFIXES:
         return False
-    if given := [name for name, value in picture_settings.items() if value is not None]:
-        fix = f"Leave {given[0]} out, or write a .svg, .png or .pdf."
-        raise InputError("TO203", "A file of data has no title, legend or size.", f"{given[0]} for {path.name}", fix)
+    if unused := [name for name, value in picture_settings.items() if value is not None]:
+        fix = f"Leave {unused[0]} out, or write a .svg, .png or .pdf."
+        raise InputError("TO203", "A file of data has no title, legend or size.", f"{unused[0]} for {path.name}", fix)
     return True
 
 

@@ -21,12 +21,16 @@ CLASSES = {
     "Verdict": "trueodds.core.results.Verdict",
     "Comparison": "trueodds.core.comparison_results.Comparison",
     "Ranking": "trueodds.core.comparison_results.Ranking",
+    "ResultTable": "trueodds.core.table_results.ResultTable",
+    "MeasureColumn": "trueodds.core.table_results.MeasureColumn",
+    "TableComparison": "trueodds.core.table_results.TableComparison",
     "Power": "trueodds.core.power_results.Power",
     "ByGroup": "trueodds.core.group_results.ByGroup",
     "FittedCalibrator": "trueodds.calibrators.FittedCalibrator",
     "RecalibratedClassifier": "trueodds.calibrators.RecalibratedClassifier",
     "Audit": "trueodds.reports.audit.Audit",
     "Diagram": "trueodds.diagrams.base.Diagram",
+    "DiagramGrid": "trueodds.diagrams.grid.DiagramGrid",
     "Source": "trueodds.io.source.Source",
     "Tally": "trueodds.tallies.tally.Tally",
     "View": "trueodds.lenses.view.View",
@@ -83,7 +87,7 @@ def object_page(chapter: str, name: str, qualified: str, examples: list[str]) ->
     """Return the reference page of a function or class."""
     obj = load_object(qualified)
     is_function = inspect.isfunction(obj) or (obj is None and name[:1].islower())
-    lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", "   :members:"]
+    lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", *MEMBERS]
     title = f"to.{name}" if chapter == "functions" else name
     if chapter == "integrations":
         title = f"{qualified.rpartition('.')[2]} for {name.capitalize()}"

@@ -119,7 +119,8 @@ def test_headings_and_names_may_be_latex() -> None:
     result = to.table(y, {r"\textsc{A}": P}, {"$L_2$": "ece"}, interval=None)
     assert r"\textsc{A} & $" in result.to_latex(raw_labels=True)
     assert r"& $L_2$ $\downarrow$" in result.to_latex(raw_labels=True)
-    assert r"\$L\_2\$" in result.to_latex()
+    assert r"\caption{$L_2$: 15 uniform bins" in result.to_latex(raw_labels=True)
+    assert r"\caption{\$L\_2\$: 15 uniform bins" in result.to_latex()
 
 
 @pytest.mark.parametrize("measure", ["cwece", "Classwise-ECE", ("ece", {"lens": "classwise"})])

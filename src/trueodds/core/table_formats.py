@@ -173,7 +173,8 @@ def latex(
     ]
     if not table.caption and label is None:
         return "\n".join(tabular)
-    caption = [rf"\caption{{{escape_latex(table.caption)}}}"] if table.caption else []
+    raw_texts = () if escapes_labels else (*table.labels, *table.names)
+    caption = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"] if table.caption else []
     label_lines = [rf"\label{{{label}}}"] if label is not None else []
     return "\n".join([rf"\begin{{{environment}}}", r"\centering", *caption, *label_lines, *tabular, rf"\end{{{environment}}}"])
 
@@ -210,6 +211,19 @@ def escape_latex(text: str) -> str:
     log\_loss \& 5 \%
     """
     return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
+
+
+def _escape_except(text: str, raw_texts: Sequence[str]) -> str:
+    r"""Escape a text for LaTeX, but not where it repeats one that is LaTeX already.
+
+    >>> print(_escape_except("$L_2$: 5 %", ["$L_2$", "NLL"]))
+    $L_2$: 5 \%
+    """
+    special = [raw for raw in sorted(raw_texts, key=len, reverse=True) if escape_latex(raw) != raw]
+    if not special:
+        return escape_latex(text)
+    parts = re.split(f"({'|'.join(map(re.escape, special))})", text)
+    return "".join(part if part in special else escape_latex(part) for part in parts)
 
 
 def html(table: FormattedTable, notes: Sequence[Note]) -> str:

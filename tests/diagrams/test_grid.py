@@ -158,13 +158,11 @@ def test_a_number_of_columns_can_be_chosen(models: dict[str, to.Predictions]) ->
         figure = to.draw(models, ["reliability"], ncols=ncols).draw()
         assert len({round(ax.get_position().x0, 6) for ax in figure.axes}) == min(ncols, 2)
     for diagrams, value in ((["reliability", "corp"], 2), (["reliability"], 0), ("reliability", 2)):
-        with pytest.raises(InputError, match="TO203.*ncols"):
+        with pytest.raises(InputError, match=r"TO203.*ncols"):
             to.draw(models if isinstance(diagrams, list) else models["a"], diagrams, ncols=value)
 
 
-def test_a_grid_for_a_column_of_a_paper_wraps_to_its_width(
-    models: dict[str, to.Predictions], tmp_path: Path
-) -> None:
+def test_a_grid_for_a_column_of_a_paper_wraps_to_its_width(models: dict[str, to.Predictions], tmp_path: Path) -> None:
     grid = to.draw({f"m{i}": models["a"] for i in range(6)}, ["reliability"])
     grid.save(tmp_path / "column.pdf", style="paper", width="column")
     grid.save(tmp_path / "page.pdf", style="paper")

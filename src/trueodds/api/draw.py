@@ -153,9 +153,7 @@ def _draw_grid(
         models = _models_by_name(data)
     else:
         ncols = len(next(iter(versions.values()))) if ncols is None else ncols
-        models = {
-            f"{name}, {version}": model for name, inner in versions.items() for version, model in inner.items()
-        }
+        models = {f"{name}, {version}": model for name, inner in versions.items() for version, model in inner.items()}
     if len(models) * len(diagrams) > MAX_CELLS:
         got = f"{len(models)} models × {len(diagrams)} diagrams"
         raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")

@@ -317,7 +317,9 @@ def _refuse_pair_and_classwise_name(item: Any) -> None:
     """Raise TO201 for a name with its settings, and for names of the class-wise error, which here is "sce"."""
     fix = "The class-wise error is 'sce', as in {'cwECE': 'sce'}."
     if isinstance(item, (list, tuple)):
-        fix = f"Pass an instance such as estimators.BinnedError(), bins=10 for all measures, or lenses=['classwise']. {fix}"
+        fix = (
+            f"Pass an instance such as estimators.BinnedError(), or settings of the whole table, such as bins=10. {fix}"
+        )
         raise InputError("TO201", "A measure of a table must be a name or an instance.", describe(item), fix)
     if isinstance(item, str) and resolve_synonym(item, ESTIMATORS.names()) == ["ece with lens='classwise'"]:
         raise InputError("TO201", "Unknown estimator.", describe(item), fix)

@@ -18,7 +18,7 @@ SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 
 
 
 def noise_floor_label(estimator: str) -> str:
-    """Return what the noise floor of an estimator is called: of a score or accuracy it is no bias but the expected value.
+    """Return what the noise floor of an estimator is called: of a score or accuracy it is the expected value, no bias.
 
     >>> noise_floor_label("ece"), noise_floor_label("brier")
     ('noise floor', 'expected if calibrated')

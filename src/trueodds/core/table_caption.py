@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from trueodds.core.formatting import format_percent
 from trueodds.core.results import SCORES, Estimate
-
-if TYPE_CHECKING:
-    from trueodds.core.table_results import MeasureColumn
 
 # What each lens examines. With two classes, "canonical" examines one probability and its complement.
 _LENS_DESCRIPTIONS = {
@@ -24,8 +21,32 @@ _LENS_DESCRIPTIONS = {
 _EXTENDED_INTERVALS = ("folded-normal", "residual-norm")
 
 
+class CaptionColumn(Protocol):
+    """What the caption needs to know of a column: a `MeasureColumn` of a table."""
+
+    @property
+    def label(self) -> str:
+        """The heading."""
+
+    @property
+    def estimator(self) -> str:
+        """Name of the estimator."""
+
+    @property
+    def lens(self) -> str:
+        """Name of the lens."""
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The estimate of each model."""
+
+    @property
+    def bold(self) -> str | None:
+        """The bold model."""
+
+
 def caption_sentences(
-    columns: Sequence[MeasureColumn], n: int, level: float, *, compared: bool, interval: bool, noise_floor: bool
+    columns: Sequence[CaptionColumn], n: int, level: float, *, compared: bool, interval: bool, noise_floor: bool
 ) -> list[str]:
     """Return the sentences of the caption, which explain only what the table shows."""
     sentences = [f"{text}." for text in [_describe_columns(columns)] if text]
@@ -42,7 +63,7 @@ def caption_sentences(
     return sentences
 
 
-def _explain_bold(columns: Sequence[MeasureColumn], level: float) -> str:
+def _explain_bold(columns: Sequence[CaptionColumn], level: float) -> str:
     """Say what a bold value means, or that there is none."""
     measures = f" over the {len(columns):,} measures by Holm's method" if len(columns) > 1 else ""
     test = f"(paired comparisons, familywise error rate {_format_rate(1 - level)}{measures})"
@@ -51,7 +72,7 @@ def _explain_bold(columns: Sequence[MeasureColumn], level: float) -> str:
     return f"No value is bold, that is, significantly better than every other model {test}."
 
 
-def _describe_columns(columns: Sequence[MeasureColumn]) -> str:
+def _describe_columns(columns: Sequence[CaptionColumn]) -> str:
     """Say from which probabilities and with which bins each measure is computed; accuracy needs no description."""
     labels: dict[str, list[str]] = {}
     for column in columns:
@@ -60,7 +81,7 @@ def _describe_columns(columns: Sequence[MeasureColumn]) -> str:
     return "; ".join(f"{', '.join(names)}: {description}" for description, names in labels.items())
 
 
-def _describe_column(column: MeasureColumn) -> str:
+def _describe_column(column: CaptionColumn) -> str:
     """Describe the bins and the lens of one measure.
 
     >>> from types import SimpleNamespace

@@ -176,7 +176,9 @@ def latex(
     raw_texts = () if escapes_labels else (*table.labels, *table.names)
     caption = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"] if table.caption else []
     label_lines = [rf"\label{{{label}}}"] if label is not None else []
-    return "\n".join([rf"\begin{{{environment}}}", r"\centering", *caption, *label_lines, *tabular, rf"\end{{{environment}}}"])
+    return "\n".join(
+        [rf"\begin{{{environment}}}", r"\centering", *caption, *label_lines, *tabular, rf"\end{{{environment}}}"]
+    )
 
 
 def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:

@@ -86,7 +86,9 @@ class DiagramGrid:
         names = ", ".join(diagram.name for diagram in self.diagrams)
         plural = "s" * (len(self.diagrams) > 1)
         n = max(int(np.max(diagram.panels["n"])) for diagram in self.diagrams)
-        return to_printable(f"grid · {len(self.models)} models × {len(self.diagrams)} diagram{plural} ({names}) · n={n:,}")
+        return to_printable(
+            f"grid · {len(self.models)} models × {len(self.diagrams)} diagram{plural} ({names}) · n={n:,}"
+        )
 
     __repr__ = describe
 

@@ -159,10 +159,10 @@ def choose_model_columns(n_models: int, width: float | None) -> int:
     The rows have the same number of models where possible.
     """
     if width is None:
-        most = 3 if n_models <= MAX_USUAL_MODELS else 4
+        max_columns = 3 if n_models <= MAX_USUAL_MODELS else 4
     else:
-        most = 1 + sum(width >= min_width for min_width in MIN_WIDTHS_OF_COLUMNS)
-    n_rows = -(-n_models // most)
+        max_columns = 1 + sum(width >= min_width for min_width in MIN_WIDTHS_OF_COLUMNS)
+    n_rows = -(-n_models // max_columns)
     return -(-n_models // n_rows)
 
 
@@ -278,7 +278,7 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[
 
 
 def _fit_label(text: str, max_width: float, size: float, weight: str = "normal") -> tuple[str, float]:
-    """Return a label and its type size, which is reduced, and the label then cut, until it is at most this wide."""
+    """Return a label and its type size, which is reduced, and the label then cut, until it is at max_columns this wide."""
     points = POINTS_PER_INCH * max_width
     fitting_size = 0.98 * size * points / max(styling.text_width(text, size, weight), 1.0)
     size = max(min(size, MIN_FONT_SIZE), min(size, fitting_size))

@@ -278,7 +278,7 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[
 
 
 def _fit_label(text: str, max_width: float, size: float, weight: str = "normal") -> tuple[str, float]:
-    """Return a label and its type size, which is reduced, and the label then cut, until it is at max_columns this wide."""
+    """Return a label and its type size, which is reduced, and the label then cut, until it is at most this wide."""
     points = POINTS_PER_INCH * max_width
     fitting_size = 0.98 * size * points / max(styling.text_width(text, size, weight), 1.0)
     size = max(min(size, MIN_FONT_SIZE), min(size, fitting_size))

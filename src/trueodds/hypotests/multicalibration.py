@@ -57,9 +57,10 @@ class MulticalibrationError:
         return float(self.value)
 
     def __str__(self) -> str:
-        p = format_pvalue(self.pvalue, self.min_pvalue)
+        pvalue_text = format_pvalue(self.pvalue, self.min_pvalue)
+        p = pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
         return to_printable(
-            f"multicalibration error {format_number(self.value)} · p {p if p.startswith('≤') else f'= {p}'} · noise floor "
+            f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
             f"{format_number(self.noise_floor)} · worst: {self.worst}, {self.sigma:.3g} standard errors"
         )
 

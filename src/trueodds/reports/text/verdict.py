@@ -101,7 +101,7 @@ def verdict_sentence(
     data: Mapping[str, Any],
     recalibration: Mapping[str, Any] | None,
 ) -> str:
-    """Return the verdict in short sentences: the means, the miscalibrated groups, zeros, the test, and the recalibration.
+    """Return the verdict in short sentences: means, miscalibrated groups, zeros, the test, and the recalibration.
 
     Data that look wrong come first.
     """

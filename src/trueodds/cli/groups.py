@@ -35,7 +35,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
     group_columns = columns.get("group", ())
     if crossings and (tally := next((file for file in files if is_tally(file)), None)):
         fix = "Audit the predictions, with --group C for every column, or leave --crossings out."
-        raise InputError("TO403", "Combinations of groups need the rows.", f"--crossings with {tally}, a tally", fix)
+        raise InputError("TO323", "Crossings of groups need the rows.", f"--crossings with {tally}, a tally", fix)
     if crossings and len(group_columns) < 2:
         got = f"--group {group_columns[0]} alone" if group_columns else "no --group"
         raise InputError(

@@ -30,6 +30,7 @@ from trueodds.io.table import ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
+MAX_ORDERS_LENGTH = 110  # characters of two orders of columns that an error writes out
 MIN_BATCH_ROWS = 1024  # rows of a batch however many classes there are, so that the cost per batch does not dominate
 
 _ABSTENTION_REMEDY = (
@@ -277,12 +278,18 @@ class TableSource(Source):
             return
         (first_name, first_probs), (name, probs) = self._orders
         option = "logits" if self.roles.logits else "probs"
+        files = f"{os.path.basename(first_name)} and {os.path.basename(name)}"
+        order_texts = [", ".join(first_probs), ", ".join(probs)]
+        fix = f"Pass {option}={list(first_probs)!r} if this is the order of the labels, or write names as labels."
+        if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
+            i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
+            order_texts = [f"column {i} {first_probs[i]}", probs[i]]
+            fix = f"List the columns in the order of the labels, {option}=['{first_probs[0]}', …], or use names as labels."
         raise InputError(
             "TO309",
-            "Labels without names refer to the columns by position, but the order of the columns differs.",
-            f"{', '.join(first_probs)} in {first_name}, and {', '.join(probs)} in {name}",
-            f"If label 0 is {first_probs[0]}, 1 is {first_probs[1]} and so on, pass {option}={list(first_probs)!r};"
-            " else list the columns in the order of the labels. Or write the names of the classes as labels.",
+            "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",
+            f"{' and '.join(order_texts)} in {files}",
+            fix,
         )
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:

@@ -27,6 +27,13 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
     if not same_class_names and a.k == b.k and (_has_numbered_classes(a) or _has_numbered_classes(b)):
         by_position = (_outcomes(a), _outcomes(b))  # the classes of one side have no names
         return "" if _arrays_equal(*by_position) else "their outcomes differ"
+    if same_class_names and a.votes is None and b.votes is None and _arrays_equal(a.y, b.y):
+        raise InputError(
+            "TO205",
+            "The labels of the models are equal as numbers of columns, but their columns are in different orders.",
+            f"{', '.join(map(str, a.classes))} and {', '.join(map(str, b.classes))}",
+            "List the columns of both in the order of the labels: probs=[…]. Or write names as labels.",
+        )
     return "their outcomes differ" if same_class_names else "their classes have different names"
 
 

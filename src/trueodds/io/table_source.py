@@ -284,7 +284,7 @@ class TableSource(Source):
         if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
             i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
             order_texts = [f"column {i} {first_probs[i]}", probs[i]]
-            fix = f"List the columns in the order of the labels, {option}=['{first_probs[0]}', …], or use names as labels."
+            fix = f"List the columns in the order of the labels, {option}=['{first_probs[0]}', …]; or use names."
         raise InputError(
             "TO309",
             "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",

@@ -9,7 +9,8 @@ import click
 
 from trueodds.cli import gate, gate_values, output, records
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns, refuse_repeated
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
+from trueodds.cli.saved_files import refuse_repeated
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

@@ -77,6 +77,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         "test",
         "groups",
         "compare",
+        "table",
         "power",
         "draw",
         "fit",

@@ -1,4 +1,4 @@
-"""The pages under test: small audits of every kind of data that the report shows differently."""
+"""The pages under test: small audits of every kind of data that the report shows differently, and a comparison."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import trueodds as to
+from trueodds.reports.comparison import comparison_page
 
 RESAMPLES = 39  # the fewest with which a test can be significant at its share of 5 %
 
@@ -50,7 +51,20 @@ MAKERS: dict[str, Callable[[], to.Predictions]] = {
     "right-to-left": lambda: predictions(4, 400, classes=RIGHT_TO_LEFT),
     "East Asian": lambda: predictions(3, 300, classes=EAST_ASIAN),
 }
-NAMES = tuple(MAKERS)
+COMPARISON = "comparison"
+NAMES = (*MAKERS, COMPARISON)
+
+
+def write_comparison(path: Path) -> None:
+    """Compare three models of the same rows, of which one has a name from right to left."""
+    sharpened = {"model A": 1.0, "a model with a longer name": 0.6, RIGHT_TO_LEFT[2]: 1.6}
+    rows = predictions(5, 400)
+    models = {}
+    for name, exponent in sharpened.items():
+        P = np.asarray(rows.P) ** exponent
+        models[name] = to.Predictions(rows.y, P / P.sum(axis=1, keepdims=True))
+    result = to.compare(models, resamples=200)
+    comparison_page(result, models, path)
 
 
 @cache
@@ -59,5 +73,8 @@ def write_page(name: str, folder: Path) -> tuple[Path, tuple[str, ...]]:
     path = folder / f"{name.replace(' ', '-')}.html"
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="Glyph .* missing from font")
-        to.audit(MAKERS[name](), resamples=RESAMPLES, progress=False).to_html(path)
+        if name == COMPARISON:
+            write_comparison(path)
+        else:
+            to.audit(MAKERS[name](), resamples=RESAMPLES, progress=False).to_html(path)
     return path, tuple(str(warning.message) for warning in caught)

@@ -99,6 +99,19 @@ def test_without_other_evidence_no_number_of_rows_is_extrapolated_from_noise():
     assert report.without_required_rows() == report
 
 
+def test_the_note_states_the_share_of_the_uniform_distribution_in_the_returned_map():
+    P, y = draw_predictions(2000, 3, 2.0, [5, 1])
+    result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
+    assert result.to_dict()["parameters"]["mixing"] == 1 / 2001  # 1/(n + 1), and more in the folds
+    assert "; 0.0005 in the returned map)" in text(result, "TN508")
+
+
+def test_the_note_of_unchanged_probabilities_states_no_share_of_a_returned_map():
+    result = fit(AutoSpec(candidates=("temperature",)), Predictions([0, 1] * 100, [0.5] * 200))
+    assert result.method == "identity"
+    assert "returned map" not in text(result, "TN508")
+
+
 def test_the_note_states_the_power_and_its_level():
     result = fit(AutoSpec(candidates=("temperature",), alpha=0.0025), Predictions([0, 1] * 100, [0.5] * 200))
     detectable = result.report.confirmation.detectable

@@ -222,3 +222,27 @@ def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
     words = ["answers", file, "--confidence", "c", "--correct", "ok"]
     assert "--min-prob 0.01 limits the confidence to 0.99" in run(*words).stdout
     assert "--min-prob 0.01 assumes" not in run(*words, "--min-prob", "0.01").stdout
+
+
+def test_groups_are_written_with_the_answers(run: Run, folder: Path) -> None:
+    file, out = folder / "a.jsonl", folder / "preds.csv"
+    rows = [{"c": 0.6 + i % 4 / 10, "ok": i % 3 > 0, "doc": {"subject": "ab"[i % 2]}, "skip": i < 5} for i in range(80)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    how = ("--confidence", "c", "--correct", "ok", "--abstained", "skip", "--group", "doc.subject")
+    assert run("answers", file, *how, "--out", out).exit_code == 0
+    assert out.read_text().splitlines()[:2] == ["confidence,correct,doc.subject", "0.7,1,b"]
+    columns = ("--confidence", "confidence", "--correct", "correct", "--group", "doc.subject")
+    written, direct = run("groups", out, *columns), run("groups", file, *how)
+    assert written.exit_code == 0, written.output
+    assert written.stdout.splitlines()[0] == direct.stdout.splitlines()[0]
+    result = run("answers", file, *how)
+    assert result.exit_code == 2
+    assert "--group needs --out." in result.output
+
+
+def test_a_group_called_like_another_column_keeps_both(run: Run, folder: Path) -> None:
+    file, out = folder / "a.jsonl", folder / "preds.csv"
+    file.write_text('{"c": 0.5, "ok": 1, "correct": "x"}\n{"c": 0.7, "ok": 0, "correct": "y"}\n')
+    done = run("answers", file, "--confidence", "c", "--correct", "ok", "--group", "correct", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert out.read_text().splitlines() == ["confidence,correct,group_correct", "0.5,1,x", "0.7,0,y"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 from tests.cli.conftest import Run
@@ -76,10 +75,12 @@ def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, hone
     assert first == second != other
 
 
-def test_a_tally_file_is_audited_and_several_are_added_up(run: Run, overconfident: str, folder: Path) -> None:
-    part = str(folder / "a.tally.json")
+def test_a_tally_file_is_audited_and_several_are_added_up(
+    run: Run, overconfident: str, honest: str, folder: Path
+) -> None:
+    part, other = str(folder / "a.tally.json"), str(folder / "b.tally.json")
     assert run("tally", overconfident, "--out", part).exit_code == 0
-    other = str(shutil.copy(part, folder / "b.tally.json"))
+    assert run("tally", honest, "--out", other).exit_code == 0
     once, twice = (
         json.loads(run("audit", *files, *RESAMPLES, "--json", "-").stdout) for files in ([part], [part, other])
     )

@@ -39,11 +39,19 @@ def test_every_code_is_explained_within_80_columns(run: Run) -> None:
     ],
 )
 def test_an_unknown_code_lists_similar_ones(run: Run, code: str, fix: str) -> None:
-    done = run("explain", "TO102", code)
+    done = run("explain", code)
     assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error TO601\nproblem: Unknown code.\n")
     assert f"fix: {fix}" in done.stderr
+
+
+def test_known_codes_are_explained_although_another_one_is_unknown(run: Run) -> None:
+    done = run("explain", "TO1022", "TO102", "TN105")
+    titles = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
+    assert titles == ["TO102 (error)", "TN105 (note)"]
+    assert done.exit_code == 2
+    assert "got: 'TO1022'" in done.stderr
 
 
 def test_an_error_ends_with_the_command_that_explains_its_code(run: Run) -> None:

@@ -70,13 +70,14 @@ def test_each_command_lists_its_own_options_only() -> None:
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
     assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor", "--group"}
     assert "--mode" not in options("tally")
-    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "groups", "tally"]
+    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "answers", "groups", "tally"]
     assert [name for name in main.commands if "--weight-kind" in options(name)] == [
         "audit",
         "measure",
         "test",
         "groups",
         "compare",
+        "table",
         "power",
         "draw",
         "fit",
@@ -86,7 +87,7 @@ def test_each_command_lists_its_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("measure x.csv --group site", "TO601", "only audit, groups, tally take it"),
+        ("measure x.csv --group site", "TO601", "only audit, answers, groups, tally take it"),
         ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),
@@ -150,3 +151,14 @@ def test_settings_of_few_members_go_by_set(run: Run, overconfident: str, folder:
 def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, overconfident: str, folder: Path) -> None:
     error = labelled(run("fit", overconfident, "--set", "folds=" + "[" * 30_000, "--out", folder / "c.json").stderr)
     assert (error["code"], error["problem"]) == ("TO601", "This list cannot be read.")
+
+
+@pytest.mark.parametrize("text", ["temperature", "temperature, beta", '["temperature", "beta"]'])
+def test_candidates_are_separated_by_commas_or_a_json_list(
+    run: Run, overconfident: str, folder: Path, text: str
+) -> None:
+    out = folder / "cal.json"
+    result = run("fit", overconfident, "--method", "auto", "--set", f"candidates={text}", "--out", out)
+    assert result.exit_code == 0, result.output
+    names = "('temperature', 'beta')" if "beta" in text else "('temperature',)"
+    assert f"candidates={names}" in result.output

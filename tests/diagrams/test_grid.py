@@ -12,6 +12,7 @@ import trueodds as to
 from tests.diagrams.test_drawing import softer
 from tests.diagrams.test_saving import page_size
 from trueodds.core.errors import InputError
+from trueodds.diagrams._style.grid_layout import choose_model_columns
 from trueodds.diagrams.grid import DiagramGrid
 
 
@@ -125,6 +126,63 @@ def test_layers_are_left_out_of_the_diagrams_that_have_them(grid: DiagramGrid) -
 @pytest.mark.parametrize("names", [["reliability", "comparison"], ["corp", "calibration_belt"], ["reliability_curve"]])
 def test_other_diagrams_share_a_grid(models: dict[str, to.Predictions], names: list[str]) -> None:
     assert len(panels_of(to.draw(models, names))) >= 2 * len(names)
+
+
+def test_the_models_of_one_diagram_stand_beside_each_other(models: dict[str, to.Predictions]) -> None:
+    six = {f"model {i}": models["a"] for i in range(6)}
+    grid = to.draw(six, ["reliability"])
+    figure = grid.draw()
+    positions = [ax.get_position() for ax in figure.axes]
+    assert len({round(box.y0, 6) for box in positions}) == 2
+    assert len({round(box.x0, 6) for box in positions}) == 3
+    assert [ax.get_title(loc="left") for ax in figure.axes] == list(six)
+    assert [text.get_text() for text in figure.texts] == ["Reliability"]
+    # They fill the width, and only the outer panels have labels.
+    assert max(box.x1 for box in positions) > 0.97
+    assert [bool(ax.get_ylabel()) for ax in figure.axes] == [True, False, False] * 2
+    assert [bool(ax.get_xlabel()) for ax in figure.axes] == [False] * 3 + [True] * 3
+    limits = {(ax.get_xlim(), ax.get_ylim()) for ax in figure.axes}
+    assert len(limits) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_models", "width", "n_columns"),
+    [(6, 6.8, 3), (6, 3.3, 2), (6, 2.0, 1), (4, 6.8, 2), (5, 6.8, 3), (8, 10.0, 4), (2, 6.8, 2), (1, 6.8, 1)],
+)
+def test_the_number_of_columns_follows_from_the_width(n_models: int, width: float, n_columns: int) -> None:
+    assert choose_model_columns(n_models, width) == n_columns
+
+
+def test_a_number_of_columns_can_be_chosen(models: dict[str, to.Predictions]) -> None:
+    for ncols in (1, 2, 5):
+        figure = to.draw(models, ["reliability"], ncols=ncols).draw()
+        assert len({round(ax.get_position().x0, 6) for ax in figure.axes}) == min(ncols, 2)
+    for diagrams, value in ((["reliability", "corp"], 2), (["reliability"], 0), ("reliability", 2)):
+        with pytest.raises(InputError, match=r"TO203.*ncols"):
+            to.draw(models if isinstance(diagrams, list) else models["a"], diagrams, ncols=value)
+
+
+def test_a_grid_for_a_column_of_a_paper_wraps_to_its_width(models: dict[str, to.Predictions], tmp_path: Path) -> None:
+    grid = to.draw({f"m{i}": models["a"] for i in range(6)}, ["reliability"])
+    grid.save(tmp_path / "column.pdf", style="paper", width="column")
+    grid.save(tmp_path / "page.pdf", style="paper")
+    (column_width, column_height), (page_width, page_height) = (
+        page_size(tmp_path / f"{name}.pdf") for name in ("column", "page")
+    )
+    assert (column_width, page_width) == (pytest.approx(3.3), pytest.approx(6.8))
+    # Three rows of two panels are higher than wide, two rows of three panels are not.
+    assert column_height > column_width
+    assert page_height < page_width
+
+
+def test_versions_of_models_have_a_row_per_model(models: dict[str, to.Predictions]) -> None:
+    before_after = {name: {"before": models[name], "after": models["a"]} for name in models}
+    grid = to.draw(before_after, ["corp"], resamples=99)
+    assert grid.models == ("a, before", "a, after", "b$x$, before", "b$x$, after")
+    bottoms = [round(ax.get_position().y0, 6) for ax in grid.draw().axes]
+    assert bottoms[0] == bottoms[1] > bottoms[2] == bottoms[3]
+    with pytest.raises(InputError, match="different versions"):
+        to.draw({"a": {"before": models["a"]}, "b": {"after": models["a"]}}, ["corp"])
 
 
 def test_invalid_grids_are_coded(models: dict[str, to.Predictions], grid: DiagramGrid, tmp_path: Path) -> None:

@@ -165,3 +165,26 @@ def test_a_confidence_below_one_is_not_called_certain():
     texts = [text.get_text().replace("\u00a0", " ") for text in axis_strip.texts[1:]]
     assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(texts)
     assert texts.count("100 %") <= 2
+
+
+def finding(preds, **settings):
+    return to.draw(preds, "selective_risk", **settings).finding.replace("\u00a0", " ")
+
+
+def test_the_finding_has_the_risk_at_half_of_the_axis_not_of_the_answers():
+    """40 answers of 64: half of the questions are 32 answers, 20 without errors and 12 of the 20 with ten errors."""
+    preds = to.Predictions.from_confidence([0.9] * 20 + [0.6] * 20, [1] * 20 + [1, 0] * 10)
+    assert "25.0 % over all predictions and 18.8 % at a coverage of 50 %; 24 of 64" in finding(preds, n_queries=64)
+    assert "25.0 % over all predictions and 0.0 % over the more confident half." in finding(preds)
+    assert "25.0 % over all predictions; 60 of 100 cases" in finding(preds, n_queries=100)  # the curve ends at 40 %
+
+
+def test_abstentions_that_are_not_counted_are_stated():
+    rows = [{"c": 0.6 + i % 4 / 10, "correct": i % 3 > 0, "skip": i < 20} for i in range(100)]
+    answers_read = to.read_answers(rows, confidence="c", abstained="skip")
+    assert "cases without a prediction are not counted" in finding(answers_read.predictions)
+    counted = finding(answers_read.predictions, n_queries=answers_read.n_queries)
+    assert "20 of 100 cases have no prediction" in counted
+    assert "not counted" not in counted
+    assert "not counted" not in finding(answers_read.predictions, n_queries=80)  # a number that was stated
+    assert "not counted" not in finding(answers())

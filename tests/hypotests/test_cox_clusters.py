@@ -116,14 +116,14 @@ def test_wald_tests_keep_their_level_where_rows_depend_on_each_other():
 def test_mcllo_reports_the_tests_of_its_clustered_form_beside_redraws():
     preds = copied(5, 200)
     asymptotic = to.test(preds, "mcllo", form="wald")
-    resampled = to.test(preds, "mcllo", null="redraw", resamples=19)
+    with_redraws = to.test(preds, "mcllo", null="redraw", resamples=19)
     for part in ("event", "shift", "scale", "joint"):
-        assert resampled.parts[part] == pytest.approx(dict(asymptotic.parts[part]), nan_ok=True)
-    assert "posterior" not in resampled.parts["joint"]
-    assert "TN270" in {note.code for note in resampled.notes}
+        assert with_redraws.parts[part] == pytest.approx(dict(asymptotic.parts[part]), nan_ok=True)
+    assert "posterior" not in with_redraws.parts["joint"]
+    assert "TN270" in {note.code for note in with_redraws.notes}
     independent = to.test(to.Predictions(preds.y, preds.P[:, 1]), "mcllo", null="redraw", resamples=19)
-    assert resampled.statistic == independent.statistic  # that of the draws, with the variance of the model
-    assert resampled.parts["event"]["gamma_se"] > 2 * independent.parts["event"]["gamma_se"]
+    assert with_redraws.statistic == independent.statistic  # that of the draws, with the variance of the model
+    assert with_redraws.parts["event"]["gamma_se"] > 2 * independent.parts["event"]["gamma_se"]
 
 
 def test_too_few_clusters_give_no_intervals_and_no_pvalues():

@@ -168,6 +168,26 @@ def test_percentages_that_never_exceed_one_are_noted() -> None:
     assert read_answers([{"confidence": "85%", "correct": 1}], confidence="confidence", percent=True).notes == ()
 
 
+def test_fractions_among_percentages_are_noted_with_their_number_and_first_row() -> None:
+    stated = [85, 0.9, 0, 1, "0.5%", "0.7", 2]  # 0 and the text 0.5% are the same on no other scale
+    result = read_answers([{"c": value, "correct": 1} for value in stated], confidence="c", percent=True)
+    assert [note.code for note in result.notes] == ["TN148"]
+    text = result.notes[0].text
+    assert text.startswith("3 confidences are above 0 and at most 1, beside values up to 85; the first is 0.9 in row 1")
+    assert result.predictions.p.tolist() == pytest.approx([0.85, 0.009, 0, 0.01, 0.005, 0.007, 0.02])
+    assert read_answers([{"c": value, "correct": 1} for value in (85, 2, 0, "0.5%")], confidence="c", percent=True
+    ).notes == ()  # fmt: skip
+
+
+def test_one_coverage_is_printed_everywhere() -> None:
+    """Answered are 731 of 800, 91.375 %, which a float holds as slightly less and 1 − 69/800 as slightly more."""
+    rows = [{"c": 0.5, "correct": i % 2, "skip": i >= 731} for i in range(800)]
+    result = read_answers(rows, confidence="c", abstained="skip")
+    assert "coverage 91.38%" in str(result)
+    assert "(coverage 91.38%)" in result.notes[-1].text
+    assert "731 of 800 answered (91.38%)" in str(result.selective_risk(resamples=0))
+
+
 @pytest.mark.parametrize(("value", "right"), [("Yes", 1), (" no ", 0), (True, 1), (0, 0), (1.0, 1), ("false", 0)])
 def test_yes_and_no_are_understood(value: Any, right: int) -> None:
     assert read_answers([{"c": 0.5, "correct": value}], confidence="c").predictions.y.tolist() == [right]
@@ -469,3 +489,11 @@ def test_rows_that_abstain_need_name_no_question() -> None:
     alone = read_answers([{"skip": 0} | row for row in rows], confidence="c", abstained="skip")
     assert (alone.questions, alone.ids) == (None, None)
     assert "1 of 3 questions have no answer" in alone.notes[0].text
+
+
+def test_a_mapping_of_option_names_to_log_probabilities_is_refused_with_the_conversion() -> None:
+    with refused("TO307", "row 0", fix="choices="):
+        read_answers([{"logprobs": {"A": -0.5, "B": -1.5}, "label": "A"}])
+    mapping = {"A": -0.5, "B": -1.5}
+    row = {"logprobs": list(mapping.values()), "names": list(mapping), "label": "B"}
+    assert read_answers([row], choices="names").predictions.y.tolist() == [1]

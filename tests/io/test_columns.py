@@ -30,7 +30,7 @@ def test_text_labels_are_what_the_star_stands_for(tmp_path: Path, kind: str) -> 
 def test_columns_keep_the_order_of_the_file() -> None:
     preds = read({"label": [0, 1], "p_z": [0.9, 0.2], "p_a": [0.1, 0.8]}).collect()
     assert preds.p.tolist() == [[0.9, 0.1], [0.2, 0.8]]
-    assert preds.classes == (0, 1)  # whole numbers mean columns: p_z is class 0
+    assert (preds.classes, preds.y.tolist()) == (("z", "a"), [0, 1])  # whole numbers mean columns: 0 is p_z
 
 
 def test_columns_numbered_out_of_order_are_matched_by_their_number() -> None:

@@ -11,7 +11,7 @@ import trueodds as to
 from trueodds.core.results import Verdict
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.family_wise_test import add_recalibration_to_family, recalibration_alpha
-from trueodds.reports.subgroups import worst_group
+from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
 from trueodds.reports.text import terminal
 from trueodds.reports.text.summary import summary_lines
 
@@ -80,8 +80,10 @@ def contradictions(audit):
     groups = facts["among_groups"]
     miscalibrated = [group["label"] for group in facts["groups"] if group["status"] == "miscalibrated"]
     claim(not miscalibrated or verdict["rejected"], f"groups are miscalibrated ({miscalibrated}) and the verdict")
-    worst = worst_group(facts["groups"])
+    gaps = (groups or {}).get("widest") or ()
+    worst, count = established_worst_group(facts["groups"], gaps), count_miscalibrated_groups(facts["groups"], gaps)
     claim(worst is None or worst["label"] in sentence, "the worst group and the sentence")
+    claim(worst is not None or count.lower() in sentence.lower(), "the number of miscalibrated groups and the sentence")
     claim(
         groups is None
         or all(

@@ -15,7 +15,7 @@ from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.audit import audit
 from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
 from trueodds.reports.html import render_html
-from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
+from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, established_worst_group, worst_group
 from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report
 from trueodds.reports.text.summary import summary_lines
@@ -136,9 +136,9 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
     assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(document)}["Miscalibrated groups"]
-    line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
-    assert line.split()[1] == "1"
-    assert line.endswith("undecided")
+    lines = [line for line in str(made).splitlines() if line.strip().startswith("site=one")]  # of a table in two blocks
+    assert lines[0].split()[1] == "1"
+    assert lines[-1].endswith("undecided")
 
 
 def test_small_groups_are_undecided_and_large_ones_within():
@@ -245,3 +245,58 @@ def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
     assert re.search(
         r"Worst group: ward=C \(mean predicted 4\d %, observed 3\d %, ECE 0\.\d+\)\.", report.verdict["sentence"]
     )
+
+
+def _confident_answers(excess: dict[str, float], n: int = 3000) -> to.Predictions:
+    """Answers about five subjects whose confidence is too high by `excess`, 0 where a subject is not named."""
+    rng = np.random.default_rng(0)
+    subject = np.array(["physics", "law", "art", "biology", "math"])[np.arange(n) % 5]
+    p = rng.uniform(0.5, 1, n)
+    correct = rng.random(n) < p - np.array([excess.get(name, 0.0) for name in subject])
+    return to.Predictions.from_confidence(p, correct, group={"subject": subject})
+
+
+def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_significantly() -> None:
+    report = audit(_confident_answers(dict.fromkeys(("physics", "law", "art", "biology", "math"), 0.2)), resamples=99)
+    document = report.to_dict()
+    assert [gap["settled"] for gap in document["among_groups"]["widest"]] == [False]
+    sentence = report.verdict["sentence"]
+    assert "All 5 groups are miscalibrated; errors do not differ significantly between groups." in sentence
+    assert "Worst group" not in sentence
+    assert "subject=" not in sentence
+    remark = {line.label: line.remark for line in summary_lines(document)}["Miscalibrated groups"]
+    assert remark == "errors do not differ significantly between groups; none undecided"
+
+
+def test_the_named_worst_group_is_one_whose_error_is_significantly_larger() -> None:
+    report = audit(_confident_answers({"law": 0.35, "art": 0.2}), resamples=199)
+    assert "Worst group: subject=law (" in report.verdict["sentence"]
+
+
+def test_without_gaps_several_miscalibrated_groups_are_only_counted() -> None:
+    preds = _confident_answers({"law": 0.35, "art": 0.2})
+    report = audit(to.tally(preds), resamples=999)
+    assert "2 of 5 groups are miscalibrated." in report.verdict["sentence"]
+    assert "differ" not in report.verdict["sentence"]
+
+
+def test_the_only_miscalibrated_group_is_named_without_any_gap() -> None:
+    only = [
+        {"status": "within"},
+        {"status": "miscalibrated", "label": "a", "joint": 0.01, "pvalue": 0.01, "error": 0.1},
+    ]
+    assert established_worst_group(only, ())["label"] == "a"
+
+
+def test_numbers_of_the_multicalibration_error_read_as_those_of_the_groups() -> None:
+    preds = _confident_answers({"law": 0.35})
+    document = audit(preds, resamples=199).to_dict()
+    text = dict(group_tables.group_gap_table(document).rows)["multicalibration error"]
+    (line,) = [
+        line for line in str(to.by_group(preds, resamples=199)).splitlines() if line.startswith("multicalibration")
+    ]
+    sigma = document["among_groups"]["multicalibration"]["sigma"]
+    assert "p ≤ 0.005;" in text
+    assert " p ≤ 0.005 " in line
+    assert text.endswith(f"{sigma:.3g} standard errors")
+    assert line.endswith(f"{sigma:.3g} standard errors")

@@ -21,12 +21,16 @@ CLASSES = {
     "Verdict": "trueodds.core.results.Verdict",
     "Comparison": "trueodds.core.comparison_results.Comparison",
     "Ranking": "trueodds.core.comparison_results.Ranking",
+    "ResultTable": "trueodds.core.table_results.ResultTable",
+    "MeasureColumn": "trueodds.core.table_results.MeasureColumn",
+    "TableComparison": "trueodds.core.table_results.TableComparison",
     "Power": "trueodds.core.power_results.Power",
     "ByGroup": "trueodds.core.group_results.ByGroup",
     "FittedCalibrator": "trueodds.calibrators.FittedCalibrator",
     "RecalibratedClassifier": "trueodds.calibrators.RecalibratedClassifier",
     "Audit": "trueodds.reports.audit.Audit",
     "Diagram": "trueodds.diagrams.base.Diagram",
+    "DiagramGrid": "trueodds.diagrams.grid.DiagramGrid",
     "Source": "trueodds.io.source.Source",
     "Tally": "trueodds.tallies.tally.Tally",
     "View": "trueodds.lenses.view.View",
@@ -84,6 +88,8 @@ def object_page(chapter: str, name: str, qualified: str, examples: list[str]) ->
     obj = load_object(qualified)
     is_function = inspect.isfunction(obj) or (obj is None and name[:1].islower())
     lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", "   :members:"]
+    if chapter == "torch" and inspect.isclass(obj):
+        lines += ["", *(f"   .. automethod:: {method}" for method in inherited_methods(obj))]
     title = f"to.{name}" if chapter == "functions" else name
     if chapter == "integrations":
         title = f"{qualified.rpartition('.')[2]} for {name.capitalize()}"
@@ -92,6 +98,13 @@ def object_page(chapter: str, name: str, qualified: str, examples: list[str]) ->
     if examples:
         blocks += ["## Examples that use it", minigallery(examples)]
     return "\n\n".join(blocks) + "\n"
+
+
+def inherited_methods(cls: type) -> list[str]:
+    """Return the public methods that a class inherits from other classes of the package, not from PyTorch."""
+    own_bases = [base for base in cls.__mro__[1:] if base.__module__.startswith("trueodds.")]
+    methods = {name: value for base in own_bases for name, value in vars(base).items() if inspect.isfunction(value)}
+    return [name for name in methods if not name.startswith("_") and name not in vars(cls)]
 
 
 def public_pages(docs: Path) -> dict[str, str]:

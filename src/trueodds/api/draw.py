@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.api.arguments import data_notes, pairs_arrays, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.collect_or_tally import resolve_data
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
 from trueodds.io.read import models_by_name
@@ -41,6 +41,7 @@ def draw(
     figsize: tuple[float, float] | None = None,
     dpi: float | None = None,
     legend: bool | None = None,
+    ncols: int | None = None,
     **settings: Any,
 ) -> Diagram | DiagramGrid:
     """Draw a calibration diagram of one model or several, or a grid of models and diagrams.
@@ -49,11 +50,12 @@ def draw(
     ----------
     data : Predictions, (y_true, y_prob), Source, Tally or mapping
         Predictions with their outcomes, as in `measure`. A mapping of names to models, such as
-        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or as the rows of a grid.
+        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or in a grid. A grid of one diagram
+        also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which gives a row per model.
     diagram : str, Recipe or list, default="reliability"
         Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings. A list, such as
         ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which share their axes
-        within a column.
+        within a column. With a single diagram, such as ``["reliability"]``, the models fill the rows in turn.
     lens : str, Lens or callable, optional
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
@@ -76,6 +78,8 @@ def draw(
         Resolution of the figure, in pixels per inch.
     legend : bool, optional
         Whether axes passed as `ax` get a legend. By default they get one if it covers no data.
+    ncols : int, optional
+        Number of columns of a grid of one diagram. The default depends on the width of the figure.
     **settings
         Settings of the diagram. In a grid each applies to the diagrams that have it.
 
@@ -108,7 +112,11 @@ def draw(
             fix = "Leave ax out, or draw the diagrams one by one."
             raise InputError("TO203", "A grid is drawn on a figure of its own.", "ax and several diagrams", fix)
         presentation = Presentation(title, figsize, dpi, legend)
-        return _draw_grid(data, diagram, settings, presentation, lens=lens, mode=mode, weight_kind=weight_kind, rng=rng)
+        call = {"lens": lens, "mode": mode, "weight_kind": weight_kind, "rng": rng}
+        return _draw_grid(data, diagram, settings, presentation, ncols, **call)
+    if ncols is not None:
+        fix = "Leave ncols out, or pass the diagram in a list, such as ['reliability']."
+        raise InputError("TO203", "Only a grid has ncols.", f"ncols={describe(ncols)}", fix)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolve_data(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
@@ -129,13 +137,23 @@ def draw(
 
 
 def _draw_grid(
-    data: Any, diagrams: Sequence[str | Recipe], settings: Mapping[str, Any], presentation: Presentation, **call: Any
+    data: Any,
+    diagrams: Sequence[str | Recipe],
+    settings: Mapping[str, Any],
+    presentation: Presentation,
+    ncols: int | None,
+    **call: Any,
 ) -> DiagramGrid:
     """Draw every diagram of every model; each setting applies to the diagrams that have it."""
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.grid import MAX_CELLS, DiagramGrid, stack_models
 
-    models = _models_by_name(data)
+    versions = _versions_of_models(data) if len(diagrams) == 1 else None
+    if versions is None:
+        models = _models_by_name(data)
+    else:
+        ncols = len(next(iter(versions.values()))) if ncols is None else ncols
+        models = {f"{name}, {version}": model for name, inner in versions.items() for version, model in inner.items()}
     if len(models) * len(diagrams) > MAX_CELLS:
         got = f"{len(models)} models × {len(diagrams)} diagrams"
         raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")
@@ -149,7 +167,23 @@ def _draw_grid(
         stack_models({name: draw(model, one, **call, **own) for name, model in models.items()})
         for one, own in zip(diagrams, own_settings, strict=True)
     ]
-    return DiagramGrid(tuple(models), tuple(columns), presentation)
+    return DiagramGrid(tuple(models), tuple(columns), presentation, ncols)
+
+
+def _versions_of_models(data: Any) -> dict[str, dict[str, Any]] | None:
+    """Return the versions of each model of a mapping of mappings, such as before and after; None for other data."""
+    if not isinstance(data, Mapping) or not data:
+        return None
+    versions = {str(name): models_by_name(inner) for name, inner in data.items()}
+    named = {name: inner for name, inner in versions.items() if inner}
+    if len(named) < len(versions):
+        return None
+    first = list(next(iter(named.values())))
+    for name, inner in named.items():
+        if list(inner) != first:
+            got, fix = f"{', '.join(inner)} of {name}, not {', '.join(first)}", "Pass the same versions of every model."
+            raise InputError("TO205", "The models of this grid have different versions.", got, fix)
+    return named
 
 
 def _models_by_name(data: Any) -> dict[str, Any]:

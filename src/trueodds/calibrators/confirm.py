@@ -337,13 +337,14 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
-    """The notes on how candidates are evaluated, and on the gain of the chosen one."""
+def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: float | None = None) -> list[Note]:
+    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None if not mixed."""
     name = choice.spec.name
+    shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
     evaluation_note = Note(
         "TN508",
-        f"Each fitted map is mixed with a share {choice.max_uniform_share:.2g} of the uniform distribution, so that no"
-        " log loss is infinite. For the candidate table and the test, the original probabilities are raised to at least"
+        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that no log loss is"
+        " infinite. For the candidate table and the test, the original probabilities are raised to at least"
         " the smallest probability that this mixture can have. The reported gain uses the unmodified probabilities,"
         " unless their log loss is infinite.",
     )

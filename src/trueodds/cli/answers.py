@@ -9,7 +9,8 @@ import click
 
 from trueodds.cli import gate, gate_values, output, records
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns, refuse_repeated
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
+from trueodds.cli.saved_files import refuse_repeated
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -43,6 +44,9 @@ def _add_record_options(command: Any) -> Any:
 
 @click.command(short_help="Evaluate a language model's answers, and its abstentions.")
 @_add_record_options
+@click.option(
+    "--group", metavar="F", multiple=True, help="Field of subgroups, written to the file of --out; may be repeated."
+)
 @click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
 @click.option("--curve", metavar="F", help="Risk-coverage curve: a figure (.svg .png .pdf) or its data (.csv .json).")
 @click.option(
@@ -80,6 +84,9 @@ def answers(
     if not any(kind in columns for kind in records.CONFIDENCE_KEYWORDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field with the confidence is required.", "no such option", fix)
+    if "group" in columns and out is None:
+        fix = "Add --out F. Subgroups are compared by trueodds groups, which reads the same file."
+        raise InputError("TO601", "--group needs --out.", f"--group {columns['group'][0]} alone", fix)
     if curve is not None and Path(curve).suffix.lower() not in _CURVE_SUFFIXES:
         raise InputError(
             "TO606",
@@ -131,7 +138,7 @@ def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: in
 
 def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
-    from trueodds.core.formatting import format_number, format_percent
+    from trueodds.core.formatting import format_coverage, format_number, format_percent
     from trueodds.core.results import Interval
 
     (view,) = _confidence_views(answer_set.predictions)
@@ -141,13 +148,14 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
         """Format confidence limits at the level of the risk; empty if it has no interval."""
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
+    coverage_text = format_coverage(answer_set.n_queries - answer_set.abstained, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
     accuracy_limits = format_limits(1 - high, 1 - low)
     answered = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
         ("queries", f"{answer_set.n_queries:,}{answered}"),
         ("abstained", f"{answer_set.abstained:,}"),
-        ("coverage", format_percent(round(answer_set.coverage, 4))),
+        ("coverage", coverage_text),
         ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
         ("mean confidence", format_number(float(view.p.mean()))),
     ]
@@ -159,7 +167,7 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
                 f" {format_number(float(curve['threshold'][i]))}"
             )
         else:
-            text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
+            text = f"– · only {coverage_text} were answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
     calibrated_score = format_number(measures[-1].noise_floor or 0.0)
     explanation = (
@@ -243,7 +251,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
 
 
 def _write_predictions(answer_set: Answers, path: str) -> None:
-    """Write probabilities and label, or confidence and correctness, and the question of each row if it has one."""
+    """Write probabilities and label, or confidence and correctness, and the question and subgroups if there are any."""
     import numpy as np
 
     from trueodds.io.write import write_columns as write
@@ -257,4 +265,6 @@ def _write_predictions(answer_set: Answers, path: str) -> None:
         columns = {"confidence": preds.p, "correct": preds.y}
     if answer_set.ids is not None:
         columns["question"] = answer_set.ids
+    for name, labels in preds.group.items():
+        columns[f"group_{name}" if name in columns else name] = labels
     write(path, {name: column.tolist() for name, column in columns.items()})

@@ -17,11 +17,11 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    is_tally,
     open_data,
     pop_columns,
     read_costs,
 )
+from trueodds.cli.saved_files import is_tally
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

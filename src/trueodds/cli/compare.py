@@ -16,10 +16,10 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    is_tally,
     open_data,
     pop_columns,
 )
+from trueodds.cli.saved_files import is_tally
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar

@@ -18,11 +18,12 @@ _INDENT = "  "
 def explain(codes: tuple[str, ...]) -> None:
     """Print what a code such as TO102 (an error) or TN105 (a note) means, and what to do."""
     known = load_codes()
+    names = dict.fromkeys(map(normalize_code, codes))
+    if explained := [format_code(known[name], output.text_width()) for name in names if name in known]:
+        output.print_text("\n\n".join(explained))
     unknown = next((text for text in codes if normalize_code(text) not in known), None)
     if unknown is not None:
         raise InputError("TO601", "Unknown code.", repr(unknown), _suggest_codes(unknown))
-    names = dict.fromkeys(map(normalize_code, codes))
-    output.print_text("\n\n".join(format_code(known[name], output.text_width()) for name in names))
 
 
 def format_code(code: Code, width: int) -> str:

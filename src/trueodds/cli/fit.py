@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
+from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.cli.settings import pop_settings, settings_options
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, install_command
 from trueodds.core.progress import ProgressBar, report_in_rows
 
 
@@ -25,7 +27,12 @@ from trueodds.core.progress import ProgressBar, report_in_rows
         " changes nothing."
     ),
 )
-@click.option("--out", required=True, metavar="F", help="File to save it to, as JSON.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="F",
+    help="File to save it to: JSON for trueodds apply, or an ONNX graph if it ends with .onnx.",
+)
 @WEIGHT_KIND
 @SEED
 @settings_options("calibrators")
@@ -36,14 +43,18 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     """
     method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, out=out)
-    if tally := next((file for file in files if is_tally(file)), None):
-        raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
     import trueodds as to
     from trueodds.calibrators import CALIBRATORS
 
     CALIBRATORS.check(method, method_settings)
+    is_onnx = out.lower().endswith(".onnx")
+    if is_onnx and find_spec("onnx") is None:
+        raise InputError("TO524", "Writing ONNX needs onnx.", f"--out {out}", install_command("onnx"))
     calibrator = to.fit(open_data(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
-    calibrator.save(out)
+    if is_onnx:
+        calibrator.to_onnx(out)
+    else:
+        calibrator.save(out)
     lines = calibrator.summary().split("\n")
     output.print_text("\n".join([*(restate_keywords(line) if line.startswith("[TN") else line for line in lines), out]))
 
@@ -74,6 +85,12 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         raise InputError(
             "TO503", "The file is a tally, not a calibrator.", calibrator, "Pass a file that trueodds fit wrote."
         )
+    if swapped := next((file for file in files if is_calibrator(file)), None):
+        fix = f"The calibrator comes first: trueodds apply {swapped} FILE --out F."
+        raise InputError("TO503", "The arguments look swapped: a calibrator is given as a file.", swapped, fix)
+    if calibrator.lower().endswith(".onnx"):
+        fix = "Save the calibrator as JSON, trueodds fit FILE --out cal.json; ONNX graphs are for other runtimes."
+        raise InputError("TO503", "An ONNX graph is not read back.", calibrator, fix)
     from trueodds.calibrators import fitted_calibrator
 
     loaded_calibrator = fitted_calibrator.load(calibrator)

@@ -15,10 +15,10 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    is_tally,
     open_data,
     pop_columns,
 )
+from trueodds.cli.saved_files import is_tally
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
@@ -31,9 +31,12 @@ MIN_EFFECT = click.option(
 
 
 def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
-    """Refuse crossings of columns that are not named; a tally has its own columns."""
+    """Refuse crossings of a tally, which does not keep the combinations, and of columns that are not named."""
     group_columns = columns.get("group", ())
-    if crossings and len(group_columns) < 2 and not any(is_tally(file) for file in files):
+    if crossings and (tally := next((file for file in files if is_tally(file)), None)):
+        fix = "Audit the predictions, with --group C for every column, or leave --crossings out."
+        raise InputError("TO323", "Crossings of groups need the rows.", f"--crossings with {tally}, a tally", fix)
+    if crossings and len(group_columns) < 2:
         got = f"--group {group_columns[0]} alone" if group_columns else "no --group"
         raise InputError(
             "TO324", "--crossings needs at least two group columns.", got, "Add --group C for every column."
@@ -79,13 +82,12 @@ def groups(
     """
     method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
+    if tally := next((file for file in files if is_tally(file)), None):
+        fix = f"trueodds audit {tally} reports the groups that were tallied; their joint test needs the predictions."
+        raise InputError("TO403", "The joint test of groups needs the rows.", f"{tally}, a tally", fix)
     if "group" not in columns:
         raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
     check_crossings(files, columns, crossings)
-    if tally := next((file for file in files if is_tally(file)), None):
-        raise InputError(
-            "TO403", "The joint test of groups needs the rows.", f"{tally}, a tally", "Give the predictions."
-        )
     from trueodds.api.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 

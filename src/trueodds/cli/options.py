@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import glob
 import importlib
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from trueodds.cli import records
+from trueodds.cli.saved_files import add_tallies, is_tally, refuse_calibrators, refuse_repeated
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.method_use import METHOD_FAMILIES
 
@@ -203,6 +203,7 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """Return the source, or the sum of the tallies, at these paths."""
     refuse_repeated(files)
     _refuse_method_names(files)
+    refuse_calibrators(files)
     tallies = [is_tally(file) for file in files]
     if any(tallies):
         if not all(tallies):
@@ -221,19 +222,6 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
 
 
-def refuse_repeated(files: Sequence[str]) -> None:
-    """Raise an error for a file that is given twice, whose rows would count twice."""
-    paths: set[str] = set()
-    for match in (match for file in files for match in _matching_paths(os.path.expanduser(file))):
-        if (real_path := os.path.realpath(match)) in paths:
-            raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
-        paths.add(real_path)
-
-
-def _matching_paths(path: str) -> list[str]:
-    return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
-
-
 # The option of each command that names a method.
 _METHOD_KEYWORD_OF_COMMAND = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
                  "power": "test", "fit": "method", "draw": "diagram"}  # fmt: skip
@@ -248,24 +236,6 @@ def _refuse_method_names(files: Sequence[str]) -> None:
         if file in getattr(importlib.import_module(module), table).names() and not os.path.exists(file):
             fix = f"The {kind} is an option: --{option} {file}."
             raise InputError("TO301", "There is no such file.", repr(file), fix)
-
-
-def add_tallies(files: Sequence[str]) -> Any:
-    """Return the sum of saved tallies."""
-    from trueodds.tallies import tally_reader
-
-    refuse_repeated(files)
-    tally = tally_reader.load(files[0])
-    for file in files[1:]:
-        tally = tally + tally_reader.load(file)
-    return tally
-
-
-def is_tally(path: str) -> bool:
-    """Return whether a file is a tally, by its name or its schema."""
-    from trueodds.core.json_files import read_schema_family
-
-    return path.endswith(".tally.json") or (path.endswith(".json") and read_schema_family(path) == "trueodds.tally")
 
 
 COST = click.option(

@@ -40,6 +40,7 @@ OPTIONS_OF_FAMILY = {
 }
 # Settings of `measure` itself, beside those of the estimator.
 INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
+_LIST_SETTINGS = ("candidates",)  # lists of names, which may also be separated by commas
 # Arguments of the functions that have an option and are refused in --set.
 _OPTION_OF_SETTING = {
     "rng": "--seed",
@@ -84,7 +85,9 @@ def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
             )
         if name in parsed:
             raise InputError("TO603", "A setting is given twice.", name, "Omit one of them.")
-        parsed[name] = parse_value(text)
+        value = parse_value(text)
+        is_list_of_names = name in _LIST_SETTINGS and isinstance(value, str)
+        parsed[name] = [word.strip() for word in value.split(",")] if is_list_of_names else value
     return parsed
 
 

@@ -9,7 +9,8 @@ import click
 from trueodds.cli import output
 from trueodds.cli.compare import names_of_files
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.saved_files import is_tally
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 

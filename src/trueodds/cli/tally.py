@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import add_tallies, data_options, open_data, pop_columns
+from trueodds.cli.options import data_options, open_data, pop_columns
+from trueodds.cli.saved_files import add_tallies
 from trueodds.core.progress import ProgressBar
 
 

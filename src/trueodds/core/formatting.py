@@ -27,6 +27,17 @@ def format_percent(level: float) -> str:
     return f"{100 * level:.6g}%"
 
 
+def format_coverage(answered: int, n_queries: int) -> str:
+    """Format the share of the questions that were answered as a percentage with at most two decimals.
+
+    The share is rounded exactly, because a quotient such as 731/800 = 0.91375 is not a float.
+
+    >>> format_coverage(731, 800), format_coverage(3, 4)
+    ('91.38%', '75%')
+    """
+    return format_percent((20_000 * answered + n_queries) // (2 * n_queries) / 10_000)
+
+
 def format_percent_in_text(share: float) -> str:
     """Format a share as a percentage with the space that sentences and tables have: 0.95 as 95 %."""
     return f"{100 * share:.6g} %"

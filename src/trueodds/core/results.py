@@ -18,12 +18,12 @@ SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 
 
 
 def noise_floor_label(estimator: str) -> str:
-    """Return what the noise floor of an estimator is called: of a proper score it is no bias but the expected score.
+    """Return what the noise floor of an estimator is called: of a score or accuracy it is the expected value, no bias.
 
     >>> noise_floor_label("ece"), noise_floor_label("brier")
     ('noise floor', 'expected if calibrated')
     """
-    return "expected if calibrated" if estimator in SCORES else "noise floor"
+    return "expected if calibrated" if estimator in (*SCORES, "accuracy") else "noise floor"
 
 
 class Result:

@@ -86,10 +86,7 @@ def text_lines(table: FormattedTable) -> list[str]:
 
 def _caption_lines(table: FormattedTable) -> list[str]:
     """Return the caption, with * in place of bold type."""
-    has_bold = any(cell.is_bold for row in table.cells for cell in row)
-    caption = table.caption.replace("Bold: ", "*: " if has_bold else "No value is marked *: ")
-    if not has_bold:
-        caption = caption.replace("*: significantly better", "*, that is, significantly better")
+    caption = table.caption.replace("Bold: ", "*: ").replace("No value is bold, ", "No value is marked *, ")
     caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
     lines = textwrap.wrap(caption, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
@@ -152,14 +149,17 @@ def _escape_markdown(text: str) -> str:
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
 
 
-def latex(table: FormattedTable, label: str | None, *, is_subscript: bool) -> str:
+def latex(
+    table: FormattedTable, label: str | None, *, is_subscript: bool, environment: str, escapes_labels: bool
+) -> str:
     """Return the table in LaTeX: a tabular environment, inside a table environment if there is a caption."""
+    label_text = escape_latex if escapes_labels else str
     headings = [
-        f"{escape_latex(heading)} {_latex_arrow(arrow)}"
+        f"{label_text(heading)} {_latex_arrow(arrow)}"
         for heading, arrow in zip(table.labels, table.arrows, strict=True)
     ]
     rows = [
-        [escape_latex(name), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
+        [label_text(name), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
         for name, row in zip(table.names, table.cells, strict=True)
     ]
     tabular = [
@@ -173,9 +173,12 @@ def latex(table: FormattedTable, label: str | None, *, is_subscript: bool) -> st
     ]
     if not table.caption and label is None:
         return "\n".join(tabular)
-    caption = [rf"\caption{{{escape_latex(table.caption)}}}"] if table.caption else []
+    raw_texts = () if escapes_labels else (*table.labels, *table.names)
+    caption = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"] if table.caption else []
     label_lines = [rf"\label{{{label}}}"] if label is not None else []
-    return "\n".join([r"\begin{table}", r"\centering", *caption, *label_lines, *tabular, r"\end{table}"])
+    return "\n".join(
+        [rf"\begin{{{environment}}}", r"\centering", *caption, *label_lines, *tabular, rf"\end{{{environment}}}"]
+    )
 
 
 def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:
@@ -210,6 +213,19 @@ def escape_latex(text: str) -> str:
     log\_loss \& 5 \%
     """
     return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
+
+
+def _escape_except(text: str, raw_texts: Sequence[str]) -> str:
+    r"""Escape a text for LaTeX, but not where it repeats one that is LaTeX already.
+
+    >>> print(_escape_except("$L_2$: 5 %", ["$L_2$", "NLL"]))
+    $L_2$: 5 \%
+    """
+    special = [raw for raw in sorted(raw_texts, key=len, reverse=True) if escape_latex(raw) != raw]
+    if not special:
+        return escape_latex(text)
+    parts = re.split(f"({'|'.join(map(re.escape, special))})", text)
+    return "".join(part if part in special else escape_latex(part) for part in parts)
 
 
 def html(table: FormattedTable, notes: Sequence[Note]) -> str:

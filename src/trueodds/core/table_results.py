@@ -12,10 +12,11 @@ from typing import Any
 
 from trueodds.core import table_formats
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Result
+from trueodds.core.table_caption import caption_sentences
 from trueodds.core.table_formats import FormattedCell, FormattedTable
 
 DEFAULT_DECIMALS, MAX_DECIMALS = 4, 9  # decimals of a column without intervals, and of any column
@@ -203,30 +204,9 @@ class ResultTable(Result):
 
     def _caption_sentences(self, *, interval: bool = True, noise_floor: bool) -> list[str]:
         """Return the sentences of the caption."""
-        same_rows = ", the same for all models" if self.compared else ""
-        sentences = [f"{self._lens_text()}.", f"n = {self.n:,} rows{same_rows}."]
-        estimates = [estimate for column in self.columns for estimate in column.estimates.values()]
-        percent = format_percent(self.level).replace("%", " %")
-        if interval and any(estimate.interval is not None for estimate in estimates):
-            sentences.append(f"Brackets: {percent} confidence interval.")
-        if noise_floor and any(estimate.noise_floor is not None for estimate in estimates):
-            sentences.append("Parentheses: expected value if the model were calibrated (noise floor).")
-        if self.compared:
-            rate = format_percent(1 - self.level).replace("%", " %")
-            n_measures = len(self.columns)
-            measures = f" over the {n_measures:,} measures by Holm's method" if n_measures > 1 else ""
-            sentences.append(
-                "Bold: significantly better than every other model (paired comparisons, familywise error rate"
-                f" {rate}{measures})."
-            )
-        return sentences
-
-    def _lens_text(self) -> str:
-        """Return which lens each measure has."""
-        labels_of_lens: dict[str, list[str]] = {}
-        for column in self.columns:
-            labels_of_lens.setdefault(column.lens, []).append(column.label)
-        return "; ".join(f"{', '.join(labels)}: lens {lens}" for lens, labels in labels_of_lens.items())
+        return caption_sentences(
+            self.columns, self.n, self.level, compared=self.compared, interval=interval, noise_floor=noise_floor
+        )
 
     def _formatted(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
         """Return the texts of all cells, with a caption if requested."""
@@ -261,7 +241,7 @@ class ResultTable(Result):
         interval : bool, default=True
             Whether the cells have the interval in brackets.
         noise_floor : bool, default=False
-            Whether the cells have the noise floor in parentheses.
+            Whether the cells have the expected value of a calibrated model in parentheses.
         caption : str or bool, default=True
             The paragraph below the table: your text, the default one, or none.
 
@@ -279,6 +259,8 @@ class ResultTable(Result):
         noise_floor: bool = False,
         caption: str | bool = True,
         label: str | None = None,
+        wide: bool = False,
+        raw_labels: bool = False,
     ) -> str:
         r"""Return the table in LaTeX.
 
@@ -290,12 +272,16 @@ class ResultTable(Result):
             Whether intervals stand in brackets behind the values, or as subscripts of them, which are narrower. None
             omits them.
         noise_floor : bool, default=False
-            Whether the cells have the noise floor in parentheses.
+            Whether the cells have the expected value of a calibrated model in parentheses.
         caption : str or bool, default=True
             Your caption or the default one, which is escaped, in a ``table`` environment. False returns the ``tabular``
             environment alone.
         label : str, optional
             The label of the ``table`` environment, such as ``"tab:calibration"``.
+        wide : bool, default=False
+            Whether the environment is ``table*``, which spans both columns of a page.
+        raw_labels : bool, default=False
+            Whether headings and names of models are LaTeX, such as ``"$L_2$"``. By default they are escaped.
 
         Returns
         -------
@@ -309,7 +295,13 @@ class ResultTable(Result):
         """
         table_formats.check_interval_style(interval)
         formatted = self._formatted(interval=interval is not None, noise_floor=noise_floor, caption=caption)
-        return table_formats.latex(formatted, label, is_subscript=interval == "subscript")
+        return table_formats.latex(
+            formatted,
+            label,
+            is_subscript=interval == "subscript",
+            environment="table*" if wide else "table",
+            escapes_labels=not raw_labels,
+        )
 
     def to_csv(self) -> str:
         """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 TEXT_WIDTH = 80  # columns of text outside of a terminal
 _GAP = "  "  # between two columns
-_MAX_NAME_WIDTHS = (40, 32, 28, 24, 20)  # of the first column; the widest is taken that requires the fewest blocks
+_MIN_NAME_WIDTH, _MAX_NAME_WIDTH = 20, 40  # columns to which names of the first column are shortened; half the width
 _MAX_OTHER_NAME_WIDTH = 28  # of the names in other columns
 
 
@@ -34,8 +34,8 @@ def layout_table(
     """Lay out a table in one or more blocks of at most `width` columns.
 
     Numbers are aligned to the right and never shortened, names to the left; long names lose their middle. A table that
-    is too wide gets headings of two lines, then shorter names. If that does not suffice, it is continued in further
-    blocks, which repeat the first column.
+    is too wide gets headings of two lines. If that does not suffice, it is continued in further blocks, which repeat
+    the first column.
 
     >>> rows = [("site=north", "0.1825", "miscalibrated"), ("site=south", "0.0732", "within")]
     >>> (block,) = layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36)
@@ -48,20 +48,13 @@ def layout_table(
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     one_line = [[heading] for heading in headings]
     names = [
-        _shorten_column(column, i, numeric) for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
+        _shorten_column(column, i, numeric, width)
+        for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
     ]
     if _total_width(_column_widths(one_line, names)) <= width:
         return [_format_block(one_line, names, is_numeric)]
     broken = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
-    column_groups: list[list[int]] = []
-    for max_name_width in _MAX_NAME_WIDTHS:
-        candidate = [
-            _shorten_column(column, i, numeric, max_name_width)
-            for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
-        ]
-        groups = _split_columns(_column_widths(broken, candidate), width)
-        if not column_groups or len(groups) < len(column_groups):
-            column_groups, names = groups, candidate
+    column_groups = _split_columns(_column_widths(broken, names), width)
     blocks = []
     for group in column_groups:
         columns = [names[i] for i in group]
@@ -102,14 +95,14 @@ def shorten_middle(text: str, max_width: int) -> str:
     return f"{start}…{end}"
 
 
-def _shorten_column(
-    column: Sequence[str], position: int, is_numeric: bool, max_name_width: int = _MAX_NAME_WIDTHS[0]
-) -> list[str]:
+def _shorten_column(column: Sequence[str], position: int, is_numeric: bool, width: int) -> list[str]:
     """Return the cells of a column; names are shortened, those of the first column the least."""
     if is_numeric:
         return list(column)
-    max_width = max_name_width if position == 0 else min(max_name_width, _MAX_OTHER_NAME_WIDTH)
-    return [shorten_middle(cell, max_width) for cell in column]
+    max_width = min(max(width // 2, _MIN_NAME_WIDTH), _MAX_NAME_WIDTH)
+    return [
+        shorten_middle(cell, max_width if position == 0 else min(max_width, _MAX_OTHER_NAME_WIDTH)) for cell in column
+    ]
 
 
 def _break_heading(heading: str, column: Sequence[str]) -> list[str]:

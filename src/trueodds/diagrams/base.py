@@ -163,7 +163,8 @@ class Diagram(DiagramContent):
         Notes
         -----
         With `style` or `width` a PDF embeds its fonts as TrueType (Type 42), so that text can be searched and edited.
-        Text in an SVG is drawn as outlines, which look the same without the font. All marks are vectors, unless one
+        Text in an SVG is drawn as outlines, which look the same without the font; names that the font lacks, such as
+        Chinese or Japanese ones, stay text for the fonts of the reader. All marks are vectors, unless one
         layer has more than 20,000 of them. A PNG has 300 pixels per inch in a paper, and 200 in other cases.
         """
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)

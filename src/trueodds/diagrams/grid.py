@@ -1,4 +1,4 @@
-"""A grid of diagrams with a row per model and a column per diagram, whose columns share their axes."""
+"""A grid of models and diagrams in one picture, in which the models share the axes of a diagram."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import with_notes
-from trueodds.core.settings import check
+from trueodds.core.settings import Count, check
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
-from trueodds.diagrams._style.publication import PublicationSize
+from trueodds.diagrams._style.publication import PublicationSize, printed_width
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.data_file import is_data_file, write_data_file
@@ -35,16 +35,21 @@ _HIGHEST_COLUMNS = ("y_high", "delta_high", "gamma_high", "tallest", "tallest_ra
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiagramGrid:
-    """Several models by several diagrams in one picture, with methods to draw, save and serialize it.
+    """Several models by one or several diagrams in one picture, with methods to draw, save and serialize it.
+
+    Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows of the
+    grid in turn.
 
     Attributes
     ----------
     models : tuple of str
-        The models, which are the rows of the grid.
+        The models.
     diagrams : tuple of Diagram
-        The columns of the grid. The views of each are the models.
+        The diagrams. The views of each are the models.
     presentation : Presentation
         Title, figure size, resolution and legend.
+    ncols : int or None
+        Number of columns of models of a single diagram. None chooses it by the width of the figure.
 
     Examples
     --------
@@ -57,6 +62,21 @@ class DiagramGrid:
     models: tuple[str, ...]
     diagrams: tuple[Diagram, ...]
     presentation: Presentation = field(default_factory=Presentation)
+    ncols: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.ncols is None:
+            return
+        if len(self.diagrams) != 1:
+            fix = "Leave ncols out, or pass a single diagram."
+            raise InputError("TO203", "Several diagrams have a column each.", f"ncols={describe(self.ncols)}", fix)
+        object.__setattr__(self, "ncols", check("ncols", self.ncols, Count))
+
+    def _model_columns(self, width: float | None) -> int:
+        """Return the number of columns of models in a figure of this width in inches, or in one of usual width."""
+        if len(self.diagrams) > 1:
+            return 1
+        return min(self.ncols or grid_layout.choose_model_columns(len(self.models), width), len(self.models))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -66,8 +86,11 @@ class DiagramGrid:
     def describe(self) -> str:
         """Describe the grid in one line, without its notes."""
         names = ", ".join(diagram.name for diagram in self.diagrams)
+        plural = "s" * (len(self.diagrams) > 1)
         n = max(int(np.max(diagram.panels["n"])) for diagram in self.diagrams)
-        return to_printable(f"grid · {len(self.models)} models × {len(self.diagrams)} diagrams ({names}) · n={n:,}")
+        return to_printable(
+            f"grid · {len(self.models)} models × {len(self.diagrams)} diagram{plural} ({names}) · n={n:,}"
+        )
 
     __repr__ = describe
 
@@ -179,7 +202,9 @@ class DiagramGrid:
         """
         import_matplotlib()
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        return grid_layout.draw_grid(self._columns(), [to_printable(name) for name in self.models], presentation)
+        width = None if presentation.figsize is None else presentation.figsize[0]
+        names = [to_printable(name) for name in self.models]
+        return grid_layout.draw_grid(self._columns(), names, presentation, self._model_columns(width))
 
     def save(
         self,
@@ -217,7 +242,7 @@ class DiagramGrid:
             As in `Diagram.save`.
         """
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        file, publication = Path(check("path", path, str | os.PathLike)), None
+        file, publication, presented = Path(check("path", path, str | os.PathLike)), None, self
         picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
         if is_data_file(file, picture_settings | {"style": style, "width": width}):
             write_data_file(file, self.to_dict(), strict_json(self._table()))
@@ -228,9 +253,14 @@ class DiagramGrid:
                 raise InputError("TO203", "figsize excludes style and width.", describe(figsize), fix)
             import_matplotlib()
             size = "page" if width is None else width
-            publication = grid_layout.size_of_grid(self._columns(), len(self.models), presentation, style, size)
+            n_columns = self._model_columns(printed_width(style, size))
+            publication = grid_layout.size_of_grid(
+                self._columns(), len(self.models), presentation, style, size, n_columns
+            )
             presentation = replace(presentation, figsize=publication.figsize)
-        presented = replace(self, presentation=presentation)
+            if len(self.diagrams) == 1:
+                presented = replace(self, ncols=n_columns)
+        presented = replace(presented, presentation=presentation)
         write_picture(
             file,
             lambda: presented._embedded_svg(publication),

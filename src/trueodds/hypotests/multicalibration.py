@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_pvalue
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -51,13 +51,16 @@ class MulticalibrationError:
     worst: str  # label of the group with the largest standardized error
     noise_floor: float  # mean value of a calibrated model, in probability
     groups: Mapping[str, float]  # ECCE/σ of each, in standard errors
+    min_pvalue: float = 0.0  # the smallest p-value that the number of redraws allows
 
     def __float__(self) -> float:
         return float(self.value)
 
     def __str__(self) -> str:
+        pvalue_text = format_pvalue(self.pvalue, self.min_pvalue)
+        p = pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
         return to_printable(
-            f"multicalibration error {format_number(self.value)} · p={format_number(self.pvalue)} · noise floor "
+            f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
             f"{format_number(self.noise_floor)} · worst: {self.worst}, {self.sigma:.3g} standard errors"
         )
 
@@ -103,6 +106,7 @@ def multicalibration_error(
         worst=list(error_by_group)[worst],
         noise_floor=_to_probability(float(maxima_by_null[0].mean()), float(std_errors[0])),
         groups=error_by_group,
+        min_pvalue=1 / (1 + min(len(null_maxima) for null_maxima in maxima_by_null)),
     )
 
 

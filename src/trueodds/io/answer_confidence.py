@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +96,12 @@ def _single_value(value: Any) -> Any:
 
 def _option_log_probs(record: Record, field: str) -> list[float]:
     """Return the log-probabilities of the options in a record, of which there must be two or more."""
+    if isinstance(value := record.value(field), Mapping):
+        fix = (
+            "Write the log-probabilities as a list, list(x.values()), and the names of the options as another one,"
+            " list(x); pass the field of the names as choices=."
+        )
+        raise record.wrong_type_error(field, value, fix)
     options = record.list_value(field)
     are_texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options

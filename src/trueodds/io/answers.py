@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import format_percent
+from trueodds.core.formatting import format_coverage
 from trueodds.core.results import Result
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
@@ -98,7 +98,7 @@ class Answers(Result):
         question_text = "" if self.questions is None else f" of {self.questions:,} questions"
         return (
             f"{self.predictions!r} · {self.n_queries:,} queries{question_text}, {self.abstained:,} abstained, coverage"
-            f" {format_percent(round(self.coverage, 4))}"
+            f" {format_coverage(self.n_queries - self.abstained, self.n_queries)}"
         )
 
 
@@ -142,7 +142,7 @@ def read_answers(
         Field that says whether the answer was correct: true or false, 1 or 0, yes or no. With `confidence` the default
         is ``"correct"``.
     percent : bool, default=False
-        Whether a confidence of 70 means 70 %.
+        Whether a confidence of 70 means 70 %. Then 0.9 means 0.9 %; note TN148 reports such values beside larger ones.
     samples : str, optional
         Field of several answers to one question: a list in its record, or one answer per record with `question`.
     question : str, optional
@@ -250,7 +250,7 @@ def read_answers(
 def _predict_from_confidence(
     rows: list[Record], confidence: str, correct: str, percent: bool, extras: Mapping[str, Any]
 ) -> tuple[Predictions, list[Note]]:
-    """Return the predictions of records with a stated confidence, and a note on percentages that look like fractions.
+    """Return the predictions of records with a stated confidence, and notes on percentages that look like fractions.
 
     `extras` are the subgroups and clusters of the rows.
     """
@@ -261,7 +261,29 @@ def _predict_from_confidence(
             f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of percentages?"
         )
         notes.append(Note("TN147", text))
+    elif percent:
+        notes += _mixed_scale_notes(rows, confidence, stated)
     return Predictions.from_confidence(stated, [row.is_true(correct) for row in rows], **extras), notes
+
+
+def _mixed_scale_notes(rows: list[Record], confidence: str, stated: Array) -> list[Note]:
+    """Return the note on percentages of at most 1 beside larger ones, which may be fractions.
+
+    A text with a percent sign, such as 0.5%, is none.
+    """
+    doubtful = [
+        row for row, share in zip(rows, stated, strict=True)
+        if 0 < share <= 0.01 and not str(row.value(confidence)).strip().endswith("%")
+    ]  # fmt: skip
+    if not doubtful:
+        return []
+    value = str(doubtful[0].value(confidence)).strip()
+    count = "1 confidence is" if len(doubtful) == 1 else f"{len(doubtful):,} confidences are"
+    text = (
+        f"{count} above 0 and at most 1, beside values up to {100 * stated.max():.4g}; the first is {value} in"
+        f" {doubtful[0].location}, which was read as {value} %. Does the field mix fractions and percentages?"
+    )
+    return [Note("TN148", text)]
 
 
 def _predict_from_options(
@@ -289,7 +311,7 @@ def _predict_from_options(
 
 def _coverage_note(n_queries: int, n_abstained: int, questions: int | None) -> Note:
     """Return the note on queries without an answer; `questions` is None if every query is a question of its own."""
-    coverage = f"(coverage {format_percent(round(1 - n_abstained / n_queries, 4))})"
+    coverage = f"(coverage {format_coverage(n_queries - n_abstained, n_queries)})"
     if questions is None:
         text = (
             f"{n_abstained:,} of {n_queries:,} questions have no answer {coverage}; all results are for those that"

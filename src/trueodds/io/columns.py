@@ -63,6 +63,17 @@ def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
     return are_numbers(suffixes) and suffixes != numbered_suffixes(len(suffixes))
 
 
+def without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns without the prefix, up to an underscore, that all of them have.
+
+    >>> without_common_prefix(["p_ant", "p_bee"]), without_common_prefix(["ant", "bee"])
+    (('ant', 'bee'), ('ant', 'bee'))
+    """
+    prefix = names[0].partition("_")[0] + "_" if names else ""
+    has_prefix = len(prefix) > 1 and all(name.startswith(prefix) and name != prefix for name in names)
+    return tuple(name.removeprefix(prefix) for name in names) if has_prefix else tuple(names)
+
+
 Names = str | Sequence[str]
 
 

@@ -15,7 +15,7 @@ from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Table
-from trueodds.io.table_source import TableSource, check_same_columns
+from trueodds.io.table_source import TableSource
 
 SUMS_PER_TASK = 16  # number of sums added in one task
 CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
@@ -65,7 +65,7 @@ class TableHeader(NamedTuple):
     """The name of a table, and its columns that are read."""
 
     name: str
-    columns: tuple[str, ...]
+    roles: ColumnRoles
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,7 @@ class ReadingSettings:
         settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
         if self.first_table is not None:
-            check_same_columns(
-                self.first_table.name, self.first_table.columns, table_source.name, table_source.roles.names
-            )
+            table_source.read_as(self.first_table.name, self.first_table.roles)
         return table_source
 
     def sum_partition(
@@ -134,7 +132,7 @@ class PartitionedSource(Source):
 
     def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
         self.roles: ColumnRoles = reading.selection.resolve(head)
-        self.reading = replace(reading, first_table=TableHeader(head.name, self.roles.names))
+        self.reading = replace(reading, first_table=TableHeader(head.name, self.roles))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.roles.notes, None, list(files)
         self._format = head.format

@@ -85,8 +85,10 @@ def read(
         depend on how they are distributed over files or partitions. The default is the position in the file or
         partition.
     classes : sequence, optional
-        Names of the classes in the order of the columns. By default they are the texts that the wildcard matches if
-        labels are text, and numbers otherwise. Columns that are numbered other than 0..K−1 are matched by their number.
+        Names of the classes in the order of the columns. By default they are the texts that the wildcard matches.
+        Labels that are text are these names; labels that are numbers count the columns from 0, in the order of the
+        file. Columns that are numbered other than 0..K−1 are matched by their number. Files with other orders of the
+        columns are read by name; if their labels are numbers, `probs` must list the columns.
     sum_tolerance : float, optional
         Largest deviation of the sum of a row from 1, for rounded tables.
     batch_rows : int, default=65536

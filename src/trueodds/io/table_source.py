@@ -6,19 +6,31 @@ validated), and `Predictions`.
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.data.labels import are_numbers, looks_like_a_number
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
-from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered_suffixes
+from trueodds.io.columns import (
+    ColumnRoles,
+    ColumnSelection,
+    are_nonstandard_numbers,
+    numbered_suffixes,
+    without_common_prefix,
+)
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
+MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
+MAX_ORDERS_LENGTH = 110  # characters of two orders of columns that an error writes out
 MIN_BATCH_ROWS = 1024  # rows of a batch however many classes there are, so that the cost per batch does not dominate
 
 _ABSTENTION_REMEDY = (
@@ -42,8 +54,11 @@ class TableSource(Source):
         first_table = tables[0]
         self.tables = tuple(tables)
         self.roles = selection.resolve(first_table)
+        self._orders: tuple[tuple[str, tuple[str, ...]], ...] | None = None  # two tables and their orders, if unequal
         for table in self.tables[1:]:
-            check_same_columns(first_table.name, self.roles.names, table.name, selection.resolve(table).names)
+            roles = selection.resolve(table)
+            check_same_columns(first_table.name, self.roles.names, table.name, roles.names)
+            self._note_order(first_table.name, self.roles, table.name, roles)
         self.name = first_table.name if len(tables) == 1 else f"{first_table.name} and {len(tables) - 1:,} more"
         counts = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(counts) if len(counts) == len(tables) else None
@@ -54,6 +69,17 @@ class TableSource(Source):
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
+
+    def read_as(self, first_name: str, first_roles: ColumnRoles) -> None:
+        """Read the columns in the order of the first table of a partitioned source, which must have the same ones."""
+        check_same_columns(first_name, first_roles.names, self.name, self.roles.names)
+        self._note_order(first_name, first_roles, self.name, self.roles)
+        self.roles = first_roles
+
+    def _note_order(self, first_name: str, first_roles: ColumnRoles, name: str, roles: ColumnRoles) -> None:
+        """Remember the first table whose columns of probabilities are in another order than those of the first."""
+        if roles.probs != first_roles.probs and self._orders is None:
+            self._orders = ((first_name, first_roles.probs), (name, roles.probs))
 
     def batches(self) -> Iterator[Predictions]:
         """Yield the rows in order in validated batches; errors name the file and the row of the file."""
@@ -207,31 +233,64 @@ class TableSource(Source):
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
         kind = self.roles.kind
+        classes = self.class_names(block)
         try:
             if kind == "confidence":
                 return Predictions.from_confidence(block.p, block.y, **extras)
-            classes = self.class_names(block)
             if kind == "multilabel":
                 return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
             if self.roles.logits:
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
             return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
         except InputError as problem:
-            raise block.locate_error(problem, self.roles, is_part) from None
+            located = block.locate_error(problem, self.roles, is_part)
+            if problem.code == "TO104" and len(self.roles.probs) > 1:
+                fix = f"{describe_columns(self.roles, self.tables[0].columns)} {located.fix}"
+                located = InputError(located.code, located.problem, located.got, fix)
+            raise located from None
 
     def class_names(self, block: Block) -> Sequence[Any] | None:
-        """Return the given names, else those of the columns if labels are names or are not numbers 0..K−1."""
+        """Return the given names, else those of the columns; None if the columns are numbered 0..K−1."""
         suffixes = self.roles.suffixes
-        if self._classes is not None or suffixes is None:
+        if suffixes is None:
+            return self._classes
+        if self._classes is not None:
+            if not refuse_other_order(self._classes, self.roles):
+                self._check_order_is_known()
             return self._classes
         if block.y is not None and block.y.dtype.kind == "U":
             return suffixes
-        if suffixes == numbered_suffixes(len(suffixes)):
-            return None
         if self.roles.kind in ("votes", "multilabel"):
-            return suffixes
-        # p_1, p_10, p_2: if column names end with numbers, a label refers to the column with this number.
-        return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
+            if not all(column.endswith(name) for column, name in zip(self.roles.truth, suffixes, strict=False)):
+                self._check_order_is_known()
+            return None if suffixes == numbered_suffixes(len(suffixes)) else suffixes
+        if are_numbers(suffixes):
+            # p_1, p_10, p_2: if column names end with numbers, a label refers to the column with this number.
+            return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
+        self._check_order_is_known()
+        # Label i refers to the i-th column. Its name is kept, so that tallies and calibrators know the order.
+        names = without_common_prefix(suffixes)
+        return None if any(map(looks_like_a_number, names)) else names
+
+    def _check_order_is_known(self) -> None:
+        """Raise TO309 if outcomes refer to columns by position, and the tables have these in different orders."""
+        if self._orders is None:
+            return
+        (first_name, first_probs), (name, probs) = self._orders
+        option = "logits" if self.roles.logits else "probs"
+        files = f"{os.path.basename(first_name)} and {os.path.basename(name)}"
+        order_texts = [", ".join(first_probs), ", ".join(probs)]
+        fix = f"Pass {option}={list(first_probs)!r} if this is the order of the labels, or write names as labels."
+        if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
+            i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
+            order_texts = [f"column {i} {first_probs[i]}", probs[i]]
+            fix = f"List the columns in the order of the labels, {option}=['{first_probs[0]}', …]; or use names."
+        raise InputError(
+            "TO309",
+            "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",
+            f"{' and '.join(order_texts)} in {files}",
+            fix,
+        )
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:
         """Return the error of a resumed tally whose rows are no longer there."""
@@ -256,6 +315,43 @@ def _file_stamp(path: str) -> list[Any]:
 
 def _has_weight(block: Block) -> bool:
     return block.weight is not None and bool(block.weight.any())
+
+
+def describe_columns(roles: ColumnRoles, columns: Sequence[str]) -> str:
+    """Describe which columns of a table are read as probabilities, and which similar ones are not read.
+
+    >>> describe_columns(ColumnRoles("classes", ("p_a", "p_b"), None, ("label",)), ["label", "p_a", "p_b", "p.c"])
+    'The columns read are p_a, p_b; the similar p.c is not.'
+    """
+    shown = ", ".join(roles.probs[:MAX_LISTED_COLUMNS]) + (", …" if len(roles.probs) > MAX_LISTED_COLUMNS else "")
+    similar = [
+        name
+        for name in columns
+        if name not in roles.names and difflib.get_close_matches(name.lower(), [c.lower() for c in roles.probs])
+    ]
+    if not similar:
+        return f"The columns read are {shown}."
+    listed = ", ".join(similar[:MAX_LISTED_COLUMNS]) + (", …" if len(similar) > MAX_LISTED_COLUMNS else "")
+    return f"The columns read are {shown}; the similar {listed} {'is' if len(similar) == 1 else 'are'} not."
+
+
+def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
+    """Return whether the columns have the names of the classes; raise TO113 if they do, in another order."""
+    suffixes = roles.suffixes or ()
+    names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
+    for column_names in {tuple(suffixes), without_common_prefix(suffixes)}:
+        if sorted(names) == sorted(column_names):
+            if names != list(column_names):
+                ordered = [roles.probs[column_names.index(name)] for name in names]
+                raise InputError(
+                    "TO113",
+                    "The classes have the names of the columns, but in another order.",
+                    f"{', '.join(names)} for the columns {', '.join(roles.probs)}",
+                    f"Leave classes out; if labels are numbers in the order of the classes, pass"
+                    f" {'logits' if roles.logits else 'probs'}={ordered!r}.",
+                )
+            return True
+    return False
 
 
 def check_same_columns(

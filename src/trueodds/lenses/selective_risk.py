@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_coverage, format_number
 from trueodds.core.results import Interval
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, check
@@ -63,7 +63,7 @@ class SelectiveRisk:
         return (
             f"aurc {format_number(self.aurc)}{interval} · random order {format_number(self.random)} · ideal order"
             f" {format_number(self.ideal)} · {self.answered:,} of {self.n_queries:,} answered"
-            f" ({format_percent(round(self.answered / self.n_queries, 4))})"
+            f" ({format_coverage(self.answered, self.n_queries)})"
         )
 
 

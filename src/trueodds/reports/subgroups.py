@@ -26,6 +26,7 @@ from trueodds.tallies.tally import Tally
 
 # How the p-values of subgroups are adjusted: from joint null draws, or without them.
 STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
+ERRORS_DO_NOT_DIFFER = "errors do not differ significantly between groups"
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,46 @@ def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None
 
     `groups` are JSON objects; None if no subgroup is miscalibrated.
     """
-    miscalibrated = [group for group in groups if group["status"] == "miscalibrated"]
     return min(
-        miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None
+        miscalibrated_groups(groups),
+        key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)),
+        default=None,
     )
+
+
+def miscalibrated_groups(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the miscalibrated subgroups. `groups` are JSON objects."""
+    return [group for group in groups if group["status"] == "miscalibrated"]
+
+
+def established_worst_group(
+    groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
+    """Return the miscalibrated subgroup that may be called the worst, or None.
+
+    That is the only miscalibrated subgroup, or one whose error is significantly larger than that of another subgroup:
+    the first of the widest gaps of the columns. `groups` and `widest_gaps` are JSON objects.
+    """
+    miscalibrated = miscalibrated_groups(groups)
+    if len(miscalibrated) <= 1:
+        return worst_group(miscalibrated)
+    larger = {gap["first" if gap["difference"] > 0 else "second"] for gap in widest_gaps if gap["settled"]}
+    return worst_group([group for group in miscalibrated if group["label"] in larger])
+
+
+def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many subgroups are miscalibrated, and whether their errors are known to differ; empty if none is.
+
+    >>> count_miscalibrated_groups([{"status": "miscalibrated"}] * 5, [{"settled": False}])
+    'all 5 groups are miscalibrated; errors do not differ significantly between groups'
+    """
+    n_miscalibrated = len(miscalibrated_groups(groups))
+    if not n_miscalibrated:
+        return ""
+    text = f"{n_miscalibrated:,} of {len(groups):,} groups {'is' if n_miscalibrated == 1 else 'are'} miscalibrated"
+    if n_miscalibrated == len(groups) > 1:
+        text = f"{'both' if n_miscalibrated == 2 else f'all {n_miscalibrated:,}'} groups are miscalibrated"
+    # Without joint null draws there are no gaps, so nothing is known about them.
+    if not widest_gaps or any(gap["settled"] for gap in widest_gaps):
+        return text
+    return f"{text}; {ERRORS_DO_NOT_DIFFER}"

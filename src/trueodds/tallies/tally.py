@@ -190,7 +190,9 @@ class Tally(TallySums):
                     "TO401",
                     f"Tallies with different {attribute} cannot be added.",
                     f"{describe(own)} and {describe(contents[1][attribute])}",
-                    "Tally both with the same settings.",
+                    "Tally both again with the same columns in one order: probs=['p_a', 'p_b', …]."
+                    if attribute == "classes"
+                    else "Tally both with the same settings.",
                 )
 
     @property

@@ -1,4 +1,7 @@
-"""Layout of a grid with a row per model and a column per diagram, whose axes are shared within a column."""
+"""Layout of a grid of models and diagrams, whose axes are shared within a diagram.
+
+Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows in turn.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ MIN_PANEL_SIDE = 0.5  # inches: smaller panels are illegible
 # Inches for the names of the models, for the ticks and labels of the y axes, and for those of the x axes.
 ROW_LABEL_WIDTH, Y_LABEL_WIDTH, X_LABEL_HEIGHT = 0.24, 0.66, 0.46
 RIGHT_MARGIN, ROW_GAP, COLUMN_GAP = 0.12, 0.24, 0.12
+WRAPPED_COLUMN_GAP = 0.2  # inches between panels without labels of the y axis
+# Inches of a figure from which on a single diagram has 2, 3 and 4 columns of models.
+MIN_WIDTHS_OF_COLUMNS = 2.6, 5.0, 8.5
+MAX_USUAL_MODELS = 9  # more models have four columns in a new figure
 LABEL_OVERHANG = 0.5  # inches by which legends and names begin left of their panels, above the labels of the y axis
 LEGIBLE_PANEL_SIDE = 0.9  # inches of a panel below which the type of a publication is reduced, to make room
 _TYPE_REDUCTIONS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
@@ -33,22 +40,43 @@ class GridOfModels:
     """Positions of the panels of a grid in a figure of this width; lengths are in inches."""
 
     columns: Sequence[DiagramContent]  # one for each diagram, whose views are the models
-    n_rows: int
+    n_models: int
     presentation: Presentation
     width: float
     has_row_labels: bool
+    n_model_columns: int = 1  # more than one if the models of a single diagram stand beside each other
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether models stand beside each other, with their names above the panels."""
+        return self.n_model_columns > 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of panels."""
+        return -(-self.n_models // self.n_model_columns)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of panels."""
+        return len(self.columns) * self.n_model_columns
 
     @property
     def left_margin(self) -> float:
-        """Width of the names of the models."""
-        return ROW_LABEL_WIDTH * self.has_row_labels
+        """Width of the names of the models at the left."""
+        return ROW_LABEL_WIDTH * (self.has_row_labels and not self.is_wrapped)
+
+    @property
+    def column_gap(self) -> float:
+        """Width between two columns, without labels of the y axis."""
+        return WRAPPED_COLUMN_GAP if self.is_wrapped else COLUMN_GAP
 
     @cached_property
     def panel_width(self) -> float:
         """Width of every panel."""
-        n = len(self.columns)
+        n = self.n_columns
         labels = sum(Y_LABEL_WIDTH for column in self.columns if not column.hides_axes)
-        return (self.width - self.left_margin - labels - RIGHT_MARGIN - COLUMN_GAP * (n - 1)) / n
+        return (self.width - self.left_margin - labels - RIGHT_MARGIN - self.column_gap * (n - 1)) / n
 
     @cached_property
     def font_size(self) -> float:
@@ -58,7 +86,8 @@ class GridOfModels:
     @cached_property
     def legends(self) -> list[Header]:
         """The legend of each column."""
-        width = POINTS_PER_INCH * (self.panel_width + LABEL_OVERHANG)
+        panels_width = self.n_model_columns * (self.panel_width + self.column_gap) - self.column_gap
+        width = POINTS_PER_INCH * (panels_width + LABEL_OVERHANG)
         return [
             fit_legend(column.present(legend=self.presentation.legend), width, self.font_size)
             for column in self.columns
@@ -74,12 +103,18 @@ class GridOfModels:
         """Height of the title, the names of the columns, the legends, and the results above the first row."""
         legend_height = max(header.legend_height for header in self.legends)
         title_lines = 1.6 * bool(self.title)
-        return (legend_height + (2.3 + title_lines) * LINE_HEIGHT * self.font_size) / POINTS_PER_INCH
+        lines = 1.4 + self.result_lines + title_lines
+        return (legend_height + lines * LINE_HEIGHT * self.font_size) / POINTS_PER_INCH
+
+    @property
+    def result_lines(self) -> float:
+        """Lines between the legends and the first row: the results of the models, and their names in larger type."""
+        return 1.4 if self.is_wrapped else 0.9
 
     def x_label_width(self, column: int) -> float:
         """Width in inches for the label of the x axis of a column."""
-        is_last = column == len(self.columns) - 1
-        return self.panel_width + (2 * RIGHT_MARGIN if is_last else LABEL_OVERHANG)
+        is_last = column == len(self.columns) - 1 and not self.is_wrapped
+        return self.panel_width + (2 * RIGHT_MARGIN if is_last else 0.0 if self.is_wrapped else LABEL_OVERHANG)
 
     def x_label(self, column: int) -> str:
         """Label of the x axis of a column, wrapped."""
@@ -103,27 +138,47 @@ class GridOfModels:
         """Height of every panel in a figure of this height."""
         return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * ROW_GAP) / self.n_rows
 
-    def left_edge(self, column: int) -> float:
-        """Left edge of the panels of a column."""
+    def left_edge(self, column: int, model: int = 0) -> float:
+        """Left edge of the panel of a diagram and a model."""
         labels = sum(Y_LABEL_WIDTH for diagram in self.columns[: column + 1] if not diagram.hides_axes)
-        return self.left_margin + labels + column * (self.panel_width + COLUMN_GAP)
+        panel_column = column + model % self.n_model_columns
+        return self.left_margin + labels + panel_column * (self.panel_width + self.column_gap)
 
 
-def usual_width(columns: Sequence[DiagramContent], *, has_row_labels: bool) -> float:
+def usual_width(columns: Sequence[DiagramContent], *, has_row_labels: bool, n_model_columns: int) -> float:
     """Width in inches of a new figure."""
     labels = sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
-    panels = len(columns) * (USUAL_PANEL_WIDTH + COLUMN_GAP) - COLUMN_GAP
-    return ROW_LABEL_WIDTH * has_row_labels + labels + panels + RIGHT_MARGIN
+    gap = WRAPPED_COLUMN_GAP if n_model_columns > 1 else COLUMN_GAP
+    panels = len(columns) * n_model_columns * (USUAL_PANEL_WIDTH + gap) - gap
+    return ROW_LABEL_WIDTH * (has_row_labels and n_model_columns == 1) + labels + panels + RIGHT_MARGIN
+
+
+def choose_model_columns(n_models: int, width: float | None) -> int:
+    """Number of columns of models of a single diagram in a figure of this width in inches, or in one of usual width.
+
+    The rows have the same number of models where possible.
+    """
+    if width is None:
+        max_columns = 3 if n_models <= MAX_USUAL_MODELS else 4
+    else:
+        max_columns = 1 + sum(width >= min_width for min_width in MIN_WIDTHS_OF_COLUMNS)
+    n_rows = -(-n_models // max_columns)
+    return -(-n_models // n_rows)
 
 
 def size_of_grid(
-    columns: Sequence[DiagramContent], n_rows: int, presentation: Presentation, style: str | None, width: Any
+    columns: Sequence[DiagramContent],
+    n_models: int,
+    presentation: Presentation,
+    style: str | None,
+    width: Any,
+    n_model_columns: int,
 ) -> PublicationSize:
     """Choose the size of a figure for a paper or a slide."""
 
     def arrangement(design_width: float) -> GridOfModels:
         """The grid in a figure of this width."""
-        return GridOfModels(columns, n_rows, presentation, design_width, has_row_labels=True)
+        return GridOfModels(columns, n_models, presentation, design_width, True, n_model_columns)
 
     def usual_height(design_width: float, _: float) -> float:
         """Height at which the panels have their usual shape."""
@@ -140,13 +195,15 @@ def size_of_grid(
     return size
 
 
-def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presentation: Presentation) -> Any:
+def draw_grid(
+    columns: Sequence[DiagramContent], models: Sequence[str], presentation: Presentation, n_model_columns: int
+) -> Any:
     """Draw the models, as views of each diagram in `columns`, in a new figure."""
     has_row_labels = any(models)
-    width = usual_width(columns, has_row_labels=has_row_labels)
+    width = usual_width(columns, has_row_labels=has_row_labels, n_model_columns=n_model_columns)
     if presentation.figsize is not None:
         width = presentation.figsize[0]
-    grid = GridOfModels(columns, len(models), presentation, width, has_row_labels)
+    grid = GridOfModels(columns, len(models), presentation, width, has_row_labels, n_model_columns)
     if grid.panel_width < MIN_PANEL_SIDE:
         raise _too_small_error(presentation)
     height = grid.usual_height if presentation.figsize is None else presentation.figsize[1]
@@ -160,7 +217,7 @@ def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presenta
         _draw_column(figure, grid, number, models, height)
         legend, legend_left = grid.legends[number], left - LABEL_OVERHANG * (not diagram.hides_axes)
         top = height - grid.header_height
-        above_aside = (top + 1.3 * grid.font_size / POINTS_PER_INCH) / height
+        above_aside = (top + grid.result_lines * LINE_HEIGHT * grid.font_size / POINTS_PER_INCH) / height
         legend.draw_legend(
             figure, loc="lower left", bbox_to_anchor=(legend_left / width, above_aside),
             bbox_transform=figure.transFigure, borderaxespad=0,
@@ -182,7 +239,7 @@ def draw_grid(columns: Sequence[DiagramContent], models: Sequence[str], presenta
 
 def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[str], height: float) -> None:
     """Draw one diagram of every model, with shared axes; the first column has the names of the models."""
-    diagram, left = grid.columns[number], grid.left_edge(number)
+    diagram = grid.columns[number]
     panel_width, panel_height = grid.panel_width, grid.panel_height(height)
     if diagram.has_equal_units:
         panel_width = min(panel_width, panel_height / diagram.aspect_ratio)
@@ -190,25 +247,28 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[
     text_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     y_label = diagram.axis_labels()[1]
     shared: dict[str, Any] = {}
-    for row, model in enumerate(models):
+    for i, model in enumerate(models):
+        row, left = i // grid.n_model_columns, grid.left_edge(number, i)
         bottom = height - grid.header_height - panel_height - row * (panel_height + ROW_GAP)
         rectangle = (left / grid.width, bottom / height, panel_width / grid.width, panel_height / height)
         panel = figure.add_axes(rectangle, **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
-        layout.paint_panel(diagram, panel, row)
+        layout.paint_panel(diagram, panel, i)
         if diagram.has_equal_units:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
-        layout.write_panel_title(panel, "", str(diagram.panels["aside"][row]), POINTS_PER_INCH * panel_width)
-        is_last = row == len(models) - 1
+        name, aside = model if grid.is_wrapped else "", str(diagram.panels["aside"][i])
+        layout.write_panel_title(panel, name, aside, POINTS_PER_INCH * panel_width)
+        is_last, is_first = i + grid.n_model_columns >= len(models), i % grid.n_model_columns == 0
         if not diagram.hides_axes:
-            panel.tick_params(labelbottom=is_last)
-            label, label_size = _fit_label(y_label, panel_height + ROW_GAP, size)
-            panel.set_ylabel(label, fontsize=label_size, **text_style)
+            panel.tick_params(labelbottom=is_last, labelleft=is_first)
+            if is_first:
+                label, label_size = _fit_label(y_label, panel_height + ROW_GAP / 2, size)
+                panel.set_ylabel(label, fontsize=label_size, **text_style)
             if is_last:
                 panel.set_xlabel(grid.x_label(number), fontsize=size, **text_style)
-        if row == 0:
+        if i == 0:
             attach_legend_entries(panel, diagram.legend())
-        if number == 0 and model:
+        if number == 0 and model and not grid.is_wrapped:
             middle = (bottom + panel_height / 2) / height
             name, name_size = _fit_label(model, panel_height + ROW_GAP / 2, size + 1, "bold")
             figure.text(

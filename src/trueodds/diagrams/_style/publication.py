@@ -81,25 +81,35 @@ def choose_publication_size(
     `figure_height(width, max_height)` is the height of a figure of this width, and `font_size(width, height)` the size
     of its ordinary text; lengths in inches before the figure is enlarged.
     """
-    if style is not None and style not in PUBLICATION_STYLES:
-        fix = f"Use {' or '.join(map(repr, PUBLICATION_STYLES))}."
-        raise InputError("TO203", "Unknown style of pictures.", describe(style), fix)
-    chosen = _WIDTH_ONLY if style is None else PUBLICATION_STYLES[style]
-    printed_width = chosen.width_in_inches(width)
+    chosen = _publication_style(style)
+    width_as_printed = chosen.width_in_inches(width)
 
     def design_height(design_width: float) -> float:
         """Height of the figure before it is enlarged."""
-        max_height = min(MAX_HEIGHT_RATIO * design_width, chosen.max_height * design_width / printed_width)
+        max_height = min(MAX_HEIGHT_RATIO * design_width, chosen.max_height * design_width / width_as_printed)
         return min(figure_height(design_width, max_height), max_height)
 
-    design_width = printed_width
+    design_width = width_as_printed
     if chosen.font_size is not None:
         low, high = DESIGN_WIDTH_LIMITS
         for _ in range(30):  # wider figures have smaller type when they are printed with the same width
             design_width = (low + high) / 2
-            size = font_size(design_width, design_height(design_width)) * printed_width / design_width
+            size = font_size(design_width, design_height(design_width)) * width_as_printed / design_width
             low, high = (design_width, high) if size > chosen.font_size else (low, design_width)
-    return PublicationSize((design_width, design_height(design_width)), printed_width / design_width, chosen)
+    return PublicationSize((design_width, design_height(design_width)), width_as_printed / design_width, chosen)
+
+
+def printed_width(style: str | None, width: float | str | None) -> float:
+    """Return the width in inches of a figure as printed."""
+    return _publication_style(style).width_in_inches(width)
+
+
+def _publication_style(style: str | None) -> PublicationStyle:
+    """Return the style of this name, or raise TO203; the usual type for None."""
+    if style is not None and style not in PUBLICATION_STYLES:
+        fix = f"Use {' or '.join(map(repr, PUBLICATION_STYLES))}."
+        raise InputError("TO203", "Unknown style of pictures.", describe(style), fix)
+    return _WIDTH_ONLY if style is None else PUBLICATION_STYLES[style]
 
 
 def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> PublicationSize:

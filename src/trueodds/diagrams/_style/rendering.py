@@ -7,12 +7,14 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
+from trueodds.diagrams._style import missing_characters
 from trueodds.diagrams._style.publication import PublicationSize, rasterize_large_collections
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
 
@@ -70,6 +72,7 @@ def import_matplotlib() -> Any:
 def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: PublicationSize | None = None) -> bytes:
     """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp.
 
+    In an SVG all text is drawn as outlines, except characters that the font lacks, which the reader's fonts draw.
     A figure for a publication is enlarged, type included, and its PDF embeds TrueType fonts, as many journals require.
     """
     # A local context: the user's matplotlib style must not change what a report looks like.
@@ -78,7 +81,7 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: P
         "svg.fonttype": "path",
         "pdf.fonttype": 3 if publication is None else 42,
         "pdf.use14corefonts": False,
-        "font.family": ["DejaVu Sans"],
+        "font.family": [missing_characters.FONT],
         "font.size": 10.0,
         "axes.unicode_minus": True,
         "text.usetex": False,
@@ -87,8 +90,12 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: P
     metadata_by_format = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
     scale = 1.0 if publication is None else publication.scale
     out = io.BytesIO()
-    with import_matplotlib().rc_context(rc_settings):
+    is_svg = file_format == "svg"
+    silence = missing_characters.without_warnings_about_missing_characters() if is_svg else nullcontext()
+    with import_matplotlib().rc_context(rc_settings), silence:
         figure = draw()
+        if is_svg:
+            missing_characters.write_missing_characters_as_text(figure)
         if publication is not None:
             rasterize_large_collections(figure)
         if publication is not None and file_format == "pdf":

@@ -119,10 +119,14 @@ def set_probability_axis(ax: Any) -> None:
 
 
 def align_outer_labels(ax: Any) -> None:
-    """Keep the outer tick labels along x within the axes, away from the labels of neighboring axes."""
-    first, *_, last = ax.get_xticklabels()
-    first.set_ha("left")
-    last.set_ha("right")
+    """Keep the outer tick labels along x within the axes, away from the labels of neighboring axes.
+
+    Axes that share x with axes below them show no labels.
+    """
+    labels = ax.get_xticklabels()
+    if len(labels) > 1:
+        labels[0].set_ha("left")
+        labels[-1].set_ha("right")
 
 
 def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:

@@ -80,7 +80,7 @@ class RiskCoverage(Recipe):
     >>> answers = to.Predictions.from_confidence([0.9] * 50 + [0.6] * 50, correct)
     >>> diagram = to.draw(answers, "selective_risk", n_queries=125)
     >>> diagram.finding.replace("\u00a0", " ").split("; ")[0]
-    'The error rate is 30.0 % over all predictions and 10.0 % over the more confident half'
+    'The error rate is 30.0 % over all predictions and 18.0 % at a coverage of 50 %'
     """
 
     name: ClassVar[str] = "selective_risk"
@@ -102,14 +102,22 @@ class RiskCoverage(Recipe):
             return super().compare_models(models, lens, rng)  # raises an error
         (data,) = models.values()
         cluster = data.cluster if isinstance(data, Predictions) else None
-        return self._diagram_of_view(lens_views(data, lens), cluster, as_generator(rng))
+        # The notes of answers say that some cases have no prediction; their number is not in the predictions.
+        notes = data.notes if isinstance(data, Predictions) else data.notes()
+        omits_unanswered = self.n_queries is None and any(note.code == "TN146" for note in notes)
+        return self._diagram_of_view(lens_views(data, lens), cluster, as_generator(rng), omits_unanswered)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
         return self._diagram_of_view(views, None, rng)
 
-    def _diagram_of_view(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
-        """Compute the curve of the only view, with resampled clusters if there are any."""
+    def _diagram_of_view(
+        self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator, omits_unanswered: bool = False
+    ) -> Diagram:
+        """Compute the curve of the only view, with resampled clusters if there are any.
+
+        `omits_unanswered` is whether there are cases without a prediction that are not counted.
+        """
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"
             problem = f"The diagram {self.name} requires the confidence in the predicted class."
@@ -123,7 +131,7 @@ class RiskCoverage(Recipe):
             name=self.name,
             lens=view.name,
             table=stack_tables([table]),
-            panels=rows_to_columns([_panel_row(view, curve)]),
+            panels=rows_to_columns([_panel_row(view, curve, omits_unanswered)]),
             settings={
                 "n_queries": curve.n_queries,
                 "level": self.level,
@@ -136,7 +144,7 @@ class RiskCoverage(Recipe):
 MIN_SCALED_COVERAGE = 0.1  # share of the largest coverage from which on the limits of the risk set the scale of y
 
 
-def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
+def _panel_row(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> dict[str, Any]:
     """The row of `panels` for this curve."""
     assert curve.interval is not None
     # At low coverage, few answers have upper limits near 1.
@@ -146,7 +154,7 @@ def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
         "view": view.name,
         "title": view.name,
         "aside": f"AURC {format_number(curve.aurc)}, random order {format_number(curve.random)}",
-        "finding": _describe_finding(curve),
+        "finding": _describe_finding(view, curve, omits_unanswered),
         "n": view.n_rows,
         "weight": view.total,
         "aurc": curve.aurc,
@@ -161,15 +169,18 @@ def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
     }
 
 
-def _describe_finding(curve: SelectiveRisk) -> str:
-    """State the error rate, that of the more confident half, and AURC with its interval."""
+def _describe_finding(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> str:
+    """State the error rate, that at half of the coverage axis if the curve reaches it, and AURC with its interval."""
     assert curve.interval is not None
-    half_index = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
-    risk_text = styling.format_percent(float(curve.at["risk"][half_index]))
-    overall = styling.format_percent(curve.random)
-    text = f"The error rate is {overall} over all predictions and {risk_text} over the more confident half"
+    half = selective_risk_of_view(view, n_queries=curve.n_queries, at=[0.5], resamples=0).at["risk"][0]
+    text = f"The error rate is {styling.format_percent(curve.random)} over all predictions"
+    if not np.isnan(half):
+        where = "over the more confident half" if curve.n_queries == curve.answered else "at a coverage of 50\u00a0%"
+        text += f" and {styling.format_percent(float(half))} {where}"
     if curve.n_queries > curve.answered:
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"
+    elif omits_unanswered:
+        text += "; cases without a prediction are not counted"
     limits = f"{format_number(curve.interval.low)} to {format_number(curve.interval.high)}"
     if curve.gain is not None and curve.gain.low > 0:
         verdict = "better than random order"

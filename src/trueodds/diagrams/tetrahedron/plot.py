@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core import json_files
+from trueodds.core.text_direction import isolate
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
@@ -347,7 +348,8 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
 def _html_table(diagram: TetrahedronDiagram) -> str:
     """The table of all cells, the smallest p-value first."""
     rows, names = diagram.table, simplex_marks.corner_names(diagram.panel_row())
-    headings = ["n", "share", *(f"predicted {n}" for n in names), *(f"observed {n}" for n in names)]
+    isolated = [isolate(name, names) for name in names]
+    headings = ["n", "share", *(f"predicted {n}" for n in isolated), *(f"observed {n}" for n in isolated)]
     headings += ["p-value", "significant"]
     predicted, observed = (stack_outcomes(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
     lines = []
@@ -368,7 +370,7 @@ def _html_table(diagram: TetrahedronDiagram) -> str:
 def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     """What the pointer shows at a cell: both probabilities of each class, rows and p-value."""
     parts = (
-        f"{a}: {styling.format_percent(float(x))} → {styling.format_percent(float(y))}"
+        f"{isolate(a, names)}: {styling.format_percent(float(x))} → {styling.format_percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)
     )
     return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"

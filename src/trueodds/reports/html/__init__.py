@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.core.printable import printable_tree
+from trueodds.core.text_direction import isolate_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
@@ -54,6 +55,7 @@ def render_html(
         TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
+    audit = isolate_tree(audit, audit["data"].get("classes") or ())
     lists = {
         "data": data_and_settings.data_table(audit),
         "fix": recalibration.recalibration_table(audit),

@@ -7,6 +7,7 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import printable_tree
+from trueodds.core.text_direction import isolate_tree
 from trueodds.reports.html.figures import Picture, axis_names
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
@@ -40,7 +41,8 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     str
         The HTML text.
     """
-    comparison, models = printable_tree(comparison), printable_tree(list(models))
+    names = [model["name"] for model in models]
+    comparison, models = isolate_tree(printable_tree((comparison, list(models))), printable_tree(names))
     pairs = comparison.get("pairs") or [comparison]
     figures = _model_figures(models)
     return render_page(

@@ -32,11 +32,12 @@
     if (navigator.clipboard && navigator.clipboard.writeText) navigator.clipboard.writeText(text).then(done, fallback);
     else fallback();
   }
-  function cellText(cell) { return cell.textContent.replace(/[\s\u00a0]+/g, " ").trim(); }
+  function plain(text) { return text.replace(/[\u2068\u2069]/g, "").replace(/[\s\u00a0]+/g, " ").trim(); }
+  function cellText(cell) { return plain(cell.textContent); }
   function tsv(table, view) {
     var rows = [];
     Array.prototype.forEach.call(table.rows, function (row, i) {
-      if (i > 0 && (row.hidden || (view && cellText(row.cells[0]) !== view))) return;
+      if (i > 0 && (row.hidden || (view && cellText(row.cells[0]) !== plain(view)))) return;
       var cells = Array.prototype.filter.call(row.cells, function (cell) { return !/\b(strip|curves)\b/.test(cell.className); });
       rows.push(cells.map(cellText).join("\t"));
     });
@@ -189,7 +190,7 @@
     if (!search) return;
     var wanted = search.value.trim().toLowerCase();
     each("#where .picture[data-view]", function (picture) {
-      picture.hidden = wanted !== "" && picture.dataset.view.toLowerCase().indexOf(wanted) < 0;
+      picture.hidden = wanted !== "" && plain(picture.dataset.view).toLowerCase().indexOf(wanted) < 0;
     });
     each("#where table", function (table) {
       if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) filterRows(table, search.value);

@@ -107,7 +107,7 @@ def group_gap_table(audit: AuditDict) -> TextTable:
     if error := among_groups.get("multicalibration"):
         p = _with_relation_sign(error["pvalue"], smallest_pvalue(audit))
         text = f"{format_number(error['value'])}, p {p}; noise floor {format_number(error['noise_floor'])}"
-        worst = f"largest for {error['worst']}, {format_number(error['sigma'])} standard errors"
+        worst = f"largest for {error['worst']}, {error['sigma']:.3g} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
         "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously."

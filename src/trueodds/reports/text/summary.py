@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.subgroups import HOLM, worst_group
+from trueodds.reports.subgroups import ERRORS_DO_NOT_DIFFER, HOLM, established_worst_group, worst_group
 from trueodds.reports.text.annotators import summarize_distance
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -250,7 +250,10 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the miscalibrated subgroups and the worst of them; empty without subgroups."""
+    """Return the summary line on the miscalibrated subgroups, and the worst of them if a difference is established.
+
+    Empty without subgroups.
+    """
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
@@ -278,7 +281,14 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
                 f"{undecided_text}, {within}" if n_undecided < len(groups) else undecided_text,
             )
         ]
-    remark = f"worst: {worst['label']}, ECE {format_error(worst['error'])}; {undecided_text}"
+    gaps = among_groups.get("widest") or ()
+    worst = established_worst_group(groups, gaps)
+    if worst is not None:
+        remark = f"worst: {worst['label']}, ECE {format_error(worst['error'])}; {undecided_text}"
+    elif gaps and not any(gap["settled"] for gap in gaps):
+        remark = f"{ERRORS_DO_NOT_DIFFER}; {undecided_text}"
+    else:
+        remark = undecided_text
     return [SummaryLine(label, f"{n_miscalibrated} of {group_count}", remark, "bad")]
 
 

@@ -9,7 +9,7 @@ from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
 from trueodds.reports.audit_results import AuditResults
-from trueodds.reports.subgroups import worst_group
+from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
     format_count,
@@ -101,7 +101,7 @@ def verdict_sentence(
     data: Mapping[str, Any],
     recalibration: Mapping[str, Any] | None,
 ) -> str:
-    """Return the verdict in short sentences: the means, the worst group, zeros, the test, and the recalibration.
+    """Return the verdict in short sentences: means, miscalibrated groups, zeros, the test, and the recalibration.
 
     Data that look wrong come first.
     """
@@ -176,8 +176,11 @@ def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
     """Return which part is miscalibrated, as the means may agree."""
     if _default_lens_rejects(results, alpha):
         return f", expected calibration error {format_error(results.errors[0].value)}"
-    if worst := worst_group(results.groups.to_entries()):
+    groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
+    if worst := established_worst_group(groups, gaps):
         return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
+    if count := count_miscalibrated_groups(groups, gaps):
+        return f"; {count}"
     return (
         _describe_miscalibrated_classes(results, alpha, "class", "classes")
         or "; other tests of the family reject calibration"
@@ -196,13 +199,19 @@ def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: s
 
 
 def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    """Return a sentence on the subgroup with the strongest evidence, unless the first sentence names it."""
-    worst = worst_group(results.groups.to_entries())
+    """Return a sentence on the miscalibrated subgroups, unless the first sentence has it.
+
+    It names the worst subgroup only if a difference from another one is established, or if no other is miscalibrated.
+    """
+    groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
+    worst, count = established_worst_group(groups, gaps), count_miscalibrated_groups(groups, gaps)
     is_named_already = (
         state == "miscalibrated" and not _default_lens_rejects(results, alpha) and data["mean_confidence"] is not None
     )
-    if worst is None or is_named_already:
+    if is_named_already or not count:
         return ""
+    if worst is None:
+        return f"{count[:1].upper()}{count[1:]}."
     error = f"ECE {format_error(worst['error'])}"
     if worst["mean_prob"] is None or worst["event_rate"] is None:
         return f"Worst group: {worst['label']} ({error})."

@@ -24,6 +24,16 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
     if _arrays_equal(_named_outcomes(a), _named_outcomes(b)):
         return ""
     same_class_names = set(map(str, a.classes)) == set(map(str, b.classes))
+    if not same_class_names and a.k == b.k and (_has_numbered_classes(a) or _has_numbered_classes(b)):
+        by_position = (_outcomes(a), _outcomes(b))  # the classes of one side have no names
+        return "" if _arrays_equal(*by_position) else "their outcomes differ"
+    if same_class_names and a.votes is None and b.votes is None and _arrays_equal(a.y, b.y):
+        raise InputError(
+            "TO205",
+            "The labels of the models are equal as numbers of columns, but their columns are in different orders.",
+            f"{', '.join(map(str, a.classes))} and {', '.join(map(str, b.classes))}",
+            "List the columns of both in the order of the labels: probs=[…]. Or write names as labels.",
+        )
     return "their outcomes differ" if same_class_names else "their classes have different names"
 
 
@@ -44,6 +54,16 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
     if "confidence" in (a.kind, b.kind):
         return False, "correctness of each model does not identify the rows"
     return True, "their outcomes are equal"
+
+
+def _has_numbered_classes(preds: Predictions) -> bool:
+    """Whether the classes are only numbered 0..K−1."""
+    return [str(name) for name in preds.classes] == [str(i) for i in range(preds.k)]
+
+
+def _outcomes(preds: Predictions) -> Any:
+    """Outcomes in the order of the columns: votes or independent labels (n, K), or class numbers (n,)."""
+    return preds.y if preds.votes is None else preds.votes
 
 
 def _named_outcomes(preds: Predictions) -> Any:

@@ -1,0 +1,81 @@
+"""Recognize saved tallies and calibrators among the files of a command, and add tallies up."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from functools import reduce
+from hashlib import sha256
+from operator import add
+from typing import Any
+
+from trueodds.core.errors import InputError
+
+
+def add_tallies(files: Sequence[str]) -> Any:
+    """Return the sum of saved tallies."""
+    from trueodds.tallies import tally_reader
+
+    refuse_repeated(files)
+    for file in files:
+        if is_calibrator(file):
+            raise InputError("TO402", "The file is a calibrator, not a tally.", file, "Name tallies only.")
+        if os.path.exists(file) and not file.endswith(".json"):
+            fix = f"Tally the rows first: trueodds tally {file} --out F."
+            raise InputError("TO402", "The file is not a tally.", file, fix)
+    tallies = [tally_reader.load(file) for file in files]
+    _refuse_copies(files, tallies)
+    return reduce(add, tallies)
+
+
+def _refuse_copies(files: Sequence[str], tallies: Sequence[Any]) -> None:
+    """Raise TO603 for two tallies with the same sums, which are copies: their rows would count twice."""
+    from trueodds.tallies import tally_sums
+
+    file_of_digest: dict[bytes, str] = {}
+    for file, tally in zip(files, tallies, strict=True):
+        content = {name: value for name, value in tally_sums.to_dict(tally).items() if name != "version"}
+        digest = sha256(tally_sums.to_strict_json(content).encode()).digest()
+        if (first := file_of_digest.setdefault(digest, file)) != file:
+            raise InputError(
+                "TO603",
+                "Two tallies have the same sums, so they are copies, and their rows would count twice.",
+                f"{first} and {file}",
+                "Name one of them. If the rows are different but equal, tally their files together: trueodds tally.",
+            )
+
+
+def is_tally(path: str) -> bool:
+    """Return whether a file is a tally, by its name or its schema."""
+    from trueodds.core.json_files import read_schema_family
+
+    return path.endswith(".tally.json") or (path.endswith(".json") and read_schema_family(path) == "trueodds.tally")
+
+
+def is_calibrator(path: str) -> bool:
+    """Return whether a file is a saved calibrator, by its schema."""
+    from trueodds.core.json_files import read_schema_family
+
+    return path.endswith(".json") and read_schema_family(path) == "trueodds.calibrator"
+
+
+def refuse_calibrators(files: Sequence[str]) -> None:
+    """Raise TO603 for a calibrator among the files of predictions."""
+    for file in files:
+        if is_calibrator(file):
+            fix = f"Apply it to predictions, and name the result: trueodds apply {file} FILE --out F."
+            raise InputError("TO603", "The file is a calibrator, not predictions.", file, fix)
+
+
+def refuse_repeated(files: Sequence[str]) -> None:
+    """Raise an error for a file that is given twice, whose rows would count twice."""
+    paths: set[str] = set()
+    for match in (match for file in files for match in _matching_paths(os.path.expanduser(file))):
+        if (real_path := os.path.realpath(match)) in paths:
+            raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
+        paths.add(real_path)
+
+
+def _matching_paths(path: str) -> list[str]:
+    return [path] if os.path.exists(path) else glob.glob(path, recursive=True)

@@ -320,8 +320,9 @@ def _has_weight(block: Block) -> bool:
 def describe_columns(roles: ColumnRoles, columns: Sequence[str]) -> str:
     """Describe which columns of a table are read as probabilities, and which similar ones are not read.
 
-    >>> describe_columns(ColumnRoles("classes", ("p_a", "p_b"), None, ("label",)), ["label", "p_a", "p_b", "p.c"])
-    'The columns read are p_a, p_b; the similar p.c is not.'
+    >>> roles = ColumnRoles("classes", ("p_ant", "p_bee"), None, ("label",))
+    >>> describe_columns(roles, ["label", "p_ant", "p_bee", "p_bees"])
+    'The columns read are p_ant, p_bee; the similar p_bees is not.'
     """
     shown = ", ".join(roles.probs[:MAX_LISTED_COLUMNS]) + (", …" if len(roles.probs) > MAX_LISTED_COLUMNS else "")
     similar = [

@@ -16,10 +16,9 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    open_data,
     pop_columns,
+    read_models,
 )
-from trueodds.cli.saved_files import is_tally
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
@@ -87,11 +86,7 @@ def compare(
     )
     gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
-        models = []
-        for number, file in enumerate(files):
-            progress(number / len(files), "reading")
-            is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
-            models.append(open_data([file], {} if is_tally_beside_files else columns))
+        models = read_models(files, columns, progress)
         settings_used: dict[str, Any] = {
             "lens": lens,
             "null": null,

@@ -199,6 +199,16 @@ def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
+def read_models(files: Sequence[str], columns: Mapping[str, Any], notify: Callable[[float, str], None]) -> list[Any]:
+    """Read the data of several models, one file or pattern each; `notify` gets the finished share and the step."""
+    models = []
+    for number, file in enumerate(files):
+        notify(number / len(files), "reading")
+        is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
+        models.append(open_data([file], {} if is_tally_beside_files else columns))
+    return models
+
+
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """Return the source, or the sum of the tallies, at these paths."""
     refuse_repeated(files)

@@ -9,8 +9,7 @@ import click
 from trueodds.cli import output
 from trueodds.cli.compare import names_of_files
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
-from trueodds.cli.saved_files import is_tally
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns, read_models
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
@@ -76,11 +75,7 @@ def table(
 
     model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
     with ProgressBar() as progress:
-        models = []
-        for number, file in enumerate(files):
-            progress(number / len(files), "reading")
-            is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
-            models.append(open_data([file], {} if is_tally_beside_files else columns))
+        models = read_models(files, columns, progress)
         result = evaluate(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_column,
@@ -264,12 +264,7 @@ class ByGroup(Result):
             ends = row.pop("interval") or {"low": None, "high": None}
             for name, value in (row | {"low": ends["low"], "high": ends["high"]}).items():
                 columns.setdefault(name, []).append(value)
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(columns)
-            except ImportError:
-                continue
-        return columns
+        return to_data_frame(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON object."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import math
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core import table_formats
+from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
@@ -329,12 +329,7 @@ class ResultTable(Result):
         """
         rows = self._cell_rows()
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(columns)
-            except ImportError:
-                continue
-        return columns
+        return to_data_frame(columns)
 
     def _cell_rows(self) -> list[dict[str, Any]]:
         """Return the cells as rows of named values."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable_lines, printable_tree, to_printable
@@ -54,12 +54,8 @@ class DiagramContent:
             A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
         """
         columns = {name: column.tolist() for name, column in self.table.items()}
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(columns)
-            except ImportError:
-                continue
-        return {name: np.asarray(column) for name, column in self.table.items()}
+        frame = to_data_frame(columns)
+        return frame if frame is not columns else {name: np.asarray(column) for name, column in self.table.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagram as strict JSON.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
@@ -107,12 +107,7 @@ class DiagramGrid:
             its rows. A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
         """
         columns = self._table()
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(columns)
-            except ImportError:
-                continue
-        return columns
+        return to_data_frame(columns)
 
     def _table(self) -> dict[str, list[Any]]:
         """Return the plotted numbers of all cells as columns, with None where a diagram does not have a column."""

@@ -94,9 +94,9 @@
     tell("Sorted by " + cellText(heading) + ", " + (descending ? "descending." : "ascending."));
   }
   function filterRows(table, text) {
-    var wanted = text.trim().toLowerCase(), shown = 0;
+    var query = text.trim().toLowerCase(), shown = 0;
     Array.prototype.forEach.call(table.tBodies[0].rows, function (row) {
-      row.hidden = wanted !== "" && cellText(row.cells[0]).toLowerCase().indexOf(wanted) < 0;
+      row.hidden = query !== "" && cellText(row.cells[0]).toLowerCase().indexOf(query) < 0;
       shown += !row.hidden;
     });
     return shown;
@@ -188,9 +188,9 @@
       figure.hidden = !!(lens && lens.value) && lens.value !== "=" + figure.dataset.lens;
     });
     if (!search) return;
-    var wanted = search.value.trim().toLowerCase();
+    var query = search.value.trim().toLowerCase();
     each("#where .picture[data-view]", function (picture) {
-      picture.hidden = wanted !== "" && plain(picture.dataset.view).toLowerCase().indexOf(wanted) < 0;
+      picture.hidden = query !== "" && plain(picture.dataset.view).toLowerCase().indexOf(query) < 0;
     });
     each("#where table", function (table) {
       if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) filterRows(table, search.value);

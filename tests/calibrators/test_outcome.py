@@ -141,19 +141,19 @@ def clustered_cohort(seed, n=700, n_clusters=25):
 def test_the_required_rows_follow_from_the_gain_and_its_standard_error(clustered):
     # The gain must be positive with 80 % power (0.84 standard errors), and a gain c times the detectable one needs n/c
     # rows. With clusters the number followed from the p-value alone: 0.0001 nats ± 0.005 needed 3,800 rows, not 10⁶.
-    n_seen = 0
+    n_checked = 0
     for seed in range(12):
         preds = clustered_cohort(seed)
         preds = preds if clustered else Predictions(preds.y, preds.p)
         confirmation = fit(AutoSpec(candidates=("temperature", "platt")), preds).report.confirmation
         if confirmation.outcome != "too few rows":
             continue
-        n_seen += 1
+        n_checked += 1
         gain, required = confirmation.gain, confirmation.required_rows
         assert required >= 700 * confirmation.variance_factor * confirmation.detectable / gain * (1 - 1e-9)
         assert required >= 700 * (0.84 * confirmation.se / gain) ** 2
         assert required > 700
-    assert n_seen >= 2
+    assert n_checked >= 2
 
 
 def test_the_detectable_gain_of_clusters_uses_their_design_effect():

@@ -16,7 +16,7 @@ from trueodds.estimators.base import ProperScore
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
-from trueodds.resampling.intervals.clustered_rows import few_clusters_note
+from trueodds.resampling.intervals.clustered_rows import cluster_count_note
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     UNDEFINED_VALUE_TEXT,
@@ -209,8 +209,8 @@ def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
     """Collect the notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
     estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
-    few_clusters = None if preds.cluster is None else few_clusters_note(preds.w, preds.cluster)
-    cluster_notes = [] if few_clusters is None else [few_clusters]
+    cluster_note = None if preds.cluster is None else cluster_count_note(preds.w, preds.cluster)
+    cluster_notes = [] if cluster_note is None else [cluster_note]
     return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes, *cluster_notes]
 
 

@@ -204,8 +204,8 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
         return SummaryLine(label, "not confirmed, too few rows", remark)
     remark = "no significant gain in cross-validated log loss"
-    if (gain := recalibration.get("detectable_gain")) is not None:
-        remark += f"; a gain of {format_number(gain)} nats per row was detectable with 80 % power"
+    if (detectable := recalibration.get("detectable_gain")) is not None:
+        remark += f"; a gain of {format_number(detectable)} nats per row was detectable with 80 % power"
     return SummaryLine(label, "none confirmed", remark)
 
 

@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 # rows do not show how correlated they are, and each cluster counts as one row.
 N_PSEUDO_OUTCOMES = 1.0
 MIN_CLUSTER_SHARE = 0.5  # lower bound of the effective number of clusters, as a share of `equal_clusters`
-FEW_CLUSTERS = 10.0  # clusters of equal size below which intervals have a note
+MIN_EQUAL_CLUSTERS = 10.0  # clusters of equal size below which intervals have a note
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ def _fitted_lines(p: Array, residuals: Array, w: Array) -> Array:
     return np.asarray(means + slopes * centered)
 
 
-def few_clusters_note(w: Array, cluster: Array) -> Note | None:
+def cluster_count_note(w: Array, cluster: Array) -> Note | None:
     """Note on intervals from few clusters, or from a few dominating ones; None if there are enough."""
     n_clusters, n_equal = int((np.bincount(cluster, w) > 0).sum()), equal_clusters(w, cluster)
-    if not 1 < n_clusters or n_equal >= FEW_CLUSTERS:
+    if not 1 < n_clusters or n_equal >= MIN_EQUAL_CLUSTERS:
         return None
     text = (
         f"The rows are in {n_clusters:,} clusters, whose variance is as uncertain as that of {n_equal:.2g} equal ones."

@@ -67,8 +67,8 @@ class Cox(ViewTest):
     the tests are Wald tests with Hotelling's T² for the effective number of clusters (`units`), as the calibrator `llo`
     reports them. With the asymptotic null this also decides the test: its p-value is that of its part, and below 0.05
     for one coefficient exactly if the 95 % interval excludes the null value. With ``null="redraw"`` the p-value of the
-    test is from the redrawn labels instead. It is larger in most cases, because their null hypothesis allows for any
-    correlation up to the estimated one, and the parts keep their Wald tests (note TN270).
+    test is from the redrawn labels instead, with the statistic of independent rows. It can differ from the Wald tests,
+    which the parts keep (note TN270).
 
     Statistic: χ² ≥ 0 with 2, 1 and 1 degrees of freedom. Effect, in probability units: the mean of |c(p) − p| with the
     fitted calibration curve c; for "slope" of |c(p) − c₀(p)| where c₀ has slope 1; for "in-the-large" the mean of y −

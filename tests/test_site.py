@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MODULES = ("markdown_tables", "measurements", "code_pages", "gallery_uses", "method_pages", "public_pages")
-MODULES += ("docstrings", "formulas", "versions", "check_links")
+MODULES += ("accessibility", "docstrings", "formulas", "versions", "check_links")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,17 @@ def pages(site: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["markdown_tables", "measurements", "gallery_uses", "docstrings", "formulas", "versions", "check_links"]
+    "module",
+    [
+        "accessibility",
+        "markdown_tables",
+        "measurements",
+        "gallery_uses",
+        "docstrings",
+        "formulas",
+        "versions",
+        "check_links",
+    ],
 )
 def test_the_examples_of_the_extension_print_what_they_show(site: dict[str, Any], module: str) -> None:
     result = doctest.testmod(site[module])

@@ -145,8 +145,8 @@ def test_a_measure_with_a_target_favors_the_closer_value() -> None:
     assert (table.bold, table.columns[0].arrow) == ({"O:E": "close"}, "→ 1")
     below = to.table(y, {"far": np.minimum(1, p * 1.2), "close": p * 1.05}, "o_e", **FAST)
     assert below.bold == {"o_e": "close"}
-    around = to.table(y, {"high": p / 1.1, "low": np.minimum(1, p * 1.2)}, "o_e", **FAST)
-    assert around.bold == {"o_e": None}  # a value too low and one too high: the distance from 1 was not compared
+    around = to.table(y, {"high": p / 1.1, "low": np.minimum(1, p * 1.1)}, "o_e", **FAST)
+    assert around.bold == {"o_e": None}  # about 1.1 and 0.91
 
 
 def test_an_infinite_value_leaves_the_column_without_bold_values() -> None:

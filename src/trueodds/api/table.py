@@ -208,7 +208,7 @@ class _EvaluatedColumn:
         method = self.column.method
         direction = "lower"
         if method.best_value_setting:
-            direction = "higher" if method.upper_bound == method.best_value else "target"
+            direction = "target" if method.has_target else "higher"
         return MeasureColumn(
             self.column.label,
             method.name,
@@ -244,19 +244,15 @@ class _EvaluatedColumn:
         )
 
     def _favors(self, model: str, pair: ErrorDifference) -> bool:
-        """Return whether the difference favors this model, and both values lie on the same side of the best value."""
+        """Return whether the difference favors this model, and its interval does not contradict that."""
         interval = pair.interval(pair.a.interval_spec.level)
         if pair.value == 0 or (
             interval is not None and (interval.high < 0 < pair.value or pair.value < 0 < interval.low)
         ):
             return False
-        best_value = self.column.method.best_value
-        sides = {np.sign(side.value - best_value) for side in (pair.a, pair.b)} - {0.0}
-        if self.column.method.best_value_setting and len(sides) > 1:
-            return False  # one value is too high and the other too low
-        first_is_larger = pair.value > 0
-        larger_is_better = bool(self.column.method.best_value_setting) and -1.0 in sides
-        return (pair.a.name == model) == (first_is_larger == larger_is_better)
+        method = self.column.method
+        larger_is_better = bool(method.best_value_setting) and not method.has_target
+        return (pair.a.name == model) == ((pair.value > 0) == larger_is_better)
 
 
 def _name_models(models: Any) -> dict[str, Any]:

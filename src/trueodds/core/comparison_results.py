@@ -20,12 +20,16 @@ MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 class Comparison(Result):
     """The difference of the errors of two models, the first minus the second, with its interval and p-value.
 
+    A measure with a target, such as `o_e` with the target 1 or `calibration_in_the_large` with 0, can be too high or
+    too low. Its error is the distance from the target, which `settings` contain as `distance_from`.
+
     Attributes
     ----------
     estimator, lens : str
         Name of the estimator and of the lens.
     difference : float
-        The estimate of the first model minus that of the second; ``float(comparison)`` returns it.
+        The estimate of the first model minus that of the second, or for a measure with a target, the distance of the
+        first from the target minus that of the second; ``float(comparison)`` returns it.
     n : int
         Number of rows that were compared.
     paired : bool
@@ -75,10 +79,7 @@ class Comparison(Result):
 
     @property
     def better(self) -> str | None:
-        """The model whose error is closer to the best value if the interval excludes 0, else None.
-
-        None also if one value lies above the best value and the other below it.
-        """
+        """The model whose error is closer to the best value if the interval excludes 0, else None."""
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
@@ -91,7 +92,9 @@ class Comparison(Result):
     def describe(self) -> str:
         """Describe the difference with its interval and p-value, and both models, in one line."""
         first, second = self.names
-        pieces = [f"{self.estimator} {first} − {second} {format_number(self.difference)}"]
+        target = self.settings.get("distance_from")
+        label = self.estimator if target is None else f"{self.estimator}, distance from {format_number(target)},"
+        pieces = [f"{label} {first} − {second} {format_number(self.difference)}"]
         if self.interval is not None:
             pieces[0] += f" {self.interval}"
         if self.pvalue is not None:

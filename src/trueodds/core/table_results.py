@@ -32,9 +32,9 @@ class TableComparison:
     first, second : str
         The names of the models.
     difference : float
-        The value of the first model minus that of the second.
+        The error of the first model minus that of the second, as `compare` reports it.
     pvalue : float or None
-        Two-sided p-value of equal values, as `compare` reports it; None if it is undefined.
+        Two-sided p-value of equal errors, as `compare` reports it; None if it is undefined.
     """
 
     first: str

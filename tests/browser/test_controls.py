@@ -53,6 +53,38 @@ def test_every_figure_and_every_table_can_be_linked_to(open_page: Any, name: str
     assert page.evaluate("id => document.getElementById(id).getBoundingClientRect().top < innerHeight", figures[-1])
 
 
+@pytest.mark.parametrize("name", ["binary", "votes", "comparison"])
+def test_every_number_can_be_linked_to(open_page: Any, name: str) -> None:
+    page = open_page(name)
+    rows = "main tbody tr, main dl.facts:not(#words *) > div, .tile"
+    unlinked = page.eval_on_selector_all(
+        rows, "all => all.filter(e => !e.querySelector(`a[href='#${e.id}']`)).map(e => e.outerHTML.slice(0, 120))"
+    )
+    assert len(page.query_selector_all(rows)) > 20
+    assert unlinked == []
+
+
+def test_arrow_keys_move_between_rows_and_enter_marks_the_row(open_page: Any) -> None:
+    page = open_page("ten")
+    page.focus("#table-classes .row[tabindex='0']")
+    for key, row in [("ArrowDown", 2), ("ArrowDown", 3), ("ArrowUp", 2), ("End", 10), ("Home", 1), ("ArrowDown", 2)]:
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.hash") == f"#table-classes-{row}"
+    assert len(page.query_selector_all("#table-classes .row[tabindex='0']")) == 1
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#table-classes-2")
+    assert page.evaluate("document.querySelector('tr:target').id") == "table-classes-2"
+
+
+def test_the_tab_key_reaches_a_row_that_a_search_left(open_page: Any) -> None:
+    page = open_page("many")
+    page.fill("#class", "117")
+    stops = "document.querySelectorAll(\"#table-classes tr:not([hidden]) .row[tabindex='0']\").length"
+    assert page.evaluate(stops) == 1
+    page.fill("#class", "")
+    assert page.evaluate(stops) == 1
+
+
 # Tables
 
 # The cells of a table by rows, its heads last in their column; what only the eye needs has no text.

@@ -98,6 +98,8 @@
     Array.prototype.forEach.call(table.tBodies[0].rows, function (row) {
       row.hidden = query !== "" && cellText(row.cells[0]).toLowerCase().indexOf(query) < 0;
       shown += !row.hidden;
+      var link = row.querySelector(".row");
+      if (link) link.tabIndex = shown === 1 && !row.hidden ? 0 : -1;
     });
     return shown;
   }
@@ -163,16 +165,40 @@
   }
   document.addEventListener("pointerover", show);
   document.addEventListener("focusin", show);
-  document.addEventListener("keydown", function (event) {
-    var bin = event.target.closest && event.target.closest(".bin");
-    if (!bin || event.ctrlKey || event.metaKey || event.altKey) return;
-    var bins = Array.prototype.slice.call(bin.parentNode.querySelectorAll(".bin")), i = bins.indexOf(bin);
-    var next = { ArrowRight: i + 1, ArrowUp: i + 1, ArrowLeft: i - 1, ArrowDown: i - 1, Home: 0, End: bins.length - 1 }[event.key];
-    if (next === undefined) return;
+
+  // One stop of the Tab key for all bins of a picture, and for all rows of a table: arrow keys move within them.
+  function move(event, all, steps) {
+    var i = all.indexOf(event.target), last = all.length - 1;
+    var next = event.key === "Home" ? 0 : event.key === "End" ? last : i + steps[event.key];
+    if (isNaN(next)) return;
     event.preventDefault();
-    next = Math.max(0, Math.min(bins.length - 1, next));
-    bins.forEach(function (one, k) { one.setAttribute("tabindex", k === next ? "0" : "-1"); });
-    bins[next].focus();
+    next = Math.max(0, Math.min(last, next));
+    all.forEach(function (one, k) { one.setAttribute("tabindex", k === next ? "0" : "-1"); });
+    all[next].focus();
+  }
+  document.addEventListener("keydown", function (event) {
+    if (!event.target.matches || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches(".bin")) {
+      var bins = event.target.parentNode.querySelectorAll(".bin");
+      move(event, Array.prototype.slice.call(bins), { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 });
+    } else if (event.target.matches(".row")) {
+      var rows = event.target.closest("table, dl").querySelectorAll(".row");
+      var shown = Array.prototype.filter.call(rows, function (row) { return row.getClientRects().length > 0; });
+      move(event, shown, { ArrowDown: 1, ArrowUp: -1 });
+    }
+  });
+
+  // The first cell of a row links to the row, so that a single number can be pointed to.
+  each("main table, main dl.facts", function (list) {
+    each("tbody tr[id], div[id]", function (row) {
+      var cell = row.querySelector("td, dt"), link = document.createElement("a");
+      link.className = "row";
+      link.href = "#" + row.id;
+      link.title = "Link to this row";
+      link.tabIndex = row.parentNode.firstElementChild === row ? 0 : -1;
+      link.append.apply(link, Array.prototype.slice.call(cell.childNodes));
+      cell.appendChild(link);
+    }, list);
   });
   each(".picture .readout", function (readout) {
     readout.hidden = false;

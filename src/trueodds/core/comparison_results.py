@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import Note
@@ -116,6 +118,30 @@ class Comparison(Result):
             "better": self.better,
         }
 
+    def to_html(self, models: Any, path: str | Path | None = None) -> str:
+        """Return the comparison as one self-contained HTML page.
+
+        Parameters
+        ----------
+        models : mapping of str to data, or sequence
+            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
+            differences, and the main measures with the level, the number of bins and the seed of this result.
+
+        Raises
+        ------
+        InputError
+            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
+            not installed, TO703 if the file cannot be written.
+        """
+        return _render_page(self, models, path)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as a JSON object."""
         return {
@@ -193,6 +219,30 @@ class Ranking(Result):
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
         return to_printable(" · ".join(pieces))
 
+    def to_html(self, models: Any, path: str | Path | None = None) -> str:
+        """Return the ranking as one self-contained HTML page.
+
+        Parameters
+        ----------
+        models : mapping of str to data, or sequence
+            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
+            differences, and the main measures with the level, the number of bins and the seed of this result.
+
+        Raises
+        ------
+        InputError
+            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
+            not installed, TO703 if the file cannot be written.
+        """
+        return _render_page(self, models, path)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as a JSON object."""
         return {
@@ -210,6 +260,12 @@ class Ranking(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
+
+
+def _render_page(result: Comparison | Ranking, models: Any, path: str | Path | None) -> str:
+    """Return the page of a result; the module of the page, which computes diagrams, is loaded only for it."""
+    page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(result, models, path)
+    return page
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -53,6 +54,18 @@ def fingerprint_rows(preds: Predictions) -> str:
             block = np.ascontiguousarray(values[start : start + rows_per_block], dtype="<f8")
             digest.update((block + 0.0).tobytes())  # −0 and 0 are equal
     return f"sha256:{digest.hexdigest()}"
+
+
+_PROGRAM_NAMES = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+
+
+def version_rows(versions: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the name of each program, as it is written in prose, and its version.
+
+    >>> version_rows({"python": "3.13.1", "trueodds": "0.1.0"})
+    [('Python', '3.13.1'), ('trueodds', '0.1.0')]
+    """
+    return [(_PROGRAM_NAMES.get(name, name), version) for name, version in versions.items()]
 
 
 def program_versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Differences of two models' distances from a target, for measures such as the O:E ratio that can be too high or low."""
+"""Differences of two models' distances from a target, for measures such as the O:E ratio that miss it either way."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from tests.api import bold_values
 from tests.test_schemas import valid
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_results import MeasureColumn, ResultTable
+from trueodds.core.table_columns import MeasureColumn
+from trueodds.core.table_results import ResultTable
 
 FAST = {"resamples": 200}
 
@@ -238,7 +239,7 @@ def test_names_and_headings_are_escaped() -> None:
     names = {"a_b|c & 5%": models["true"], "<b>\x1b[31m": models["noisy"]}
     table = to.table(y, names, {"50 % $x$": "brier"}, bold=False, interval=None)
     latex, markdown, html = table.to_latex(), table.to_markdown(), table._repr_html_()
-    assert r"a\_b|c \& 5\%" in latex
+    assert r"a\_b\textbar{}c \& 5\%" in latex
     assert r"50 \% \$x\$ $\downarrow$" in latex
     assert r"a\_b\|c & 5%" in markdown
     assert "&lt;b&gt;" in html

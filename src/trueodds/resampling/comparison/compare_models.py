@@ -273,12 +273,12 @@ def _count_compared_rows(pair: ErrorDifference) -> int:
 
 def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
     """A note if two calibrated models with these predictions would differ because of their noise floors."""
-    floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
-    if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
+    first, second = (side.estimate.noise_floor for side in (pair.a, pair.b))
+    if isinstance(estimator, Mean) or first is None or second is None or not np.isfinite(pair.value):
         return None
     if estimator.has_target:
-        floors = [float(estimator.as_loss(np.float64(floor))) for floor in floors]
-    gap = floors[0] - floors[1]
+        first, second = (float(estimator.as_loss(np.float64(floor))) for floor in (first, second))
+    gap = first - second
     if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None
     text = (

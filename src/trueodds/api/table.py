@@ -14,7 +14,7 @@ import numpy as np
 from trueodds.api.arguments import pairs_models, reported_call_settings, resolve_lens
 from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
 from trueodds.api.measure import measure
-from trueodds.api.table_measures import Lenses, Measures, TableColumn, choose_columns
+from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
@@ -194,7 +194,7 @@ def table(
 class _EvaluatedColumn:
     """A column with the estimates of all models and the differences of all pairs."""
 
-    column: TableColumn
+    column: RequestedColumn
     lens: str
     estimates: Mapping[str, Estimate]
     pairs: Sequence[ErrorDifference]

@@ -44,7 +44,7 @@ class Accuracy(Mean):
 
 
 @dataclass(frozen=True)
-class TableColumn:
+class RequestedColumn:
     """A requested column; the lens is None for the default of the method."""
 
     label: str
@@ -54,7 +54,7 @@ class TableColumn:
 
 def choose_columns(
     measures: Any, lenses: Any, settings: Mapping[str, Any], seed: int, generator: np.random.Generator
-) -> list[TableColumn]:
+) -> list[RequestedColumn]:
     """Return the columns for every measure and lens; settings apply to the named measures that have them."""
     measures, lenses = (x.tolist() if isinstance(x, np.ndarray) else x for x in (measures, lenses))
     if isinstance(measures, (str, Estimator)):
@@ -67,7 +67,7 @@ def choose_columns(
     if lenses is not None and (not isinstance(lenses, (list, tuple)) or not lenses):
         raise InputError("TO204", "lenses must be a list.", describe(lenses), "For instance lenses=['classwise'].")
     named = measures.items() if isinstance(measures, Mapping) else [(None, item) for item in measures]
-    columns: list[TableColumn] = []
+    columns: list[RequestedColumn] = []
     used: set[str] = set()
     for label, item in named:
         _refuse_pair_and_classwise_name(item)
@@ -85,7 +85,7 @@ def choose_columns(
             own_label = method.name if label is None else str(label)
             if len(method_lenses) > 1:
                 own_label = f"{own_label} ({'default' if lens is None else lens})"
-            columns.append(TableColumn(own_label, method, lens))
+            columns.append(RequestedColumn(own_label, method, lens))
     if unused := [name for name in settings if name not in used]:
         raise InputError(
             "TO202", "No named measure of this table has this setting.", ", ".join(unused), "Leave it out."

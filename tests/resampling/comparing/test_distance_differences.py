@@ -128,15 +128,15 @@ def test_the_interval_is_the_image_of_difference_and_sum(
     assert (low <= 0 <= high) == any(one <= 0 <= other for one, other in limits)
 
 
-@pytest.mark.parametrize("spread", [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
 @pytest.mark.parametrize("values", [(0, 0), (2, 2), (2, -2), (3, 0), (0, 3), (3, 0.5), (8, 6), (8, -6)])
 def test_the_interval_covers_with_the_level_of_its_parts(
-    spread: tuple[float, float], values: tuple[float, float]
+    scales: tuple[float, float], values: tuple[float, float]
 ) -> None:
     # Normal estimates with known standard errors. Misses are Binomial(4000, at most .05): stay below its 99.9 % limit.
     rng = np.random.default_rng(0)
-    scale = float(np.hypot(*spread))
-    errors = rng.normal(size=(4000, 2)) * spread
+    scale = float(np.hypot(*scales))
+    errors = rng.normal(size=(4000, 2)) * scales
     truth, missed = abs(values[0]) - abs(values[1]), 0
     for a, b in values + errors:
         parts = [(x - 1.959964 * scale, x + 1.959964 * scale) for x in (a - b, a + b)]

@@ -277,7 +277,7 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
     if isinstance(estimator, Mean) or first is None or second is None or not np.isfinite(pair.value):
         return None
     if estimator.has_target:
-        first, second = (float(estimator.as_loss(np.float64(floor))) for floor in (first, second))
+        first, second = (float(estimator.as_loss(np.float64(value))) for value in (first, second))
     gap = first - second
     if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None

@@ -151,12 +151,14 @@ def format_json(report: Mapping[str, Any]) -> str:
     return without_surrogates(json.dumps(report, allow_nan=False, indent=2))
 
 
-def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
-    """Print one line and its notes, or only JSON if that goes to stdout."""
+def print_result(
+    text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None, *, is_verbatim: bool = False
+) -> None:
+    """Print one line and its notes, or only JSON if that goes to stdout; verbatim text is not wrapped, as a table."""
     if json_path is not None:
         save_text(json_path, format_json(report))
     if json_path != "-":
-        print_text(text)
+        print_text(text, is_verbatim=is_verbatim)
         labels = _group_labels(report)
         for note in notes:
             print_text(f"  {restate_keywords(str(note), labels)}")

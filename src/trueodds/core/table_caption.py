@@ -46,11 +46,11 @@ class CaptionColumn(Protocol):
 
 
 def caption_sentences(
-    columns: Sequence[CaptionColumn], n: int, level: float, *, compared: bool, interval: bool, noise_floor: bool
+    columns: Sequence[CaptionColumn], level: float, *, compared: bool, interval: bool, noise_floor: bool
 ) -> list[str]:
     """Return the sentences of the caption, which explain only what the table shows."""
     sentences = [f"{text}." for text in [_describe_columns(columns)] if text]
-    sentences.append(f"n = {n:,} rows{', the same for all models' if compared else ''}.")
+    sentences.append(f"n = {describe_n_rows(columns)} rows{', the same for all models' if compared else ''}.")
     estimates = [estimate for column in columns for estimate in column.estimates.values()]
     if interval and any(estimate.interval is not None for estimate in estimates):
         sentences.append(f"Brackets: {_format_rate(level)} confidence interval.")
@@ -61,6 +61,18 @@ def caption_sentences(
     if compared:
         sentences.append(_explain_bold(columns, level))
     return sentences
+
+
+def describe_n_rows(columns: Sequence[CaptionColumn]) -> str:
+    """Return the number of rows, or its range if models have different numbers of rows.
+
+    >>> from types import SimpleNamespace
+    >>> describe_n_rows([SimpleNamespace(estimates={"a": SimpleNamespace(n=100), "b": SimpleNamespace(n=4000)})])
+    '100 to 4,000'
+    """
+    sizes = [estimate.n for column in columns for estimate in column.estimates.values()]
+    low, high = min(sizes), max(sizes)
+    return f"{high:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _explain_bold(columns: Sequence[CaptionColumn], level: float) -> str:

@@ -115,6 +115,11 @@ class Estimator(Settings):
         two_sided = self.as_loss(self.best_value - 1.0) > self.as_loss(self.best_value)
         return {"best_value": self.best_value} if two_sided else {}
 
+    @property
+    def has_target(self) -> bool:
+        """Whether values above the best one are errors, and those below it too."""
+        return bool(self.best_value_setting) and self.best_value < self.upper_bound
+
     def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""
         return None

@@ -95,7 +95,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
 
     loaded_calibrator = fitted_calibrator.load(calibrator)
     from trueodds.io import read
-    from trueodds.io.write import rewrite
+    from trueodds.io.write import output_column_names, rewrite
 
     source = read(list(files), label=None, **columns)
     roles = getattr(source, "roles", None)
@@ -132,6 +132,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
             source, recalibrate, out, logits=on_logits, percent=percent, progress=report_in_rows(progress)
         )
     output.print_text(f"{loaded_calibrator.describe()}\n{rows_written:,} rows written to {out}")
+    if roles is not None and roles.logits:
+        renamed_columns = ", ".join(f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True))
+        output.print_text(f"  Columns of logits were replaced by recalibrated probabilities: {renamed_columns}.")
     if column_suffixes and class_columns is None and column_suffixes != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(column_suffixes, classes, strict=True))
         output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")

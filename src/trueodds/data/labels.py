@@ -118,25 +118,25 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
-        refuse_first_invalid(
-            y,
-            (y < 0) | (y >= k),
-            "TO105",
-            f"Labels must lie in 0..{k - 1}.",
-            f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}.",
-        )
+        fix = f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}."
+        if len(np.unique(y)) == k:
+            fix = suggest_classes(y, k, is_single=is_single)
+        refuse_first_invalid(y, (y < 0) | (y >= k), "TO105", f"Labels must lie in 0..{k - 1}.", fix)
     return y.astype(np.int64, copy=False)
 
 
 def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = None) -> str:
-    """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
+    """Return the remedy for labels that are names or codes: the classes to pass, in the order of the columns.
 
     >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
+    >>> suggest_classes(np.array([2, 1, 3]), 3, is_single=False)
+    'Pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names in the order of the columns.'
     """
-    labels = sorted({str(label) for label in np.unique(y)})
+    is_text = y.dtype.kind in "US" or y.dtype.kind == "O"
+    labels: list[Any] = sorted({str(label) if is_text else int(label) for label in np.unique(y)})
     if column is not None:  # the class that the name of a single column ends with is the second
-        labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
+        labels.sort(key=lambda label: column == str(label) or column.endswith(f"_{label}"))
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
     remedy = f"Pass {as_predictions_argument(classes_argument or 'classes=[…]')}"
     if is_single:

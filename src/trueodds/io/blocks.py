@@ -87,7 +87,8 @@ class Block:
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         """Return the remedy of an error with the names of the columns, as arguments of `read`."""
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
-            return f"Swap the columns: label={roles.probs[0]!r}, {'logits' if roles.logits else 'probs'}={roles.truth[0]!r}."
+            prob_keyword = "logits" if roles.logits else "probs"
+            return f"Swap the columns: label={roles.probs[0]!r}, {prob_keyword}={roles.truth[0]!r}."
         if self.y is not None and "classes=[" in problem.fix and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS:
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(

@@ -142,7 +142,7 @@ class ColumnSelection:
                 kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
             )
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
-        use = "logits" if self.has_logits else "probs"
+        use = "logits" if isinstance(self.logits, (str, Sequence)) else "probs"
         outcome_names: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel

@@ -102,6 +102,8 @@ def compare(
 
             named_models = dict(zip(model_names, models, strict=True))
             comparison_page(comparison, named_models, html_path, weight_kind=weight_kind, rng=seed)
+    if html_path is not None:
+        output.report_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

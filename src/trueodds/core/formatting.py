@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MAX_LISTED_VALUES = 4  # values of a setting that are listed in one line
+
 
 def format_number(x: float | None) -> str:
     """Format a number with four decimals, or with three significant digits if it is very small or large.
@@ -58,6 +60,20 @@ def format_lens_and_settings(lens: str, settings: Mapping[str, Any]) -> str:
     if (aggregate := settings.get("aggregate")) is not None:
         pieces.append(str(aggregate))
     return ", ".join(pieces)
+
+
+def format_keywords(settings: Mapping[str, Any]) -> str:
+    """Format settings as keyword arguments; of a long list only the length is given.
+
+    >>> format_keywords({"candidates": ("identity",) * 15, "folds": 5, "penalty": "auto"})
+    "15 candidates, folds=5, penalty='auto'"
+    """
+    return ", ".join(
+        f"{len(value)} {name}"
+        if isinstance(value, (list, tuple)) and len(value) > MAX_LISTED_VALUES
+        else f"{name}={value!r}"
+        for name, value in settings.items()
+    )
 
 
 def format_bins(partition: str, bins: object = None) -> str:

@@ -230,7 +230,8 @@ class ResultTable(Result):
         """
         n_bold = sum(column.bold is not None for column in self.columns)
         bold_text = f" · a bold value in {n_bold} of {len(self.columns)}" if self.compared else ""
-        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold_text}"
+        measures = "1 measure" if len(self.columns) == 1 else f"{len(self.columns)} measures"
+        heading = f"table · {len(self.names)} models × {measures} · n={self.n:,}{bold_text}"
         return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True))])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:

@@ -99,6 +99,8 @@ def compare(
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
             comparison.to_html(dict(zip(model_names, models, strict=True)), html_path)
+    if html_path is not None:
+        output.report_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

@@ -97,6 +97,12 @@ def save_text(path: str, text: str) -> None:
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
+    report_written(path)
+
+
+def report_written(path: str) -> None:
+    """Say on stderr that a file was written."""
+    print_text(f"{path} written", err=True)
 
 
 def print_text(text: str, *, err: bool = False, is_colored: bool = False, is_verbatim: bool = False) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
@@ -104,7 +104,7 @@ class Comparison(Result):
             pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
         pieces.append(", ".join(_format_estimate(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Ranking(Result):
         pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def to_html(self, models: Any, path: str | Path | None = None) -> str:

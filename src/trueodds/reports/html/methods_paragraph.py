@@ -89,7 +89,11 @@ def _describe_rows(audit: Mapping[str, Any]) -> str:
         text += ", with the votes of annotators as outcomes"
     if data.get("clusters") is not None:
         text += f", in {format_count(data['clusters'], 'cluster')} of dependent rows"
-    return f"{text}."
+    conversions = {
+        "log odds": " Scores were read as log odds and converted to probabilities by the logistic function.",
+        "logits": " Logits were converted to probabilities by the softmax function.",
+    }
+    return f"{text}.{conversions.get(data.get('logits'), '')}"
 
 
 def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:

@@ -80,6 +80,10 @@ _PHRASE_REPLACEMENTS = tuple(
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpercent=True\b", "--percent"),
+        (
+            r"Use one row per cluster: preds\[np\..*\]\.",
+            "Use a file with one row per cluster, and leave out --cluster and --question.",
+        ),
         (r"\bnull='redraw'", "--set null=redraw"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),

@@ -229,6 +229,18 @@ class PredictionArrays:
             object.__setattr__(new, name, value)
         return new
 
+    def without_clusters(self) -> Self:
+        """Return the same rows as independent ones.
+
+        Returns
+        -------
+        Predictions
+            The rows without clusters.
+        """
+        new = self[:]
+        object.__setattr__(new, "cluster", None)
+        return new
+
     def expand_frequencies(self) -> Self:
         """Repeat each row as often as its weight says, for ``weight_kind="frequency"``.
 

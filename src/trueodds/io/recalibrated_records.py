@@ -78,9 +78,9 @@ def recalibrate_options(
             )
     names = [f"p_{name}" for name in class_names]
     fields = [dict(record.fields) | dict.fromkeys(names) for record in records]
-    if taken := next((name for name in names if any(name in record.fields for record in records)), None):
+    if clash := next((name for name in names if any(name in record.fields for record in records)), None):
         problem = "The records already have a field with the name of the new probabilities."
-        raise InputError("TO313", problem, repr(taken), "Rename or remove it.")
+        raise InputError("TO313", problem, repr(clash), "Rename or remove it.")
     for i, row in zip(answered, transform(np.array(log_probs)).tolist(), strict=True):
         fields[i] |= dict(zip(names, row, strict=True))
     _write_records(out, fields)

@@ -14,7 +14,7 @@ from tests.data.refused import refused
 N = 300
 
 
-def judged(seed: int, shift: float) -> list[dict[str, Any]]:
+def answers_of(seed: int, shift: float) -> list[dict[str, Any]]:
     """Answers to the same questions: hard ones are hard for every model, so that the scores of models are dependent."""
     difficulty = np.random.default_rng(0).random(N)
     rng = np.random.default_rng(seed)
@@ -35,7 +35,7 @@ def codes(comparison: Any) -> list[str]:
 
 def test_models_that_refuse_different_questions_are_compared_on_the_common_ones() -> None:
     """A refuses the first question and B the last: the numbers are those of the 298 others, in the right pairs."""
-    a, b = judged(1, 0.0), judged(2, 0.1)
+    a, b = answers_of(1, 0.0), answers_of(2, 0.1)
     comparison = to.compare(read(a[1:]), read(b[:-1]), "brier", paired=True)
     aligned = to.compare(read(a[1:-1]), read(b[1:-1]), "brier", paired=True)
     assert (comparison.n, comparison.difference, comparison.pvalue) == (N - 2, aligned.difference, aligned.pvalue)
@@ -53,7 +53,7 @@ def test_models_that_refuse_different_questions_are_compared_on_the_common_ones(
 
 
 def test_questions_in_another_order_are_the_same_rows() -> None:
-    a, b = judged(1, 0.0), judged(2, 0.1)
+    a, b = answers_of(1, 0.0), answers_of(2, 0.1)
     forward, backward = (to.compare(read(a), read(rows), "brier") for rows in (b, b[::-1]))
     assert forward.paired
     assert backward.paired
@@ -63,7 +63,7 @@ def test_questions_in_another_order_are_the_same_rows() -> None:
 
 
 def test_different_questions_are_not_paired_unless_requested_and_the_note_counts_the_common_ones() -> None:
-    comparison = to.compare(read(judged(1, 0.0)[1:]), read(judged(2, 0.1)[:-1]), "brier")
+    comparison = to.compare(read(answers_of(1, 0.0)[1:]), read(answers_of(2, 0.1)[:-1]), "brier")
     assert not comparison.paired
     (text,) = (note.text for note in comparison.notes if note.code == "TN227")
     assert "298 of their 299 and 299 rows have a common id" in text
@@ -72,7 +72,7 @@ def test_different_questions_are_not_paired_unless_requested_and_the_note_counts
 
 def test_no_common_question_cannot_be_paired() -> None:
     with refused("TO205", "q0 in a and q200 in b", fix="question="):
-        to.compare(read(judged(1, 0.0)[:100]), read(judged(2, 0.1)[200:]), "brier", paired=True)
+        to.compare(read(answers_of(1, 0.0)[:100]), read(answers_of(2, 0.1)[200:]), "brier", paired=True)
 
 
 def test_repeated_ids_are_paired_in_the_same_order_only() -> None:
@@ -111,7 +111,7 @@ def test_clusters_are_numbered_alike_after_pairing() -> None:
 
 
 def test_three_models_are_ranked_on_the_questions_that_all_answered() -> None:
-    models = {"a": read(judged(1, 0.0)[2:]), "b": read(judged(2, 0.1)[:-3]), "c": read(judged(3, 0.2))}
+    models = {"a": read(answers_of(1, 0.0)[2:]), "b": read(answers_of(2, 0.1)[:-3]), "c": read(answers_of(3, 0.2))}
     ranking = to.compare(models, "brier", paired=True)
     assert ranking.n == N - 5
     assert all(comparison.paired and comparison.n == N - 5 for comparison in ranking.pairs)
@@ -122,7 +122,7 @@ def test_three_models_are_ranked_on_the_questions_that_all_answered() -> None:
 
 def test_recalibrated_confidences_are_paired_with_the_original_ones() -> None:
     """Equal correctness of every row is as good a sign as equal labels; the rows of another model differ in it."""
-    rows = judged(1, 0.0)
+    rows = answers_of(1, 0.0)
     plain = to.Predictions.from_confidence([row["c"] for row in rows], [row["correct"] for row in rows])
     calibrator = to.fit(plain[:150], "isotonic")
     comparison = to.compare(calibrator.recalibrate(plain[150:]), plain[150:], "brier")

@@ -31,13 +31,13 @@ def align_rows(models: Mapping[str, Predictions], paired: bool | None) -> tuple[
         return dict(models), []
     ids = {name: _ids_as_text(preds) for name, preds in models.items()}
     first_name = next(iter(models))
-    kept_ids, notes = _common_ids(models, ids) if paired else (ids[first_name], [])
+    target_ids, notes = _common_ids(models, ids) if paired else (ids[first_name], [])
     aligned: dict[str, Predictions] = {}
     for name, preds in models.items():
-        has_these_ids = paired or _are_permuted(ids[name], kept_ids)
+        has_these_ids = paired or _are_permuted(ids[name], target_ids)
         aligned[name] = preds
-        if has_these_ids and not np.array_equal(ids[name], kept_ids):
-            aligned[name] = preds[_positions(kept_ids, ids[name])]
+        if has_these_ids and not np.array_equal(ids[name], target_ids):
+            aligned[name] = preds[_positions(target_ids, ids[name])]
         if has_these_ids:
             aligned[name] = _with_equal_clusters(aligned[name], aligned[first_name])
     return aligned, notes
@@ -59,14 +59,14 @@ def _common_ids(models: Mapping[str, Predictions], ids: Mapping[str, Array]) -> 
         got = f"for instance {first_ids[0]!s} in {first_name} and {ids[other_names[0]][0]!s} in {other_names[0]}"
         fix = "Pass the same field of all models as question= or row_id=, or use paired=False."
         raise InputError("TO205", "A paired comparison requires rows with the same ids, and no id is common.", got, fix)
-    kept_ids = first_ids[np.isin(first_ids, common)]
-    others = {name: len(values) - len(kept_ids) for name, values in ids.items() if len(values) > len(kept_ids)}
+    common_ids = first_ids[np.isin(first_ids, common)]
+    others = {name: len(values) - len(common_ids) for name, values in ids.items() if len(values) > len(common_ids)}
     if not others:
-        return kept_ids, []
-    verb = "1 row is" if len(kept_ids) == 1 else f"{len(kept_ids):,} rows are"
+        return common_ids, []
+    verb = "1 row is" if len(common_ids) == 1 else f"{len(common_ids):,} rows are"
     counts_text = ", ".join(f"{name} has {count:,} more" for name, count in others.items())
     text = f"{verb} common to the models, by their ids, and only these are compared; {counts_text}."
-    return kept_ids, [Note("TN271", text)]
+    return common_ids, [Note("TN271", text)]
 
 
 def mismatch_reason(a: Predictions, b: Predictions) -> str:
@@ -155,10 +155,10 @@ def _are_permuted(ids: Array, other_ids: Array) -> bool:
     return _are_unique(ids) and np.array_equal(np.sort(ids), np.sort(other_ids))
 
 
-def _positions(wanted_ids: Array, ids: Array) -> Array:
+def _positions(target_ids: Array, ids: Array) -> Array:
     """Return the positions of these ids in `ids`, where each occurs once."""
     order = np.argsort(ids, kind="stable")
-    return order[np.searchsorted(ids, wanted_ids, sorter=order)]
+    return order[np.searchsorted(ids, target_ids, sorter=order)]
 
 
 def _with_equal_clusters(preds: Predictions, first: Predictions) -> Predictions:

@@ -15,6 +15,7 @@ from trueodds.core.results import Estimate
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.lenses.view import View
 
 
@@ -162,7 +163,7 @@ class Mean(Estimator):
     def value(self, view: View) -> float:
         """The weighted mean of `row_scores` over rows of positive weight; NaN without such rows."""
         mask = view.w > 0
-        return float(view.w[mask] @ self.row_scores(view)[mask] / view.total) if mask.any() else math.nan
+        return float(weighted_sum(view.w[mask], self.row_scores(view)[mask]) / view.total) if mask.any() else math.nan
 
 
 @dataclass(frozen=True)

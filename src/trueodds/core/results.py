@@ -14,7 +14,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
+SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a perfect model
 
 
 def noise_floor_label(estimator: str) -> str:

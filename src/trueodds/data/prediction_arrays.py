@@ -195,6 +195,18 @@ class PredictionArrays:
             object.__setattr__(new, name, value)
         return new
 
+    def without_clusters(self) -> Self:
+        """Return the same predictions as independent rows.
+
+        Returns
+        -------
+        Predictions
+            The predictions without clusters.
+        """
+        new = self[:]
+        object.__setattr__(new, "cluster", None)
+        return new
+
     def expand_frequencies(self) -> Self:
         """Repeat each row as often as its weight says, for ``weight_kind="frequency"``.
 

@@ -82,7 +82,8 @@ class Population:
                 "TO205",
                 "Power simulations assume independent rows, and these rows are clustered.",
                 "cluster=",
-                "Use one row per cluster.",
+                "Pass width, which accounts for clusters, or plan without clusters and multiply the number of rows by"
+                " the design effect.",
             )
         self.preds, self.lens, self.distortion, self.n_rows = preds, lens, distortion, preds.n
         placeholder_labels = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)

@@ -73,8 +73,8 @@ class NetBenefit(ProperScore):
 
     The interval is BCa over resampled rows or clusters, in which the event rate varies too. In simulations of 300 and
     1,200 rows, of weighted rows, and of 25 and 100 clusters, it covered the true value in 90 to 98 % of 400 data sets.
-    With fewer than 5 events or 5 nonevents above the threshold (below it with ``reference="all"``) it is too narrow,
-    which a note reports, and it is missing if no row is treated.
+    With fewer than 5 events or 5 nonevents above the threshold (below it with ``reference="all"``) it would be too
+    narrow: there is none by default, and a note gives their number.
 
     Cost: O(n). Rows are required.
 
@@ -112,19 +112,27 @@ class NetBenefit(ProperScore):
         return {"treat_all": float(treat_all_net_benefit(event_rate, self.threshold)), "treated": treated}
 
     def notes(self, view: View) -> list[Note]:
-        """Note on an interval that depends on few events or nonevents."""
-        acts_differently = self._is_treated(view) == (self.reference == "none")
-        events, nonevents = (float(view.w @ (acts_differently * y)) for y in (view.y, 1 - view.y))
-        fewer, noun = min((events, "events"), (nonevents, "nonevents"))
-        count = fewer * view.n_rows / view.total
+        """Note if the value depends on few events or few nonevents."""
+        count, noun = self._fewest_outcomes(view)
         if count >= MIN_OUTCOMES:
             return []
         group = "above" if self.reference == "none" else "below"
         text = (
-            f"About {count:.0f} {noun} have predictions {group} the threshold {self.threshold:g}: the interval is too"
-            " narrow."
+            f"About {count:.0f} {noun} have predictions {group} the threshold {self.threshold:g}: with fewer than"
+            f" {MIN_OUTCOMES}, a bootstrap interval is too narrow."
         )
         return [Note("TN123", text)]
+
+    def supports_interval(self, view: View) -> bool:
+        """Whether the value depends on enough events and nonevents for a bootstrap interval."""
+        return self._fewest_outcomes(view)[0] >= MIN_OUTCOMES
+
+    def _fewest_outcomes(self, view: View) -> tuple[float, str]:
+        """Number of events or nonevents on which the value depends, whichever is smaller, and its name."""
+        counts_row = self._is_treated(view) == (self.reference == "none")
+        rows_per_weight = view.n_rows / view.total
+        events, nonevents = (float(view.w @ (counts_row * y)) * rows_per_weight for y in (view.y, 1 - view.y))
+        return min((events, "events"), (nonevents, "nonevents"))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The threshold of the decision, and the reference if it is not to treat no one."""

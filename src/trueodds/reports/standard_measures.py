@@ -81,7 +81,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
     text = (
         f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
         " intercept and slope are undefined. The test cox estimates both with limited probabilities, for example with"
-        " min_prob=1e-6."
+        " min_prob=0.001, on which the slope depends."
     )
     return [Note("TN268", text)]
 

@@ -61,6 +61,8 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
     if interval_spec.interval != "auto":
         _check_method(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
+    if not all(estimand.estimator.supports_interval(view) for view in estimand.views):
+        return None
     if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:

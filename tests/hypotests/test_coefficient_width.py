@@ -11,12 +11,12 @@ from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import as_lens
 
 
-def cohort(n, seed=0, clusters=0, spread=0.8):
+def cohort(n, seed=0, clusters=0, cluster_std=0.8):
     """Overconfident predictions, with clusters whose log odds differ."""
     rng = np.random.default_rng(seed)
     marker = rng.normal(0, 1, n)
     cluster = np.arange(n) % clusters if clusters else None
-    shift = rng.normal(0, spread, clusters)[cluster] if clusters else 0
+    shift = rng.normal(0, cluster_std, clusters)[cluster] if clusters else 0
     y = rng.random(n) < 1 / (1 + np.exp(1.6 - 0.9 * marker - shift))
     return to.Predictions(y, 1 / (1 + np.exp(1.3 - 1.35 * marker)), cluster=cluster)
 

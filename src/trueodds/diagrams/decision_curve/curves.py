@@ -75,14 +75,14 @@ class NetBenefitCurve:
         )
         event_rates = (wy.sum(axis=1) / w.sum(axis=1))[:, None]
         draws = _net_benefit_of_sums(w, wy, self.thresholds)
-        over_all_draws = draws - treat_all_net_benefit(event_rates, self.thresholds)
+        difference_draws = draws - treat_all_net_benefit(event_rates, self.thresholds)
         unit = np.arange(len(self.view)) if cluster is None else cluster
         y = self.view.y.astype(np.float64, copy=False)
         intervals = []
         for j, threshold in enumerate(self.thresholds):
-            value, over_all = self.values[j], self.values[j] - self.treat_all[j]
+            value, versus_all = self.values[j], self.values[j] - self.treat_all[j]
             if not is_resampled_by_row:
-                intervals.append([percentile_interval(drawn[:, j], level) for drawn in (draws, over_all_draws)])
+                intervals.append([percentile_interval(drawn[:, j], level) for drawn in (draws, difference_draws)])
                 continue
             treated = self.n_treating > j
             benefit = net_benefit(treated * y, treated * (1 - y), threshold)
@@ -90,7 +90,9 @@ class NetBenefitCurve:
             intervals.append(
                 [
                     bca_interval(estimate, drawn[:, j], jackknife_mean(score, self.view.w, unit), level)
-                    for estimate, drawn, score in zip((value, over_all), (draws, over_all_draws), scores, strict=True)
+                    for estimate, drawn, score in zip(
+                        (value, versus_all), (draws, difference_draws), scores, strict=True
+                    )
                 ]
             )
         bounds = np.array([[[interval.low, interval.high] for interval in both] for both in intervals])

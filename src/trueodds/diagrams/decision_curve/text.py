@@ -43,10 +43,10 @@ def format_ranges(thresholds: Array, mask: Array) -> str:
 
 def describe_one_model(name: str, curve: Mapping[str, Array], level: float) -> str:
     """Describe where the net benefit of a model exceeds that of both default strategies, and where significantly."""
-    x, best_default = curve["threshold"], np.maximum(curve["treat_all"], 0.0)
+    x, max_default = curve["threshold"], np.maximum(curve["treat_all"], 0.0)
     model = sentence_name(name)
     model = f"{model[0].upper()}{model[1:]}" if not name else model
-    higher = curve["net_benefit"] > best_default + TIE_TOLERANCE
+    higher = curve["net_benefit"] > max_default + TIE_TOLERANCE
     where = format_ranges(x, higher)
     text = (
         f"{model} has a higher net benefit than treating all and treating none {where}"

@@ -48,8 +48,8 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         LocalEstimate
             Interpolated linearly between the points of the table. The probability is that of the curve without the bias
             of smoothing at the diagonal, so it can differ from the drawn curve. The limits are those of the confidence
-            band, and NaN with another band. Everything is NaN if no prediction lies within a bandwidth of the score; `reason` then
-            says so.
+            band, and NaN with another band. Everything is NaN if no prediction lies within a bandwidth of the score;
+            `reason` then says so.
 
         Raises
         ------

@@ -50,14 +50,14 @@ def rows_for_width(
     """
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)
-    given_estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
-    clustered_width, estimate = _interval_width(given_estimate), given_estimate
+    reported_estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
+    clustered_width, estimate = _interval_width(reported_estimate), reported_estimate
     if preds.cluster is not None:
         preds = preds.without_clusters()
         estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
     current_width = _interval_width(estimate)
     if not math.isfinite(current_width + clustered_width):
-        reason = next((note.text for note in given_estimate.notes if note.code == "TN201"), "it is infinite")
+        reason = next((note.text for note in reported_estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
             "TO205",
             "The estimator has no interval with a finite width.",
@@ -76,14 +76,14 @@ def rows_for_width(
     is_extrapolated = n_by_rule > MAX_ROWS
     half_width = _half_width_of_limits(widths[np.isfinite(widths)])
     required = n_by_rule if is_extrapolated else n_tried
-    notes = [*given_estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)]
-    settings = dict(given_estimate.settings) | {
+    notes = [*reported_estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)]
+    settings = dict(reported_estimate.settings) | {
         "width_now": clustered_width,
         "tried": n_tried,
         "width_tried": mean_width,
         "simulations": DATA_SETS_PER_WIDTH,
     }
-    if given_estimate is not estimate:
+    if reported_estimate is not estimate:
         settings["design_effect"] = (clustered_width / current_width) ** 2
         required = math.ceil(required * settings["design_effect"])
         notes.append(design_effect_note(settings["design_effect"]))

@@ -11,6 +11,8 @@ from trueodds.estimators.net_benefit import MIN_OUTCOMES, net_benefit, treat_all
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
+from trueodds.resampling.intervals.clustered_rows import clustered_rows
+from trueodds.resampling.intervals.method import bca_level
 from trueodds.resampling.intervals.percentile import bca_interval, jackknife_mean, percentile_interval
 
 
@@ -76,6 +78,7 @@ class NetBenefitCurve:
         event_rates = (wy.sum(axis=1) / w.sum(axis=1))[:, None]
         draws = _net_benefit_of_sums(w, wy, self.thresholds)
         difference_draws = draws - treat_all_net_benefit(event_rates, self.thresholds)
+        bca_percentiles = bca_level(None if cluster is None else clustered_rows([self.view], cluster), level)
         unit = np.arange(len(self.view)) if cluster is None else cluster
         y = self.view.y.astype(np.float64, copy=False)
         intervals = []
@@ -89,7 +92,7 @@ class NetBenefitCurve:
             scores = benefit, benefit - treat_all_net_benefit(y, threshold)
             intervals.append(
                 [
-                    bca_interval(estimate, drawn[:, j], jackknife_mean(score, self.view.w, unit), level)
+                    bca_interval(estimate, drawn[:, j], jackknife_mean(score, self.view.w, unit), bca_percentiles)
                     for estimate, drawn, score in zip(
                         (value, versus_all), (draws, difference_draws), scores, strict=True
                     )

@@ -19,7 +19,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
+SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a perfect model
 
 _TWO_SIDED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e")  # not biased upward by noise
 DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected

@@ -47,6 +47,7 @@ class RowBatches:
         n_sampled = max(MIN_SAMPLED_ROWS, min(MAX_SAMPLED_ROWS, MAX_SAMPLED_PROBABILITIES // preds.k))
         sampled = slice(None, None, max(1, preds.n // n_sampled))
         outcomes = preds.y if preds.votes is None else preds.votes
+        assert outcomes is not None
         columns = [array[sampled].reshape(len(array[sampled]), -1) for array in (outcomes, preds.p)]
         sample = np.ascontiguousarray(np.hstack(columns), dtype=np.float64)
         if _information(sample) < MIN_INFORMATION:

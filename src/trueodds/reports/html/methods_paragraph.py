@@ -212,7 +212,9 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
     name = calibrator_name(recalibration["chosen"])
     n_fit = recalibration["rows"]["fit"]
-    fitted_rows = f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
+    fitted_rows = (
+        f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
+    )
     return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on {fitted_rows}."]
 
 

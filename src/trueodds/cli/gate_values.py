@@ -18,7 +18,6 @@ from trueodds.cli.gate import (
     make_default_estimator,
     make_estimator,
 )
-from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
 

@@ -74,7 +74,7 @@ class RowBatches:
 def _information(sample: np.ndarray) -> float:
     """Information in a sequence of rows, (n, d), in nats: n times the entropy of the distribution of equal rows.
 
-    If rows are exchangeable, another sequence from their distribution equals this one with probability exp(−information).
+    If rows are exchangeable, another sequence of them equals this one with probability exp(−information).
     """
     rows = sample.view(np.dtype((np.void, sample.itemsize * sample.shape[1]))).ravel()
     counts = np.unique(rows, return_counts=True)[1]

@@ -173,16 +173,16 @@ def test_rows_that_a_merged_tally_contains_are_not_counted_again(run: Run, first
     # Days 0, 1 and 2: day 0 is merged, and given again; and the same files are tallied one by one and together.
     files = [first, animals(folder / "second.csv", NAMES, 2), animals(folder / "third.csv", NAMES, 3)]
     days = [folder / f"{i}.tally.json" for i in range(3)]
-    merged, together = folder / "m.tally.json", folder / "together.tally.json"
+    merged, combined = folder / "m.tally.json", folder / "combined.tally.json"
     for file, day in zip(files, days, strict=True):
         run("tally", file, "--out", day)
-    run("tally", *files[1:], "--out", together)
+    run("tally", *files[1:], "--out", combined)
     assert run("merge", *days[:2], "--out", merged).stdout.startswith("600 rows of 2 tallies")
     for words in (
         ("merge", merged, days[0], "--out", folder / "x.tally.json"),
         ("audit", days[2], merged, days[1]),
-        ("merge", merged, together, "--out", folder / "x.tally.json"),
-        ("measure", merged, together),
+        ("merge", merged, combined, "--out", folder / "x.tally.json"),
+        ("measure", merged, combined),
     ):
         refused = fields(run(*words).stderr)
         assert (refused["code"], refused["problem"]) == (

@@ -31,7 +31,7 @@ RENAMED = {
 CHAPTERS = {
     "guide": (
         "estimators", "tests", "calibrators", "fixes", "diagrams", "gallery", "tables", "groups", "answers", "people",
-        "pixels", "torch", "engines", "level", "speed", "scaling", "contributing", "plan", "changelog",
+        "pixels", "torch", "engines", "level", "speed", "scaling", "compatibility", "contributing", "plan", "changelog",
     ),
     "studies": ("studies/*",),
     "codes": ("codes/*",),

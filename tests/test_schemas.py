@@ -133,9 +133,7 @@ def undocumented(value: Any, node: Any, document: Any, path: str = "") -> set[st
     if isinstance(value, list):
         items = [(branch["items"], root) for branch, root in branches if isinstance(branch.get("items"), dict)]
         return {key for part in value for item, root in items for key in undocumented(part, item, root, f"{path}[]")}
-    properties = {
-        key: (part, root) for branch, root in branches for key, part in branch.get("properties", {}).items()
-    }
+    properties = {key: (part, root) for branch, root in branches for key, part in branch.get("properties", {}).items()}
     if not isinstance(value, dict) or not properties:
         return set()
     return {f"{path}.{key}" for key in value if key not in properties} | {
@@ -188,7 +186,5 @@ def test_every_key_of_a_schema_is_in_its_section_of_the_page(name: str) -> None:
         keys |= set(document["$defs"]["sums"]["properties"])
     if name == "audit":
         parts = [document["properties"][key] for key in ("verdict", "recalibration", "data")]
-        keys |= {
-            key for part in parts for node in (part, *part.get("oneOf", ())) for key in node.get("properties", {})
-        }
+        keys |= {key for part in parts for node in (part, *part.get("oneOf", ())) for key in node.get("properties", {})}
     assert keys - named - {"schema"} == set()

@@ -133,4 +133,6 @@ def test_the_page_has_every_formula_and_every_parameter() -> None:
         parameters = json.loads((SAVED / f"{name}.json").read_text())["calibrator"]["parameters"]
         keys = set(parameters) | set(parameters.get("curves", [{}])[0])
         named = set(re.findall(r"`(\w+)`", line))
-        assert keys - {"n_passes", "converged", "certainty", "curves", "logits", "empty", "on", "between"} <= named, name
+        assert keys - {"n_passes", "converged", "certainty", "curves", "logits", "empty", "on", "between"} <= named, (
+            name
+        )

@@ -104,7 +104,7 @@ def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
 
 
 def copy_schemas(app: Any, exception: Exception | None) -> None:
-    """Copy the JSON schemas to a folder of the site, where their references to each other by file name lead somewhere."""
+    """Copy the JSON schemas to a folder of the site, where their references to each other work."""
     if exception is None and app.builder.format == "html":
         shutil.copytree(Path(app.srcdir) / "schema", Path(app.outdir) / "schema", dirs_exist_ok=True)
 

@@ -337,14 +337,8 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(
-    choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None
-) -> list[Note]:
-    """The notes on evaluation and gain.
-
-    `n_fit` is the number of rows to which the returned map is fitted, and `share` that of the uniform distribution in
-    it, None if not mixed.
-    """
+def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None) -> list[Note]:
+    """The notes on evaluation and gain; the map is fitted to `n_fit` rows, with `share` of the uniform distribution."""
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
     evaluation_note = Note(

@@ -112,6 +112,7 @@ def audit(
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
             audit_result.to_html(html_path)
+            output.report_written(html_path)
         if json_path is not None:
             output.save_text(json_path, output.format_json(report))
     finally:  # a file that cannot be written does not lose the report

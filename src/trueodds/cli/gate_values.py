@@ -19,6 +19,7 @@ from trueodds.cli.gate import (
     make_estimator,
 )
 from trueodds.core.formatting import format_number
+from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-ALPHA = 0.05  # significance level of `reject` for a single test or comparison
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 
@@ -121,7 +121,7 @@ class GatedVerdict:
             if decision is None:
                 raise gate.not_evaluable_error("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class GatedComparison:
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
-        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,17 @@ def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> No
         assert "--level 0" not in text
         assert "--region" not in text
         assert "--cluster C" in text
+
+
+def test_the_remedy_of_a_missing_interval_is_a_command_that_gives_one(
+    run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trueodds.resampling.intervals.method.MAX_RESAMPLED_ROWS", 100)
+    for words in (("audit", overconfident, "--resamples", 99), ("measure", overconfident, "--lens", "classwise")):
+        text = " ".join(run(*words).stdout.split())
+        command = re.search(r"\[TN201\][^[]* by trueodds (measure FILE [\w -]*--resample rows)\.", text)
+        assert command is not None, text
+        words = command[1].replace("FILE", overconfident).split()
+        done = run(*words, "--resamples", 100)
+        assert "TN201" not in done.stdout
+        assert re.match(r"ece [\d.]+ \[[\d.]+, [\d.]+\] 95%", done.stdout)

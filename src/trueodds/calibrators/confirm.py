@@ -307,8 +307,8 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: float | None = None) -> list[Note]:
-    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None if not mixed."""
+def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None) -> list[Note]:
+    """The notes on evaluation and gain; the map is fitted to `n_fit` rows, with `share` of the uniform distribution."""
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
     evaluation_note = Note(
@@ -333,7 +333,7 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: fl
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
-            f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
+            f" {name}, fitted on {n_fit:,} rows and mixed with a little of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
     if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:

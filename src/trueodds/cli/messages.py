@@ -76,8 +76,10 @@ _PHRASE_REPLACEMENTS = tuple(
         ),
         (r"Name each by itself: group=\[(.+)\]", lambda match: f"Repeat --group: {_group_options(match[1])}"),
         (
-            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
-            lambda match: f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}",
+            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'((?:, \w+='[^']*')*)\)",
+            lambda match: (
+                f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}{match[3].replace(', ', ' ')}"
+            ),
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpercent=True\b", "--percent"),

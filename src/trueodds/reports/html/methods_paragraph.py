@@ -10,7 +10,7 @@ from trueodds.reports.html.references import CALIBRATOR_REFERENCES, REFERENCES, 
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens, format_count, format_level
-from trueodds.reports.text.recalibration import calibrator_name
+from trueodds.reports.text.recalibration import calibrator_name, is_fitted_to_sample
 
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
@@ -216,7 +216,11 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
         return [text, "No recalibration was confirmed."]
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
     name = calibrator_name(recalibration["chosen"])
-    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on all rows."]
+    n_fit = recalibration["rows"]["fit"]
+    fitted_rows = (
+        f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
+    )
+    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on {fitted_rows}."]
 
 
 def _describe_programs(audit: Mapping[str, Any]) -> str:

@@ -74,6 +74,15 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
+def is_fitted_to_sample(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    """Return whether the calibrators were fitted to a random sample of the rows, because the rows were tallied.
+
+    >>> is_fitted_to_sample({"rows": {"fit": 500}}, {"n": 3000}), is_fitted_to_sample({}, {"n": 3000})
+    (True, False)
+    """
+    return bool((recalibration.get("rows") or {}).get("fit", data["n"]) < data["n"])
+
+
 def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
     """Format the log loss `before` or `after` the recalibration, as in the table of scores.
 

@@ -154,7 +154,8 @@ def estimate_interval(
     if preds is not None and n_independent_units(preds) < 2:
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
-        return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
+        call = f"to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')"
+        return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)

@@ -103,6 +103,14 @@ def copy_schemas(app: Any, exception: Exception | None) -> None:
         shutil.copytree(Path(app.srcdir) / "schema", Path(app.outdir) / "schema", dirs_exist_ok=True)
 
 
+CODE_BLOCK = re.compile(r"^(```\w+\n(?:(?!```).*\n)*?)\n+(```)$", re.MULTILINE)
+
+
+def trim_code_blocks(app: Any, docname: str, source: list[str]) -> None:
+    """Remove empty lines at the end of blocks of code, which the tests need after what an example prints."""
+    source[0] = CODE_BLOCK.sub(r"\1\2", source[0])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register everything with Sphinx."""
     setup_mathml(app)
@@ -110,6 +118,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", use_site_names, priority=1)
     app.connect("builder-inited", write_pages, priority=900)
     app.connect("source-read", add_toctrees)
+    app.connect("source-read", trim_code_blocks)
     app.connect("build-finished", copy_schemas)
     app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)
     app.connect("autodoc-process-signature", show_settings)

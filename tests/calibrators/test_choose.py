@@ -16,6 +16,7 @@ from trueodds.calibrators.choose import (
     choose_by_log_loss,
     choose_calibrator,
     choose_leaving_one_fold_out,
+    keeps_score_order,
     one_standard_error_rule,
 )
 from trueodds.calibrators.confirm import confirm_gain
@@ -28,7 +29,9 @@ from trueodds.calibrators.cross_validation import (
 )
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
+from trueodds.calibrators.irm import IrmSpec
 from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
@@ -395,3 +398,40 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
 def test_a_rule_needs_a_fit():
     with pytest.raises(TypeError):
         CalibratorSpec()
+
+
+def test_a_candidate_that_keeps_the_order_of_scores_is_preferred_within_a_standard_error():
+    specs = (IdentitySpec(), TemperatureSpec(), HistogramSpec(), IsotonicSpec())
+    estimates = [MeanEstimate(*pair) for pair in ((0.1, 0.02), (0.06, 0.02), (0.0, 0.0), (0.01, 0.02))]
+    assert one_standard_error_rule(specs, estimates) == 2
+    assert one_standard_error_rule(specs, estimates, [True, True, False, True]) == 3
+    assert one_standard_error_rule(specs, estimates, [True, True, False, False]) == 2
+    behind = [*estimates[:3], MeanEstimate(0.03, 0.02)]
+    assert one_standard_error_rule(specs, behind, [True, True, False, True]) == 2
+
+
+def test_a_map_keeps_the_order_of_scores_unless_it_decreases():
+    p = np.linspace(0.1, 0.9, 9)
+    P = np.stack([1 - p, p], axis=1)
+    for q, keeps in ((p**2, True), (np.maximum(p, 0.5), True), (np.abs(p - 0.5), False), (1 - p, False)):
+        assert keeps_score_order(P, np.stack([1 - q, q], axis=1)) is keeps
+    ternary = np.full((2, 3), 1 / 3)
+    assert keeps_score_order(ternary, ternary)
+
+
+def test_a_curve_that_decreases_where_the_event_rate_is_flat_gives_way_to_a_nondecreasing_map():
+    # Beyond |logit p| = 2 the event rate hardly changes, so that the best spline decreases there.
+    chosen = []
+    for seed in range(8):
+        x = 2 * rng(seed).normal(size=1500)
+        y = (rng([seed, 1]).random(1500) < 1 / (1 + np.exp(-1.5 * np.tanh(x)))).astype(int)
+        p = 1 / (1 + np.exp(-x))
+        P = np.stack([1 - p, p], axis=1)
+        choice = choose_calibrator(P, one_hot(y), np.ones(1500), [SplineSpec(), IrmSpec()])
+        identity, spline, isotonic = choice.candidates
+        if spline.difference == 0 and not spline.keeps_order:
+            assert isotonic.keeps_order
+            qualifies = isotonic.difference <= min(isotonic.se, identity.difference / 2)
+            assert choice.spec.name == ("irm" if qualifies else "spline")
+            chosen.append(choice.spec.name)
+    assert "irm" in chosen

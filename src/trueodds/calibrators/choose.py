@@ -45,6 +45,8 @@ class Candidate:
     label_flips: int | None
     accuracy_change: float | None
     dropped: bool = False  # early, so that the log loss is that of fits to fewer rows
+    # Whether its fits give no higher score a lower probability; None if it was dropped early, and for K > 2.
+    keeps_order: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -78,12 +80,13 @@ def choose_calibrator(
 ) -> CandidateChoice:
     """Choose the simplest candidate whose cross-fitted log loss is close to the best one's.
 
-    Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
-    one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
-    zero is large but finite. Folds are stratified by the most probable class, and clusters are not split. The identity
-    is always a candidate and chosen only if none is better; `confirm_gain` tests whether a gain is significant. Shapes:
-    P and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError
-    TO203, TO507.
+    Close means within one standard error and within half of the best candidate's gain. For two classes, a candidate
+    that gives a higher score a lower probability is chosen only if none that keeps the order of scores is close. Each
+    candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so
+    that the loss of an exact zero is large but finite. Folds are stratified by the most probable class, and clusters
+    are not split. The identity is always a candidate and chosen only if none is better; `confirm_gain` tests whether a
+    gain is significant. Shapes: P and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each
+    candidate. Raises InputError TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
@@ -130,8 +133,11 @@ def choose_by_log_loss(
     losses = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     excess_losses = rows.compare_losses(np.stack([loss.log_loss for loss in losses.values()]))
     excess_loss_of, indices = dict(zip(cross_fitted, excess_losses, strict=True)), list(cross_fitted)
-    chosen_index = indices[one_standard_error_rule([specs[i] for i in indices], excess_losses)]
     predicted = to_probabilities(rows.P)
+    keeps_order = {i: rows.keeps_score_order(logs) for i, logs in cross_fitted.items()}
+    chosen_index = indices[
+        one_standard_error_rule([specs[i] for i in indices], excess_losses, list(keeps_order.values()))
+    ]
     table = []
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
@@ -149,6 +155,7 @@ def choose_by_log_loss(
                 chosen=i == chosen_index,
                 label_flips=count_label_flips(predicted, cross_fitted[i]),
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
+                keeps_order=keeps_order[i] if predicted.shape[1] == 2 else None,
             )
         )
     return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, float(rows.uniform_shares().max()))
@@ -189,6 +196,7 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
 LOSS_TOLERANCE = 1e-9
+MAX_DECREASE = 1e-3  # of the probability with a higher score, up to which a map is regarded as nondecreasing
 MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
@@ -231,6 +239,12 @@ class CrossFittingRows(NamedTuple):
             logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
         return logs
 
+    def keeps_score_order(self, logs: Array) -> bool:
+        """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, K)."""
+        predicted = to_probabilities(self.P)
+        folds = (self.fold_of_row == f for f in range(self.n_folds))
+        return all(keeps_score_order(predicted[in_fold], np.exp(logs[in_fold])) for in_fold in folds)
+
     def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
         """Mean excess of each candidate's loss over that of the candidate with the smallest mean loss.
 
@@ -250,20 +264,38 @@ class NestedChoice(NamedTuple):
     losses: Array  # (candidates, n) mean log loss over the fits without two folds
 
 
-def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate]) -> int:
+def one_standard_error_rule(
+    specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate], keeps_order: Sequence[bool] | None = None
+) -> int:
     """Index of the simplest candidate within one standard error of the best one, with at least half of its gain.
 
-    `specs` are in the order of complexity, each with its mean excess loss over the best one. The identity is chosen
-    only if it is best; the confirmation guards against unnecessary changes.
+    `specs` are in the order of complexity, each with its mean excess loss over the best one. Candidates that do not
+    keep the order of scores (`keeps_order`; None means that all do) are chosen only if no other qualifies. The identity
+    is chosen only if it is best; the confirmation guards against unnecessary changes.
     """
     identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
     gain = excess_losses[identity].mean
     if gain <= LOSS_TOLERANCE:
         return identity
-    eligible_indices = (
-        i for i, excess in enumerate(excess_losses) if excess.mean <= min(excess.se, gain / 2) + LOSS_TOLERANCE
-    )
-    return next(i for i in eligible_indices if i != identity)
+    eligible_indices = [
+        i
+        for i, excess in enumerate(excess_losses)
+        if i != identity and excess.mean <= min(excess.se, gain / 2) + LOSS_TOLERANCE
+    ]
+    return next((i for i in eligible_indices if keeps_order is None or keeps_order[i]), eligible_indices[0])
+
+
+def keeps_score_order(P: Array, Q: Array) -> bool:
+    """Whether a map from P to Q (n, K) gives no higher score a clearly lower probability; True for K > 2.
+
+    >>> P = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
+    >>> keeps_score_order(P, P**2), keeps_score_order(P, P[::-1])
+    (True, False)
+    """
+    if P.shape[1] != 2:
+        return True
+    q = Q[np.argsort(P[:, 1], kind="stable"), 1]
+    return bool((np.maximum.accumulate(q) - q).max(initial=0.0) <= MAX_DECREASE)
 
 
 def choose_leaving_one_fold_out(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
@@ -272,7 +304,7 @@ def choose_leaving_one_fold_out(rows: CrossFittingRows, specs: Sequence[Calibrat
     A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs
     are processed in turns, in each of which all folds occur equally often. After each turn except the last, candidates
     are dropped that are `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more complex than the current
-    choice and no better.
+    choice and no better, unless the current choice does not keep the order of scores and they do.
     """
     folds, selection = rows.n_folds, _NestedSelection(rows, specs)
     n_turns = folds // 2
@@ -292,6 +324,7 @@ class _NestedSelection:
         self.rows, self.specs = rows, specs
         self.losses = np.full((folds, len(specs), n), np.nan)  # log loss by left-out fold, candidate and row
         self.remains = np.ones((folds, len(specs)), dtype=bool)  # whether the candidate was not dropped
+        self.keeps_order = np.ones((folds, len(specs)), dtype=bool)  # whether all fits keep the order of scores
         self.is_evaluated = np.zeros((folds, n), dtype=bool)  # whether the row has losses
         self.chosen = np.zeros(folds, dtype=np.int64)  # index of the candidate chosen without the fold
 
@@ -299,8 +332,10 @@ class _NestedSelection:
         """Evaluate fits without the folds j and k on the rows of both."""
         in_j, in_k = self.rows.fold_of_row == j, self.rows.fold_of_row == k
         in_both = in_j | in_k
+        predicted = to_probabilities(self.rows.P[in_both])
         for i in np.flatnonzero(self.remains[j] | self.remains[k]).tolist():
             logs = self.rows.held_out_logs(self.specs[i], ~in_both, in_both)
+            self.keeps_order[[j, k], i] &= keeps_score_order(predicted, np.exp(logs))
             loss = log_loss_from_logs(logs, self.rows.Y[in_both])
             self.losses[k, i, in_j], self.losses[j, i, in_k] = loss[in_j[in_both]], loss[in_k[in_both]]
         self.is_evaluated[k, in_j] = self.is_evaluated[j, in_k] = True
@@ -311,10 +346,11 @@ class _NestedSelection:
         losses = self.losses[f][np.ix_(remaining, self.is_evaluated[f])]
         excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
         remaining_specs = [self.specs[i] for i in remaining]
-        current = one_standard_error_rule(remaining_specs, excess_losses)
+        keeps_order = self.keeps_order[f, remaining].tolist()
+        current = one_standard_error_rule(remaining_specs, excess_losses, keeps_order)
         self.chosen[f] = remaining[current]
         if drop:
-            for index in _indices_to_drop(remaining_specs, excess_losses, current):
+            for index in _indices_to_drop(remaining_specs, excess_losses, keeps_order, current):
                 self.remains[f, remaining[index]] = False
 
     def result(self) -> NestedChoice:
@@ -326,11 +362,18 @@ class _NestedSelection:
             return NestedChoice(tuple(chosen), frozenset(dropped), np.nanmean(self.losses, axis=0))
 
 
-def _indices_to_drop(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate], current: int) -> list[int]:
-    """Indices of the candidates that are far behind the best, or more complex than the current one and no better."""
+def _indices_to_drop(
+    specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate], keeps_order: Sequence[bool], current: int
+) -> list[int]:
+    """Indices of the candidates that are far behind the best, or more complex than the current one and no better.
+
+    One that keeps the order of scores, unlike the current one, is better in that respect.
+    """
     dropped = []
     for i, excess in enumerate(excess_losses):
-        is_no_better = i > current and excess.mean >= excess_losses[current].mean
+        is_no_better = (
+            i > current and excess.mean >= excess_losses[current].mean and (keeps_order[current] or not keeps_order[i])
+        )
         exceeds_limit = excess.mean > MAX_STD_ERRORS_BEHIND * excess.se
         if specs[i].name != "identity" and i != current and (is_no_better or exceeds_limit):
             dropped.append(i)

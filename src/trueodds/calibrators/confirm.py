@@ -51,8 +51,13 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the gain is significant."""
+        """Whether the test is significant, which confirms that P is miscalibrated in the direction of the maps."""
         return self.outcome == CONFIRMED
+
+    @property
+    def gain_confirmed(self) -> bool:
+        """Whether the confidence interval of the gain is above 0 too."""
+        return self.confirmed and self.low > 0
 
     def with_loss_of_all_rows(self, before: float) -> Confirmation:
         """The result relative to the log loss of all rows, where the gain was estimated on some of them."""
@@ -309,8 +314,9 @@ class Recalibration:
         if confirmation is None:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
+            confirmed = "confirmed" if confirmation.gain_confirmed else "miscalibration confirmed but not the gain"
             return (
-                f"{self.applied} ({self.summary}) confirmed: log loss {format_number(confirmation.log_loss_before)} →"
+                f"{self.applied} ({self.summary}) {confirmed}: log loss {format_number(confirmation.log_loss_before)} →"
                 f" {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )
@@ -337,16 +343,25 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: float | None = None) -> list[Note]:
-    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None if not mixed."""
+def outcome_notes(
+    choice: CandidateChoice, confirmation: Confirmation, share: float | None = None, zero_rows: str = ""
+) -> list[Note]:
+    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None for the identity.
+
+    `zero_rows` states how many rows have a predicted probability of exactly 0, which the identity keeps.
+    """
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
+    unchanged = ""
+    if share is None:
+        unchanged = " The returned probabilities are unchanged and not mixed"
+        unchanged += f": {zero_rows}, whose log loss is infinite if that class is observed." if zero_rows else "."
     evaluation_note = Note(
         "TN508",
-        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that no log loss is"
-        " infinite. For the candidate table and the test, the original probabilities are raised to at least"
+        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that its log loss is"
+        " finite. For the candidate table and the test, the original probabilities are raised to at least"
         " the smallest probability that this mixture can have. The reported gain uses the unmodified probabilities,"
-        " unless their log loss is infinite.",
+        f" unless their log loss is infinite.{unchanged}",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
@@ -356,10 +371,12 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: fl
     if name != "identity" and confirmation.confirmed:
         established = (
             "Confirmed"
-            if confirmation.low > 0
-            else "Miscalibration in this direction confirmed; size of the gain uncertain"
+            if confirmation.gain_confirmed
+            else "Miscalibration in this direction is confirmed, but the gain in log loss is not"
         )
-        scope = " of choice and fit together" if confirmation.gain_of == PROCEDURE else ""
+        scope = ""
+        if confirmation.gain_of == PROCEDURE:
+            scope = " (estimated for the whole procedure, because the folds chose different methods)"
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"

@@ -32,7 +32,9 @@ def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
     assert facts["Expected calibration error"].value == "0.251"  # 0.2507
     assert "ECE of the confidence" in facts["Expected calibration error"].remark
     assert "0.239 to 0.263" in facts["Expected calibration error"].remark  # [0.2391, 0.2625]
-    assert facts["Calibration"].remark.startswith("family-wise p ≤ 0.001")  # at its floor it may be smaller
+    assert facts["Miscalibration"].remark.startswith(
+        "calibration rejected, family-wise p ≤ 0.001"
+    )  # at its floor it may be smaller
     assert facts["Recalibration"].value == "temperature scaling, T = 0.38"
     assert "the predicted class changes in no row, accuracy stays 96.3 %" in facts["Recalibration"].remark
     assert facts["Miscalibrated groups"].value == "2 of 2 groups"
@@ -256,12 +258,12 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
 def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
     assert fact.value == "rejected in subgroups"
     assert fact.remark.startswith("family-wise p ≤ 0.001")
     assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
     assert fact.value == "rejected by other tests"
 
 

@@ -70,8 +70,8 @@ def _calibration_sentence(
     bins: Mapping[str, Sequence[Any]] | None,
 ) -> str:
     """Return the sentence on direction and size: predicted against observed, overall and where it matters most."""
-    is_judged = state not in ("no evidence", "too few rows", "not tested")
-    contradiction = "" if is_judged else _describe_excluded_ideals(results)
+    is_rejected = state not in ("no evidence", "too few rows", "not tested")
+    contradiction = "" if is_rejected else _describe_excluded_ideals(results)
     word = {
         "no evidence": "Inconclusive" if contradiction else "No evidence of miscalibration",
         "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",

@@ -25,14 +25,13 @@ from trueodds.calibrators.confirm import (
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     Confirmation,
-    HeldOutProbabilities,
-    PredictedClasses,
     Recalibration,
     confirm_gain,
     outcome_notes,
 )
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
+from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator

@@ -11,7 +11,8 @@ from scipy.special import stdtr, stdtrit
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
+from trueodds.calibrators.cross_validation import count_units, mean_and_standard_error
+from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
 from trueodds.calibrators.uniform_mixture import logs_floored_at_share
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
@@ -185,34 +186,6 @@ def detectable_gain(n: int, alpha: float) -> float:
     if n < 2:
         return math.inf
     return float((stdtrit(n - 1, 1 - alpha) + stdtrit(n - 1, _POWER)) ** 2 / (2 * n))
-
-
-@dataclass(frozen=True, slots=True)
-class PredictedClasses:
-    """The effect of the applied map on the predicted classes of all rows."""
-
-    label_flips: int  # rows whose predicted class the map changes
-    accuracy_before: float
-    accuracy_after: float  # cross-fitted, because the map was fitted to the rows
-
-    @classmethod
-    def compare_predictions(
-        cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice
-    ) -> PredictedClasses:
-        """Compare the predicted classes of P with those of the applied map, Q."""
-        p = to_probabilities(P)
-        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
-        change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
-        accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
-        return cls(label_flips, accuracy_before, accuracy_after)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutProbabilities:
-    """Recalibrated probabilities of rows that were used neither to fit nor to choose their maps."""
-
-    rows: Array  # (m,) numbers of the compared rows
-    P: Array  # (m, K) their cross-fitted probabilities, whose gain in log loss was tested
 
 
 @dataclass(frozen=True, slots=True)

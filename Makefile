@@ -18,6 +18,10 @@ demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits 
 demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 	$(BIN)/python demo/digits.py $@
 
+# Two tests run at once on two cores: threads of the linear algebra would only wait for each other.
+test check other-processor: export OPENBLAS_NUM_THREADS = 1
+test check other-processor: export OMP_NUM_THREADS = 1
+
 # What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask, Spark and what PyTorch needs too.
 test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .

@@ -28,8 +28,7 @@ extensions = [
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".myst": "markdown"}
 root_doc = "index"
-exclude_patterns = ["_build", "_ext", "_templates", "examples", "auto_examples/*.py", "**.ipynb"]
-templates_path = ["_templates"]
+exclude_patterns = ["_build", "_ext", "examples", "auto_examples/*.py", "**.ipynb"]
 default_role = "py:obj"
 nitpicky = False
 pygments_style = "tango"
@@ -100,12 +99,12 @@ html_context = {"default_mode": "auto"}
 
 # The address of the published site, such as https://OWNER.github.io/REPOSITORY. With it there is a choice of versions.
 if address := os.environ.get("TRUEODDS_DOCS_URL", "").rstrip("/"):
-    html_baseurl = f"{address}/{os.environ.get('TRUEODDS_DOCS_VERSION', 'dev')}/"
+    published = os.environ.get("TRUEODDS_DOCS_VERSION", "dev").removeprefix("v")
+    # The newest release has the address "stable" too, which search engines are to show.
+    html_baseurl = f"{address}/{'dev' if published == 'dev' else 'stable'}/"
     html_theme_options |= {
-        "switcher": {
-            "json_url": f"{address}/switcher.json",
-            "version_match": os.environ.get("TRUEODDS_DOCS_VERSION", "dev"),
-        },
+        "switcher": {"json_url": f"{address}/switcher.json", "version_match": published},
         "check_switcher": False,
+        "show_version_warning_banner": True,
         "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     }

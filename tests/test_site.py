@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MODULES = ("markdown_tables", "measurements", "code_pages", "gallery_uses", "method_pages", "public_pages")
-MODULES += ("docstrings", "formulas", "versions", "check_links")
+MODULES += ("accessibility", "docstrings", "formulas", "versions", "check_links")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,17 @@ def pages(site: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["markdown_tables", "measurements", "gallery_uses", "docstrings", "formulas", "versions", "check_links"]
+    "module",
+    [
+        "accessibility",
+        "markdown_tables",
+        "measurements",
+        "gallery_uses",
+        "docstrings",
+        "formulas",
+        "versions",
+        "check_links",
+    ],
 )
 def test_the_examples_of_the_extension_print_what_they_show(site: dict[str, Any], module: str) -> None:
     result = doctest.testmod(site[module])
@@ -190,4 +200,11 @@ def test_the_newest_release_is_the_stable_version(site: dict[str, Any], tmp_path
     assert [entry["version"] for entry in entries] == ["0.10.0", "0.9.1", "dev"]
     assert [entry["preferred"] for entry in entries] == [True, False, False]
     assert entries[0]["url"] == "https://example.org/docs/0.10.0/"
-    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()
+    assert "url=stable/index.html" in (tmp_path / "index.html").read_text()
+
+
+def test_a_folder_without_a_version_gets_no_page_that_leads_nowhere(site: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "0.1.0rc1").mkdir()
+    site["versions"].write_versions(tmp_path, "https://example.org/docs/")
+    assert json.loads((tmp_path / "switcher.json").read_text()) == []
+    assert not (tmp_path / "index.html").exists()

@@ -1,4 +1,4 @@
-"""Run axe-core on a page. `python -m tests.browser.axe FILE...` prints what it finds on pages that are given."""
+"""Run axe-core on a page. `python -m tests.browser.axe FILE...` prints what it finds, and fails if WCAG is violated."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def _one_line(html: str) -> str:
     return " ".join(html.split())[:120]
 
 
-def main(files: list[str]) -> None:
-    """Print the violations of every file, light and dark, on a wide screen and on a phone."""
+def main(files: list[str]) -> int:
+    """Print the violations of every file, light and dark, on a wide screen and on a phone; return how many of WCAG."""
     from benchmarks.chromium import ARGUMENTS, find_chromium
     from playwright.sync_api import sync_playwright
 
+    total = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(ARGUMENTS))
         for file in files:
@@ -42,10 +43,12 @@ def main(files: list[str]) -> None:
                     page.goto(Path(file).resolve().as_uri())
                     for label, tags in (("WCAG 2.2 A and AA", WCAG), ("best practice", ADVICE)):
                         lines = violations(page, tags)
+                        total += len(lines) if tags == WCAG else 0
                         print(f"{file}, {width} px, {scheme}, {label}: {len(lines)} violations", *lines, sep="\n  ")
                     page.close()
         browser.close()
+    return total
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(bool(main(sys.argv[1:])))

@@ -31,6 +31,8 @@ from trueodds.core.errors import InputError
         ("simultaneous=True gives", "--set simultaneous=true gives"),
         ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),
         ("Pass rng=0.", "Pass --seed 0."),
+        ("Pass cluster= and null='redraw'.", "Pass --cluster C and --set null=redraw."),
+        ("For instance classes=[1, 2].", "For instance --classes 1,2."),
         # What is no keyword, or an option already, stays.
         ("For instance --set style=deviation.", "For instance --set style=deviation."),
         ("in data/label=3/x.csv", "in data/label=3/x.csv"),

@@ -124,9 +124,12 @@ def test_the_size_of_calibration_in_the_large_is_the_ece_of_one_bin() -> None:
     assert signed.value(View(1 - p, 1 - y)) == pytest.approx(-signed.value(View(p, y)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b", "better"), [(0.8, 0.6, "b"), (0.2, 0.4, "b"), (0.8, 0.4, None)])
+@pytest.mark.parametrize(
+    ("a", "b", "better"), [(0.8, 0.6, "b"), (0.2, 0.4, "b"), (0.8, 0.4, "b"), (0.6, 0.4, None), (0.52, 0.35, "a")]
+)
 def test_of_two_signed_values_the_one_nearer_to_zero_is_better(a: float, b: float, better: str | None) -> None:
-    # Half of the outcomes are events: the values are −.3 and −.1, .3 and .1, and of opposite sign −.3 and .1.
+    # Half of 400 outcomes are events, so the values are .5 − a and .5 − b with a standard error of .025. Of opposite
+    # signs, −.3 and .1 have the sum −.2, −.1 and .1 the sum 0, and −.02 and .15 the sum .13; its standard error is .05.
     y = np.arange(400) % 2
     comparison = to.compare(
         Predictions(y, np.full(400, a)), Predictions(y, np.full(400, b)), "calibration_in_the_large", resamples=200

@@ -8,6 +8,7 @@ from typing import Any
 
 CODE_OR_MATH = re.compile(r"(``.+?``|:\w+:`[^`]*`|`[^`]*`_?)")
 BAR = re.compile(r"(?<!\\)\|")
+NUMPYDOC_LABEL = re.compile(r"\bR[0-9a-f]{12}-(?=\w)")  # what numpydoc puts before the name of a reference
 TRAILING_UNDERSCORE = re.compile(r"(?<![\\\w*])([A-Za-z]\w*)_(?=[\s.,;:)\"'}]|$)")
 
 
@@ -44,6 +45,26 @@ def escape_docstring(lines: list[str]) -> list[str]:
                 line = escape_line(line)
         escaped.append(line)
     return escaped
+
+
+def shorten_citation(text: str) -> str:
+    """Return the text of a citation without the prefix that numpydoc adds to keep references apart.
+
+    >>> shorten_citation("[Rdf5bcdeac2ce-1]")
+    '[1]'
+    """
+    return NUMPYDOC_LABEL.sub("", text)
+
+
+def shorten_citations(app: Any, document: Any) -> None:
+    """Shorten the citations in a text. numpydoc does so only if they have a way back, which autodoc leaves out."""
+    from docutils import nodes
+    from sphinx.addnodes import pending_xref
+
+    for reference in document.findall(pending_xref):
+        if reference.get("refdomain") == "citation":
+            for text in list(reference.findall(nodes.Text)):
+                text.parent.replace(text, nodes.Text(shorten_citation(text.astext())))
 
 
 def escape_for_autodoc(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

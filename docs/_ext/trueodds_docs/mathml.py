@@ -32,7 +32,9 @@ def visit_math(translator: Any, node: nodes.math) -> None:
 
 def visit_math_block(translator: Any, node: nodes.math_block) -> None:
     """Write a formula of its own."""
-    translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    # A long formula scrolls, which the keyboard can do only in what it can reach.
+    attributes = {"class": "math", "tabindex": "0", "role": "group", "aria-label": "Formula"}
+    translator.body.append(translator.starttag(node, "div", **attributes))
     translator.body.append(f"{formula_as_mathml(node, True)}</div>\n")
     raise nodes.SkipNode
 

@@ -72,8 +72,9 @@ def draw_picture(name: str, path: Path) -> None:
 
 
 def draw_pictures(docs: Path, names: tuple[str, ...]) -> None:
-    """Draw the diagrams whose picture does not exist yet into the folder of their reference pages."""
+    """Draw the diagrams into the folder of their reference pages, unless the picture is newer than the package."""
+    changed = max(file.stat().st_mtime for file in Path(to.__file__).parent.rglob("*.py"))
     for name in names:
         path = docs / "reference" / "diagrams" / f"{name}.png"
-        if not path.exists():
+        if not path.exists() or path.stat().st_mtime < changed:
             draw_picture(name, path)

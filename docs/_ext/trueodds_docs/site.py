@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from sphinx.ext.autodoc.mock import mock
 from sphinx.project import Project
 
+from .accessibility import correct_site
 from .code_pages import SUFFIX, code_pages, read_codes
-from .docstrings import escape_for_autodoc, show_settings, skip_foreign_member
+from .docstrings import escape_for_autodoc, shorten_citations, show_settings, skip_foreign_member
 from .links import LinkCodes, names_of_settings, pages_by_name, resolve_name
 from .mathml import setup_mathml
 from .method_pages import FAMILIES, method_pages, methods_by_code
@@ -44,7 +44,7 @@ NAVIGATION = (
 
 
 class SiteProject(Project):
-    """The documents of the site, two of which are named differently from their files."""
+    """The documents of the site; those of RENAMED are named differently from their files."""
 
     def discover(self, *args: Any, **kwargs: Any) -> set[str]:
         """Find all documents, and rename those of RENAMED."""
@@ -88,15 +88,9 @@ def write_pages(app: Any) -> None:
     app.trueodds_settings = names_of_settings()
 
 
-CARD = re.compile(r"^:::\{grid-item-card\}[^\n]*\n:link: (\S+)\n.*?^:::\n\n?", re.MULTILINE | re.DOTALL)
-
-
 def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
-    """Add the list of pages below a chapter to its source; leave out pages, and cards of pages, that do not exist."""
-    if docname == "index":
-        source[0] = CARD.sub(lambda card: card[0] if card[1] in app.env.found_docs else "", source[0])
-    entries = NAVIGATION if docname == "index" else CHAPTERS.get(docname, ())
-    names = [name for name in entries if "*" in name or name in app.env.found_docs]
+    """Add the list of pages below a chapter to its source; Sphinx warns of a page that does not exist."""
+    names = NAVIGATION if docname == "index" else CHAPTERS.get(docname, ())
     if names and "{toctree}" not in source[0]:
         lines = "\n".join(names if docname == "index" else (f"/{name}" for name in names))
         source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:titlesonly:\n\n{lines}\n```\n"
@@ -112,5 +106,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)
     app.connect("autodoc-process-signature", show_settings)
     app.connect("autodoc-skip-member", skip_foreign_member)
+    app.connect("doctree-read", shorten_citations, priority=900)
     app.connect("missing-reference", resolve_name, priority=100)
+    app.connect("build-finished", correct_site)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,13 +1,15 @@
-"""The list of published versions that the site offers, and the page that leads to the stable one."""
+"""The list of published versions that the site offers, the copy of the stable one, and the page that leads to it."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+STABLE = "stable"  # folder with a copy of the newest release, so that links to it stay valid
 RELEASE = re.compile(r"\d+(\.\d+)+")
 REDIRECT = """<!DOCTYPE html>
 <html lang="en">
@@ -49,11 +51,18 @@ def switcher_entries(folders: Iterable[str], address: str) -> list[dict[str, str
 
 
 def write_versions(site: Path, address: str) -> None:
-    """Write switcher.json and index.html into a folder that has one folder per version."""
+    """Write switcher.json, index.html, and the folder `stable` into a folder that has one folder per version."""
     entries = switcher_entries((folder.name for folder in site.iterdir() if folder.is_dir()), address)
     (site / "switcher.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
-    (site / "index.html").write_text(REDIRECT.format(version=entries[0]["version"]), encoding="utf-8")
     (site / ".nojekyll").touch()
+    if not entries:
+        return
+    newest = str(entries[0]["version"])
+    shutil.rmtree(site / STABLE, ignore_errors=True)
+    if newest != "dev":
+        shutil.copytree(site / newest, site / STABLE)
+    first = "dev" if newest == "dev" else STABLE
+    (site / "index.html").write_text(REDIRECT.format(version=first), encoding="utf-8")
 
 
 if __name__ == "__main__":

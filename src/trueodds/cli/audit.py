@@ -111,6 +111,8 @@ def audit(
         report = audit_result.to_dict()
         if html_path is not None:
             audit_result.to_html(html_path)
+    if html_path is not None:
+        output.report_written(html_path)
     if json_path is not None:
         output.save_text(json_path, output.format_json(report))
     if json_path != "-":

@@ -18,6 +18,7 @@ from trueodds.cli.gate import (
 )
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
+from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-ALPHA = 0.05  # significance level of `reject` for a single test or comparison
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 
@@ -120,7 +120,7 @@ class GatedVerdict:
             if decision is None:
                 raise gate.not_evaluable_error("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class GatedComparison:
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
-        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,12 @@ def save_text(path: str, text: str) -> None:
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
+    report_written(path)
+
+
+def report_written(path: str) -> None:
+    """Say on stderr that a file was written."""
+    print_text(f"{path} written", err=True)
 
 
 def print_text(text: str, *, err: bool = False, is_colored: bool = False, is_verbatim: bool = False) -> None:
@@ -151,12 +157,14 @@ def format_json(report: Mapping[str, Any]) -> str:
     return without_surrogates(json.dumps(report, allow_nan=False, indent=2))
 
 
-def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
-    """Print one line and its notes, or only JSON if that goes to stdout."""
+def print_result(
+    text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None, *, is_verbatim: bool = False
+) -> None:
+    """Print one line and its notes, or only JSON if that goes to stdout; verbatim text is not wrapped, as a table."""
     if json_path is not None:
         save_text(json_path, format_json(report))
     if json_path != "-":
-        print_text(text)
+        print_text(text, is_verbatim=is_verbatim)
         labels = _group_labels(report)
         for note in notes:
             print_text(f"  {restate_keywords(str(note), labels)}")

@@ -114,7 +114,8 @@ _DISCRIMINATION_TEXT = (
     "separate them."
 )
 _ACCURACY_TEXT = (
-    "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
+    "That measures accuracy, not calibration; an audit and a table report it as accuracy, and 'brier' and 'log_loss'"
+    " reflect both."
 )
 # Measures that the library does not have, because they do not measure calibration, with the explanation.
 UNRELATED_MEASURES = {

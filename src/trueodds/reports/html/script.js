@@ -52,7 +52,7 @@
       }).join(""));
     }
     var svg = picture.querySelector("svg"), copied = svg.cloneNode(true);
-    var names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "font-size", "font-family"];
+    var names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "stroke-opacity", "font-size", "font-family"];
     var from = [svg].concat(Array.prototype.slice.call(svg.querySelectorAll("*")));
     var to = [copied].concat(Array.prototype.slice.call(copied.querySelectorAll("*")));
     from.forEach(function (element, i) {
@@ -60,6 +60,7 @@
       names.forEach(function (name) { to[i].setAttribute(name, style.getPropertyValue(name)); });
       to[i].removeAttribute("class");
       to[i].removeAttribute("tabindex");
+      if (element.classList.contains("hit")) to[i].remove(); // the area of the pointer, which nobody sees
     });
     var paper = document.createElementNS(svg.namespaceURI, "rect");
     [["width", "100%"], ["height", "100%"], ["fill", getComputedStyle(document.body).backgroundColor]].forEach(function (pair) {
@@ -98,6 +99,8 @@
     Array.prototype.forEach.call(table.tBodies[0].rows, function (row) {
       row.hidden = query !== "" && cellText(row.cells[0]).toLowerCase().indexOf(query) < 0;
       shown += !row.hidden;
+      var link = row.querySelector(".row");
+      if (link) link.tabIndex = shown === 1 && !row.hidden ? 0 : -1;
     });
     return shown;
   }
@@ -124,6 +127,13 @@
     });
     tools.append(label, count);
   });
+  // A search above several tables is written into the search of each table that has one, so that the two agree.
+  function searchTable(table, text) {
+    var field = document.querySelector('[data-tools="' + table.id + '"] input');
+    if (!field) { filterRows(table, text); return; }
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+  }
   each("[data-copy]", function (tools) {
     tools.appendChild(button("Copy text", function () { copy(document.getElementById(tools.dataset.copy).innerText, "Text"); }));
   });
@@ -163,16 +173,40 @@
   }
   document.addEventListener("pointerover", show);
   document.addEventListener("focusin", show);
-  document.addEventListener("keydown", function (event) {
-    var bin = event.target.closest && event.target.closest(".bin");
-    if (!bin || event.ctrlKey || event.metaKey || event.altKey) return;
-    var bins = Array.prototype.slice.call(bin.parentNode.querySelectorAll(".bin")), i = bins.indexOf(bin);
-    var next = { ArrowRight: i + 1, ArrowUp: i + 1, ArrowLeft: i - 1, ArrowDown: i - 1, Home: 0, End: bins.length - 1 }[event.key];
-    if (next === undefined) return;
+
+  // One stop of the Tab key for all bins of a picture, and for all rows of a table: arrow keys move within them.
+  function move(event, all, steps) {
+    var i = all.indexOf(event.target), last = all.length - 1;
+    var next = event.key === "Home" ? 0 : event.key === "End" ? last : i + steps[event.key];
+    if (isNaN(next)) return;
     event.preventDefault();
-    next = Math.max(0, Math.min(bins.length - 1, next));
-    bins.forEach(function (one, k) { one.setAttribute("tabindex", k === next ? "0" : "-1"); });
-    bins[next].focus();
+    next = Math.max(0, Math.min(last, next));
+    all.forEach(function (one, k) { one.setAttribute("tabindex", k === next ? "0" : "-1"); });
+    all[next].focus();
+  }
+  document.addEventListener("keydown", function (event) {
+    if (!event.target.matches || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches(".bin")) {
+      var bins = event.target.parentNode.querySelectorAll(".bin");
+      move(event, Array.prototype.slice.call(bins), { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 });
+    } else if (event.target.matches(".row")) {
+      var rows = event.target.closest("table, dl").querySelectorAll(".row");
+      var shown = Array.prototype.filter.call(rows, function (row) { return row.getClientRects().length > 0; });
+      move(event, shown, { ArrowDown: 1, ArrowUp: -1 });
+    }
+  });
+
+  // The first cell of a row links to the row, so that a single number can be pointed to.
+  each("main table, main dl.facts", function (list) {
+    each("tbody tr[id], div[id]", function (row) {
+      var cell = row.querySelector("td, dt"), link = document.createElement("a");
+      link.className = "row";
+      link.href = "#" + row.id;
+      link.title = "Link to this row";
+      link.tabIndex = row.parentNode.firstElementChild === row ? 0 : -1;
+      link.append.apply(link, Array.prototype.slice.call(cell.childNodes));
+      cell.appendChild(link);
+    }, list);
   });
   each(".picture .readout", function (readout) {
     readout.hidden = false;
@@ -183,22 +217,26 @@
   var bar = document.getElementById("choose");
   if (!bar || !bar.querySelector("select, input")) return;
   var lens = document.getElementById("lens"), search = document.getElementById("class");
-  function choose() {
+  function chooseLens() {
     each("#where figure[data-lens]", function (figure) {
       figure.hidden = !!(lens && lens.value) && lens.value !== "=" + figure.dataset.lens;
     });
+  }
+  function searchClasses() {
     if (!search) return;
     var query = search.value.trim().toLowerCase();
     each("#where .picture[data-view]", function (picture) {
       picture.hidden = query !== "" && plain(picture.dataset.view).toLowerCase().indexOf(query) < 0;
     });
     each("#where table", function (table) {
-      if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) filterRows(table, search.value);
+      if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) searchTable(table, search.value);
     });
     var classes = document.getElementById("table-classes");
-    if (classes) filterRows(classes, search.value);
+    if (classes) searchTable(classes, search.value);
   }
   bar.hidden = false;
-  bar.addEventListener("input", choose);
-  choose(); // browsers keep a selection on reload
+  if (lens) lens.addEventListener("input", chooseLens);
+  if (search) search.addEventListener("input", searchClasses);
+  chooseLens(); // browsers keep a selection on reload
+  searchClasses();
 })();

@@ -235,6 +235,12 @@ def candidate_table(audit: AuditDict) -> TextTable:
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
+    original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
+    if format_number(original_loss) != format_number(recalibration.get("log_loss_before") or original_loss):
+        intro += (
+            " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
+            " differs from the reported one."
+        )
     if has_classes:
         intro += " Changed classes: rows whose most probable class changes."
     if any(candidate.get("dropped") for candidate in entries):

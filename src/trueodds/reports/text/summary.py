@@ -218,10 +218,9 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         name = calibrator_name(recalibration["chosen"])
         remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
         return SummaryLine(label, "not confirmed, too few rows", remark)
-    gain = format_number(recalibration.get("detectable_gain"))
-    remark = (
-        f"no significant gain in cross-validated log loss; a gain of {gain} nats per row was detectable with 80 % power"
-    )
+    remark = "no significant gain in cross-validated log loss"
+    if (detectable := recalibration.get("detectable_gain")) is not None:
+        remark += f"; a gain of {format_number(detectable)} nats per row was detectable with 80 % power"
     return SummaryLine(label, "none confirmed", remark)
 
 

@@ -184,6 +184,12 @@ class Recalibration:
         return self.applied != "identity"
 
     @property
+    def confirmed_text(self) -> str:
+        """What a confirmed recalibration has established: its gain, or the miscalibration only."""
+        has_gain = self.confirmation is not None and self.confirmation.gain_confirmed
+        return "confirmed" if has_gain else "miscalibration confirmed but not the gain"
+
+    @property
     def outcome(self) -> str | None:
         """`confirmed`, `too few rows` or `no gain`; None if no recalibration was attempted."""
         if self.confirmation is None:
@@ -257,9 +263,8 @@ class Recalibration:
         if confirmation is None:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
-            confirmed = "confirmed" if confirmation.gain_confirmed else "miscalibration confirmed but not the gain"
             return (
-                f"{self.applied} ({self.summary}) {confirmed}: log loss {format_number(confirmation.log_loss_before)} →"
+                f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss {format_number(confirmation.log_loss_before)} →"
                 f" {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )

@@ -326,9 +326,7 @@ class FittedCalibrator(Result):
         if not self.report.choice:
             return f"{text} · no recalibration attempted"
         if self.report.confirmed:
-            is_gain_confirmed = self.report.confirmation is not None and self.report.confirmation.gain_confirmed
-            subject = "confirmed" if is_gain_confirmed else "miscalibration confirmed but not the gain"
-            return f"{text} · {subject} on held-out rows"
+            return f"{text} · {self.report.confirmed_text} on held-out rows"
         return f"{text} · {'not confirmed: too few rows' if self.report.outcome == 'too few rows' else 'no gain found'}"
 
     def __repr__(self) -> str:

@@ -264,8 +264,8 @@ class Recalibration:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
-                f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss {format_number(confirmation.log_loss_before)} →"
-                f" {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
+                f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss"
+                f" {format_number(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )
         if self.outcome == NOT_ENOUGH_ROWS:

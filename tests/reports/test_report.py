@@ -60,7 +60,7 @@ def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit = example()
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
     text = " ".join(render_text(audit).split())
-    assert "log loss infinite to 0.1578, gain at least 0.2232 nats per row" in text
+    assert "held-out log loss infinite before, 0.1578 after: a gain of at least 0.2232 nats per row" in text
     assert ("log loss before", "infinite") in recalibration.recalibration_table(audit).rows
 
 
@@ -259,12 +259,12 @@ def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() ->
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
     fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
-    assert fact.value == "rejected in subgroups"
-    assert fact.remark.startswith("family-wise p ≤ 0.001")
+    assert fact.value == "detected in subgroups"
+    assert fact.remark.startswith("calibration rejected, family-wise p ≤ 0.001")
     assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
     fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
-    assert fact.value == "rejected by other tests"
+    assert fact.value == "detected by other tests"
 
 
 def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:

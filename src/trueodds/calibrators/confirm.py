@@ -265,7 +265,8 @@ class Recalibration:
         if self.confirmed:
             return (
                 f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss"
-                f" {format_number(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
+                f" {format_number(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
+                f" p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )
         if self.outcome == NOT_ENOUGH_ROWS:

@@ -432,7 +432,7 @@ def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
     head, *lines = str(by_group(Predictions(y, p, group=group["b"]), resamples=99)).splitlines()
     assert "family-wise p ≤ 0.01 ·" in head
     assert "worst: group=2; joint p ≤ 0.01 ·" in head
-    assert any("detectable from" in line for line in lines)
+    assert any("smallest detectable" in line for line in lines)
     blocks = [[line for line in lines if line.startswith(f"group={name} ")] for name in (0, 2)]
     assert "".join(f"{line}  " for line in blocks[1]).count("≤ 0.01  ") == 2
     assert "[0.0000, " in blocks[0][0]

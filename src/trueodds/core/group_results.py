@@ -367,7 +367,7 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
-        ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],
+        ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(group.status for group in by_group.groups), ""],
     ]
     headings, *rows = zip(*columns, strict=True)

@@ -233,7 +233,7 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
             else ""
         )
         detectable_text = (
-            ' "detectable from" (`min_detectable`) is the smallest error that would have been significant.'
+            ' "smallest detectable" (`min_detectable`) is the smallest error that would have been significant.'
             if joint
             else ""
         )

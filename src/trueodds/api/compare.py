@@ -130,8 +130,8 @@ def compare(
     all other cases the intervals of the two models are combined (MOVER). Then p is 1 − the highest level at which the
     interval excludes 0.
 
-    Whether `ece` or a debiased error separates two models with fewer rows depends on the models. The default is debiased
-    because its value does not depend on the number of rows or on how the scores are spread over the bins.
+    Whether `ece` or a debiased error separates two models with fewer rows depends on the models. The default is a
+    debiased error because noise does not add to it.
     McNemar's test compares the accuracies of two models; this function does not.
 
     Examples

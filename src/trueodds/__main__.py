@@ -2,19 +2,23 @@
 
 SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the counts so far are kept and incomplete files are
 removed. During an import they end the process at once, because C libraries may lose an exception there; so does a
-second signal.
+second signal. A process that still runs some seconds later, because the exception was lost or a lock was not
+released, ends too.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
+import time
 
 TYPE_CHECKING = False  # nothing is loaded here that takes time: before `run` an interrupt is a traceback
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
+_GRACE_SECONDS = 5.0  # time to keep the counts and to remove files after the first signal
 _received_signal = 0  # the number of the first signal
 
 
@@ -57,7 +61,15 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         frame = frame.f_back
     if second:
         _print_and_exit()
+    _thread.start_new_thread(_exit_after_grace, ())
     raise KeyboardInterrupt
+
+
+def _exit_after_grace() -> None:
+    """End the process if it has not ended by itself; nothing is called that could wait for a lock."""
+    time.sleep(_GRACE_SECONDS)
+    os.write(2, b"stopped\n")
+    os._exit(128 + _received_signal)
 
 
 def _on_unraisable(lost: Any) -> None:

@@ -128,12 +128,10 @@ def test_search_leaves_the_classes_whose_name_has_the_text(open_page: Any) -> No
     shown = """() => Math.max(...[...document.querySelectorAll("main table")].map(
       table => [...table.tBodies[0].rows].filter(row => row.checkVisibility()).length))"""
     assert page.evaluate(shown) == 200
-    for field in fields:
-        field.focus()
-        page.keyboard.type("17")
+    fields[0].focus()
+    page.keyboard.type("17")
     assert page.evaluate(shown) == 12  # 17, 117, and 170 to 179
-    for field in fields:
-        field.fill("")
+    fields[0].fill("")
     assert page.evaluate(shown) == 200
 
 
@@ -168,6 +166,37 @@ def test_a_picture_is_copied_as_svg_that_needs_nothing_from_the_page(open_page: 
         root = ElementTree.fromstring(copied(page, button))
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert [one for one in root.iter() if "var(" in " ".join(one.attrib.values()) or "class" in one.attrib] == []
+
+
+def test_a_copied_picture_looks_like_the_one_on_the_page(open_page: Any) -> None:
+    page = open_page("binary", **CLIPBOARD)
+    picture = page.query_selector("#figure-reliability-positive .picture, figure[data-lens] .picture:has(.bin)")
+    text = copied(page, picture.query_selector("button:has-text('Copy SVG')"))
+    page.evaluate(
+        """([picture, text]) => { const svg = picture.querySelector("svg");
+      svg.outerHTML = text; picture.querySelector("svg").setAttribute("class", "rd"); }""",
+        [picture, text.replace("<svg ", "<svg id='copy' ", 1)],
+    )
+    colors = "all => all.map(e => [getComputedStyle(e).strokeOpacity, getComputedStyle(e).stroke].join())"
+    bars = page.eval_on_selector_all("#copy path, #copy line", colors)
+    assert any(color.startswith("0.45") for color in bars)
+    assert "rgba(0, 0, 0, 0)" not in text
+
+
+def test_two_searches_of_the_same_table_agree(open_page: Any) -> None:
+    page = open_page("ten")
+    rows = "[...document.querySelectorAll('#table-classes tbody tr')].filter(row => !row.hidden).length"
+    own = page.query_selector("[data-tools='table-classes'] input")
+    own.fill("3")
+    assert page.evaluate(rows) == 1
+    page.select_option("#lens", index=1)
+    assert page.evaluate(rows) == 1
+    page.fill("#class", "7")
+    assert own.input_value() == "7"
+    assert page.evaluate(rows) == 1
+    page.fill("#class", "")
+    assert own.input_value() == ""
+    assert page.evaluate(rows) == 10
 
 
 # Pictures

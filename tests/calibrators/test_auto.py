@@ -115,7 +115,7 @@ def test_without_a_gain_no_gain_is_to_be_had():
 
 def test_too_few_rows_say_about_how_many_would_do():
     # About as many rows as this promises confirm it, on other rows, four times in five or so.
-    P, y = draw_predictions(150, 2, 1.3, 0)
+    P, y = draw_predictions(150, 2, 1.3, 9)
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     document = result.report.to_dict()
     assert (document["outcome"], document["applied"]) == ("too few rows", "identity")

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.confirm import detectable_gain
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
@@ -125,3 +127,60 @@ def test_the_note_states_the_power_and_its_level():
 def test_one_row_is_singular(n, words):
     result = fit(AutoSpec(), Predictions([1] * n, [0.7] * n))
     assert text(result, "TN507") == f"{words} (at least 20 are required). The probabilities stay unchanged."
+
+
+def clustered_cohort(seed, n=700, n_clusters=25):
+    """Predictions of two classes whose log odds are a little too extreme and vary by cluster."""
+    rng = np.random.default_rng(seed)
+    cluster, x = np.arange(n) % n_clusters, rng.normal(-1, 1.2, n)
+    y = rng.random(n) < expit(0.85 * x - 0.1 + 0.3 * rng.normal(size=n_clusters)[cluster])
+    return Predictions(y.astype(int), expit(x), cluster=cluster)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_required_rows_follow_from_the_gain_and_its_standard_error(clustered):
+    # The gain must be positive with 80 % power (0.84 standard errors), and a gain c times the detectable one needs n/c
+    # rows. With clusters the number followed from the p-value alone: 0.0001 nats ± 0.005 needed 3,800 rows, not 10⁶.
+    n_checked = 0
+    for seed in range(12):
+        preds = clustered_cohort(seed)
+        preds = preds if clustered else Predictions(preds.y, preds.p)
+        confirmation = fit(AutoSpec(candidates=("temperature", "platt")), preds).report.confirmation
+        if confirmation.outcome != "too few rows":
+            continue
+        n_checked += 1
+        gain, required = confirmation.gain, confirmation.required_rows
+        assert required >= 700 * confirmation.variance_factor * confirmation.detectable / gain * (1 - 1e-9)
+        assert required >= 700 * (0.84 * confirmation.se / gain) ** 2
+        assert required > 700
+    assert n_checked >= 2
+
+
+def test_the_detectable_gain_of_clusters_uses_their_design_effect():
+    # One row per cluster would be 25 rows and a detectable gain of 0.13 nats; 700 independent rows detect 0.0044.
+    preds = clustered_cohort(0)
+    shuffled = Predictions(preds.y, preds.p, cluster=np.random.default_rng(1).permutation(preds.cluster))
+    spec = AutoSpec(candidates=("temperature",))
+    detectable = fit(spec, shuffled).report.confirmation.detectable
+    # Of 25 clusters the variance has a standard error of 2/√24 = 29 %, and the design effect is at least 1.
+    independent = detectable_gain(700, 24, 0.05)
+    assert independent <= detectable <= independent * (1 + 3 * np.sqrt(2 / 24))
+
+
+def test_a_detectable_gain_above_the_log_loss_is_not_stated():
+    # Copies of 20 rows whose log loss is 0.01: no gain can reach the 0.17 nats that so few rows detect.
+    y = (np.arange(20) % 5 == 0).astype(int)
+    p = np.where(y == 1, 0.99, 0.01)
+    preds = Predictions(np.repeat(y, 5), np.repeat(p, 5), cluster=np.repeat(np.arange(20), 5))
+    result = fit(AutoSpec(candidates=("temperature",)), preds)
+    assert result.report.to_dict()["detectable_gain"] is None
+    assert not [note for note in result.notes if "would have been confirmed" in note.text]
+
+
+def test_a_chosen_map_needs_twice_the_detectable_gain():
+    for seed in range(40):
+        result = fit(AutoSpec(candidates=("temperature", "platt")), clustered_cohort(seed))
+        confirmation = result.report.confirmation
+        if confirmation.outcome == "too few rows" and confirmation.variance_factor == 2:
+            break
+    assert "A map that is chosen among candidates needs 2 times this gain." in text(result, "TN543")

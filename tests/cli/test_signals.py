@@ -89,6 +89,16 @@ def test_a_second_signal_ends_what_the_first_one_left_running(folder: Path) -> N
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "cleaned\n", "stopped\n")
 
 
+CAUGHT = f"try:\n    {INTERRUPT}\nexcept BaseException:\n    pass\ntime.sleep(50)"
+WAITING = f"lock = threading.Lock()\nlock.acquire()\ntry:\n    {INTERRUPT}\nfinally:\n    lock.acquire()"
+
+
+@pytest.mark.parametrize("code", [CAUGHT, WAITING], ids=["caught", "waiting"])
+def test_a_process_that_an_interrupt_did_not_end_ends_soon(folder: Path, code: str) -> None:
+    ran = behind(f"import threading, time\nm._GRACE_SECONDS = 0.3\n{code}\nprint('lost')", folder)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "stopped\n")
+
+
 def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
     """As nohup and a shell without job control ask for."""
     ignored = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"

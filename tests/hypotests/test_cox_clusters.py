@@ -126,6 +126,41 @@ def test_mcllo_reports_the_tests_of_its_clustered_form_beside_redraws():
     assert with_redraws.parts["event"]["gamma_se"] > 2 * independent.parts["event"]["gamma_se"]
 
 
+@pytest.mark.parametrize("part", ["joint", "in-the-large", "slope"])
+def test_one_pvalue_of_clustered_rows_decides_and_agrees_with_the_interval(part):
+    # The redrawn labels decided with p = 0.18 beside a part with p = 0.02 and an interval that excluded 1.
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 40])
+        cluster, x = np.arange(400) % 40, rng.normal(-1, 1.2, 400)
+        y = rng.random(400) < expit(0.75 * x + 0.4 * rng.normal(size=40)[cluster])
+        verdict = to.test(to.Predictions(y.astype(int), expit(x), cluster=cluster), "cox", part=part)
+        tested = verdict.parts[part]
+        assert (verdict.pvalue, verdict.statistic) == (tested["pvalue"], tested["statistic"])
+        assert verdict.settings["form"] == "wald"
+        if part != "joint":
+            name, null = ("slope", 1.0) if part == "slope" else ("in_the_large", 0.0)
+            half_width = t.ppf(0.975, tested["units"] - 1) * tested[f"{name}_se"]
+            assert (verdict.pvalue < 0.05) == (abs(tested[name] - null) > half_width)
+
+
+def test_the_joint_test_of_clustered_rows_is_that_of_llo():
+    preds = copied(4, 300)
+    certainty = to.fit(preds, "llo").calibration_map.certainty
+    verdict = to.test(preds, "cox")
+    deviation = np.array([verdict.parts["joint"]["intercept"], verdict.parts["joint"]["slope"] - 1])
+    # The llo fit has the same coefficients in another order of its covariance: T² is unaffected by its scale.
+    statistic = deviation @ np.linalg.inv(certainty.covariance[0]) @ deviation
+    assert verdict.statistic == pytest.approx(statistic, rel=1e-4)
+
+
+def test_a_form_for_independent_rows_is_refused_with_clusters():
+    with pytest.raises(InputError, match="TO205"):
+        to.test(copied(2, 100), "cox", form="score")
+    undefined = to.test(to.Predictions([0, 1] * 50, [0.4, 0.7] * 50, cluster=np.arange(100) % 2), "cox")
+    assert np.isnan(undefined.pvalue)
+    assert "TN237" in {note.code for note in undefined.notes}
+
+
 def test_too_few_clusters_give_no_intervals_and_no_pvalues():
     p, y = cohort(200)
     preds = to.Predictions(y.astype(int), p, cluster=np.arange(200) % 2)
@@ -165,8 +200,8 @@ def test_the_advice_on_dependent_rows_can_be_followed():
     p, y = cohort(200)
     rows, cluster = y.astype(int), np.repeat(np.arange(40), 5)
     with pytest.raises(InputError, match="null='redraw'"):
-        to.test(to.Predictions(rows, p, cluster=cluster), "cox")
-    for name, needs_redraw in (("cox", True), ("mcllo", False)):
+        to.test(to.Predictions(rows, p, cluster=cluster), "giviti")
+    for name, needs_redraw in (("giviti", True), ("cox", False), ("mcllo", False)):
         (note,) = (note for note in to.test(rows, p, name).notes if note.code == "TN203")
         assert ("null='redraw'" in note.text) == needs_redraw
         settings = {"null": "redraw", "resamples": 19} if needs_redraw else {}

@@ -147,6 +147,15 @@ def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
     assert "Chosen: the original probabilities" in recalibration.candidate_table(audit).intro
 
 
+def test_another_log_loss_of_the_original_probabilities_in_the_table_is_explained() -> None:
+    audit = example()
+    audit["recalibration"]["candidates"] = [candidate("identity", 0.1, 0.02), candidate("temperature", 0.0, 0.0)]
+    audit["recalibration"]["log_loss_before"] = 0.4
+    assert "TN508" not in recalibration.candidate_table(audit).intro
+    audit["recalibration"]["log_loss_before"] = 0.4002
+    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
+
+
 def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:
     table = recalibration.candidate_table(example()).without_details()
     names = [column.name for column in table.columns]

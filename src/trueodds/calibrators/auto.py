@@ -230,10 +230,11 @@ class AutoSpec(CalibratorSpec):
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
         inputs = to_accepted_input(choice.spec, P)
         applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster) if confirmed else (IdentityMap(), [])
-        notes += outcome_notes(choice, confirmation, applied_map.share if isinstance(applied_map, MixedMap) else None)
+        share = applied_map.share if isinstance(applied_map, MixedMap) else None
+        notes += outcome_notes(choice, confirmation, len(P), share)
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
-            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
+            notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
         predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
         return applied_map, Recalibration(
             choice=choice,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
-from trueodds.calibrators.uniform_mixture import logs_floored_at_share
+from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units
+from trueodds.calibrators.gain_estimate import estimate_gain
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
-from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 _POWER = 0.8  # of the test, for required rows and detectable gains
 _MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
@@ -42,7 +41,9 @@ class Confirmation:
     high: float  # upper confidence limit, at the same one-sided level
     pvalue: float  # one-sided
     required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
-    detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
+    # Gain of one parameter that is detectable with 80 % power on these rows; infinite if no gain can be that large.
+    detectable: float
+    variance_factor: float  # gain that is detectable by this test, in multiples of `detectable`
     log_loss_before: float  # of the original probabilities; infinite if an observed outcome had probability 0
     log_loss_after: float  # cross-fitted
     mixing: float  # largest share of the uniform distribution in the maps
@@ -88,6 +89,10 @@ def confirm_gain(
     the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
     interval is that of the mean paired gain.
 
+    The required number of rows is the smallest one with which the test rejects and the estimated gain is positive, each
+    with 80 % power, if the estimated gain is the true one. A map that is fitted to more rows tends to the best one,
+    whose gain is half of the excess Σ w (y − p)·g, so the excess counts as at most twice the gain.
+
     `logs` (n, K) are the logarithms of q after mixing in the `uniform_share` (n, 1) of the uniform. The test limits
     the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
     is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
@@ -97,11 +102,11 @@ def confirm_gain(
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
-    estimate = _estimate_gain(P, logs, Y, w, uniform_share, cluster)
-    null_std_error = estimate.null_std_error
-    null_std_error *= 1.0 if one_parameter else math.sqrt(_CROSS_FIT_VARIANCE_FACTOR)
-    n = count_units(len(w), cluster)
-    df = n - 1
+    estimate = estimate_gain(P, logs, Y, w, uniform_share, cluster)
+    variance_factor = 1.0 if one_parameter else _CROSS_FIT_VARIANCE_FACTOR
+    null_std_error = estimate.null_std_error * math.sqrt(variance_factor)
+    df = count_units(len(w), cluster) - 1
+    detectable = detectable_gain(len(w) / estimate.design_effect, df, alpha)
     gain, se, excess_gain = estimate.gain, estimate.se, estimate.excess_gain
     pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
     if df >= 1 and np.isfinite(se):
@@ -109,8 +114,13 @@ def confirm_gain(
         low, high = gain - quantile * se, gain + quantile * se
         if null_std_error > 0:  # else the map changes nothing
             pvalue = float(stdtr(df, -excess_gain / null_std_error))
-        if estimate.is_positive and excess_gain > 0:
-            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / excess_gain) ** 2
+        if estimate.is_positive and excess_gain > 0 and gain > 0:
+            power_quantile = float(stdtrit(df, _POWER))
+            required_rows = len(w) * max(
+                ((quantile + power_quantile) * null_std_error / excess_gain) ** 2,
+                variance_factor * detectable / gain,
+                (power_quantile * se / gain) ** 2,
+            )
     confirmed = pvalue <= alpha and estimate.is_positive
     is_attainable = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
@@ -121,7 +131,8 @@ def confirm_gain(
         high=high,
         pvalue=pvalue,
         required_rows=required_rows,
-        detectable=detectable_gain(n, alpha),
+        detectable=detectable if detectable < estimate.log_loss_before else math.inf,
+        variance_factor=variance_factor,
         log_loss_before=estimate.log_loss_before,
         log_loss_after=estimate.log_loss_after,
         mixing=float(uniform_share.max()),
@@ -130,56 +141,15 @@ def confirm_gain(
     )
 
 
-class _GainEstimate(NamedTuple):
-    """The estimated gain in log loss, with the quantities from which it is tested; all per row."""
-
-    gain: float  # nats, with the unmodified probabilities where their loss is finite
-    se: float  # standard error of the gain
-    excess_gain: float  # nats above the mean of the null distribution, with limited logarithms
-    null_std_error: float  # standard error of the excess if the folds were independent
-    is_positive: bool  # whether the gain with limited logarithms is above 0
-    log_loss_before: float
-    log_loss_after: float
-
-
-def _estimate_gain(
-    P: Probabilities, logs: Array, Y: Array, w: Array, uniform_share: Array, cluster: Array | None
-) -> _GainEstimate:
-    """Estimate the gain of the log-probabilities `logs` over P, and its excess over the null distribution."""
-    p = to_probabilities(P)
-    log_ratios = logs - logs_floored_at_share(p, uniform_share)
-    p = p / p.sum(axis=1, keepdims=True)
-    expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated
-    variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)
-    gains = (Y * log_ratios).sum(axis=1)
-    excess_gain, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    loss_before, loss_after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
-    gain, se = mean_and_standard_error(
-        loss_before - loss_after if np.isfinite(loss_before).all() else gains, w, cluster
-    )
-    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
-    if ((Y == 0) | (Y == 1)).all():
-        implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
-        se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
-    return _GainEstimate(
-        gain=gain,
-        se=se,
-        excess_gain=excess_gain,
-        null_std_error=null_std_error,
-        is_positive=float(w @ gains) > 0,
-        log_loss_before=float(w @ loss_before / w.sum()),
-        log_loss_after=float(w @ loss_after / w.sum()),
-    )
-
-
-def detectable_gain(n: int, alpha: float) -> float:
+def detectable_gain(n: float, df: int, alpha: float) -> float:
     """Gain in nats of a one-parameter map that n independent rows detect with 80 % power: about 3/n at the 5 % level.
 
-    With noncentrality λ the gain is λ/2n and the mean of t is √λ.
+    With noncentrality λ the gain is λ/2n and the mean of t is √λ. For clustered rows n is the number of rows divided by
+    their design effect, and `df` is the number of clusters minus one.
     """
-    if n < 2:
+    if df < 1:
         return math.inf
-    return float((stdtrit(n - 1, 1 - alpha) + stdtrit(n - 1, _POWER)) ** 2 / (2 * n))
+    return float((stdtrit(df, 1 - alpha) + stdtrit(df, _POWER)) ** 2 / (2 * n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +289,10 @@ class Recalibration:
                 f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(confirmation.required_rows):,}"
                 " would confirm such a gain"
             )
-        return (
-            f"no gain found: {format_number(confirmation.detectable)} nats were detectable with 80% power on"
-            f" {self.confirm_rows:,} rows"
-        )
+        rows = f"on {self.confirm_rows:,} rows"
+        if not math.isfinite(confirmation.detectable):
+            return f"no gain found {rows}"
+        return f"no gain found: {format_number(confirmation.detectable)} nats were detectable with 80% power {rows}"
 
 
 def round_to_two_digits(rows: float) -> int:
@@ -337,8 +307,8 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: float | None = None) -> list[Note]:
-    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None if not mixed."""
+def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None) -> list[Note]:
+    """The notes on evaluation and gain; the map is fitted to `n_fit` rows, with `share` of the uniform distribution."""
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
     evaluation_note = Note(
@@ -363,15 +333,17 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: fl
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
-            f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
+            f" {name}, fitted on {n_fit:,} rows and mixed with a little of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
     if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:
         text = (
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
             f" {round_to_two_digits(confirmation.required_rows):,} rows would confirm it with 80 % power."
-            f" {_power_text(confirmation)}"
+            f"{_power_text(confirmation)}"
         )
+        if confirmation.variance_factor > 1 and math.isfinite(confirmation.detectable):
+            text += f" A map that is chosen among candidates needs {confirmation.variance_factor:g} times this gain."
         return [evaluation_note, Note(_NOT_CONFIRMED_CODE, text)]
     return [evaluation_note, _no_gain_note(confirmation)]
 
@@ -380,15 +352,17 @@ def _no_gain_note(confirmation: Confirmation) -> Note:
     """Note TN510 that no gain is significant, with the gain that was detectable."""
     text = (
         "No significant gain: calibrators chosen and fitted on some of the rows are not significantly better than the"
-        f" original probabilities on the others. {_power_text(confirmation)}"
+        f" original probabilities on the others.{_power_text(confirmation)}"
     )
     return Note("TN510", text)
 
 
 def _power_text(confirmation: Confirmation) -> str:
-    """A sentence on the gain that these rows would have confirmed with 80 % power."""
+    """A sentence on the gain that these rows would have confirmed with 80 % power; empty if no gain is that large."""
+    if not math.isfinite(confirmation.detectable):
+        return ""
     return (
-        f"With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
+        f" With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
         f" have been confirmed in 80 % of cases (level {_percent(confirmation.alpha)})."
     )
 

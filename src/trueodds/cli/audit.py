@@ -109,22 +109,28 @@ def audit(
             **costs,
         )
         report = audit_result.to_dict()
+    try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
             audit_result.to_html(html_path)
-    if json_path is not None:
-        output.save_text(json_path, output.format_json(report))
-    if json_path != "-":
-        from trueodds.reports.text import terminal
-
-        render = terminal.render_brief if is_brief else terminal.render_text
-        text = render(
-            output.restate_notes(report), output.terminal_width(), output.colorize if output.uses_colors() else None
-        )
-        output.print_text(text, is_colored=True)
+            output.report_written(html_path)
+        if json_path is not None:
+            output.save_text(json_path, output.format_json(report))
+    finally:  # a file that cannot be written does not lose the report
+        if json_path != "-":
+            _print_report(report, is_brief=is_brief)
     gated_audit = gate_values.GatedAudit(
         report, computed_values.measure, lambda: computed_values.risk(gates), computed_values.measure_groups
     )
     gate.evaluate_gates(ctx, gates, gated_audit, lambda condition: gate_notes.note_in_audit(condition, report))
+
+
+def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
+    """Print the report as text, whole or brief."""
+    from trueodds.reports.text import terminal
+
+    render = terminal.render_brief if is_brief else terminal.render_text
+    style = output.colorize if output.uses_colors() else None
+    output.print_text(render(output.restate_notes(report), output.terminal_width(), style), is_colored=True)
 
 
 class ComputedGateValues:

@@ -248,8 +248,28 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
             )
         from trueodds.lenses.lens_by_name import as_lens
 
+        _refuse_part_after_lens(gate)
         as_lens(gate.lens)
     _check_attainable(gate, *_value_range(gate, scope))
+
+
+def _refuse_part_after_lens(gate: Gate) -> None:
+    """Raise an error for a part at the end of the lens, as in ece@classwise.low, which belongs before the @."""
+    lens, _, part = str(gate.lens).rpartition(".")
+    if lens and part in (*PARTS, "floor") and gate.part == "value" and not is_lens(str(gate.lens)):
+        fix = f"Write '{gate.name}.{part}@{lens}{gate.operator}{gate.limit:g}'."
+        raise _invalid_gate_error("The part of the number comes before the lens.", gate.text, fix)
+
+
+def is_lens(name: str) -> bool:
+    """Return whether this is a lens, and not a part of an estimate such as `over`; a class may have any name."""
+    from trueodds.lenses.lens_by_name import as_lens
+
+    try:
+        as_lens(name)
+    except InputError:
+        return False
+    return True
 
 
 def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:

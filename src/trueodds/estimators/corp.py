@@ -13,6 +13,7 @@ from scipy.special import entr
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
@@ -146,7 +147,9 @@ class Corp(UnbinnedError):
         score, recalibrated, uncertainty = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
             has_weight = view.w > 0
-            score = float(view.w[has_weight] @ log_loss_from_logs(view.log_P, view.Y)[has_weight] / view.total)
+            score = float(
+                weighted_sum(view.w[has_weight], log_loss_from_logs(view.log_P, view.Y)[has_weight]) / view.total
+            )
         mcb, dsc = max(score - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertainty, "score": score}
 
@@ -163,7 +166,7 @@ class Corp(UnbinnedError):
         if self.score != "brier":
             return 1.0
         s, w, _, wy = DistinctScores(self, view).shares()
-        predicted_variance = float(w @ (s * (1 - s)))
+        predicted_variance = float(weighted_sum(w, s * (1 - s)))
         remaining_variance = (
             float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
         )  # what the fit took of the noise is noise, too

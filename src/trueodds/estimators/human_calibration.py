@@ -11,6 +11,7 @@ from scipy.special import entr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 
@@ -262,6 +263,7 @@ class RankAgreement(VoteMean):
 
     name: ClassVar[str] = "rankcs"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     best_value: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 
@@ -282,7 +284,7 @@ class RankAgreement(VoteMean):
         require_single_rows(view, self.name)
         votes = np.sort(vote_counts(predicted_and_voted_shares(view)[1], view)[view.w > 0], axis=1)
         tied = (votes[:, 1:] == votes[:, :-1]).any(axis=1)
-        return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)
+        return {"tie_rate": float(weighted_sum(view.w[view.w > 0], tied) / view.total)} | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """How classes with equally many votes are ranked."""

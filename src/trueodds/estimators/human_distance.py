@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import require_single_rows
 from trueodds.estimators.human_calibration import VoteMean, predicted_and_voted_shares, vote_counts
 from trueodds.lenses.view import View
@@ -88,7 +89,7 @@ class HumanDistance(VoteMean):
         P = predicted_and_voted_shares(view)[0]
         has_single_vote = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
         label_variance = np.where(has_single_vote, P.sum(axis=1) - np.square(P).sum(axis=1), 0.0)
-        return float(view.w[mask] @ label_variance[mask] / view.total)
+        return float(weighted_sum(view.w[mask], label_variance[mask]) / view.total)
 
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the subtracted noise."""
@@ -101,9 +102,9 @@ class HumanDistance(VoteMean):
             squared_distance_to_vote_order(P, vote_counts(vote_shares, view))[mask],
         )
         parts = {
-            "order": float(row_weights @ order),
-            "size": float(row_weights @ (distance - order)),
-            "vote_noise": float(row_weights @ _vote_noise(vote_shares, view)[mask]),
+            "order": float(weighted_sum(row_weights, order)),
+            "size": float(weighted_sum(row_weights, distance - order)),
+            "vote_noise": float(weighted_sum(row_weights, _vote_noise(vote_shares, view)[mask])),
         }
         return parts | super().parts(view)
 

@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
     Decomposed,
@@ -93,7 +94,7 @@ class Brier(Decomposed):
         """The weighted mean, from the sums of cells if there are no rows."""
         if view.is_rows or view.joint:
             _require_rows_for_vectors(view)
-            return float(view.w @ self.row_scores(view) / view.total) if view.total > 0 else math.nan
+            return float(weighted_sum(view.w, self.row_scores(view)) / view.total) if view.total > 0 else math.nan
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
 
@@ -102,7 +103,7 @@ class Brier(Decomposed):
         p = view.p.astype(np.float64, copy=False)
         if view.joint:
             _require_rows_for_vectors(view)
-            return float(view.w @ (1 - (p * p).sum(axis=1)) / view.total)
+            return float(weighted_sum(view.w, 1 - (p * p).sum(axis=1)) / view.total)
         return float((view.w * p - view.sums("wpp")).sum() / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
@@ -177,11 +178,11 @@ class LogLoss(Decomposed):
     def value(self, view: View) -> float:
         """The weighted mean."""
         loss = self.row_scores(view)
-        return float(view.w[view.w > 0] @ loss[view.w > 0] / view.total)
+        return float(weighted_sum(view.w[view.w > 0], loss[view.w > 0]) / view.total)
 
     def expected_if_calibrated(self, view: View) -> float:
         """Mean entropy of the predictions: the expected score of a calibrated model."""
-        return float(view.w @ scores.log_loss_from_logs(view.log_P, view.P, self.min_prob) / view.total)
+        return float(weighted_sum(view.w, scores.log_loss_from_logs(view.log_P, view.P, self.min_prob)) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and the variation within cells."""
@@ -302,7 +303,7 @@ class Spherical(ProperScore):
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         require_single_rows(view, self.name)
-        return float(view.w @ _spherical_loss(view, view.p) / view.total)
+        return float(weighted_sum(view.w, _spherical_loss(view, view.p)) / view.total)
 
 
 def _spherical_loss(view: View, y: Array) -> Array:
@@ -375,7 +376,7 @@ class RankedProbability(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        return float(view.w @ self._row_losses(view, view.p) / view.total)
+        return float(weighted_sum(view.w, self._row_losses(view, view.p)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Whether the sum is divided by the number of cuts."""

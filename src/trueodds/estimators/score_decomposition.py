@@ -14,6 +14,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.view import View
@@ -193,4 +194,4 @@ def within_cells_score(view: View, row_scores: Array, cell_scores: Array) -> flo
         # If all predictions of a cell exclude the observed outcome, both are infinite, and the difference counts as 0.
         difference = np.where(row_scores == cell_scores, 0.0, row_scores - cell_scores)
     counted = view.w > 0
-    return float(view.w[counted] @ difference[counted] / view.total)
+    return float(weighted_sum(view.w[counted], difference[counted]) / view.total)

@@ -10,6 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Probability, Range
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_one_score, require_single_rows
 from trueodds.lenses.view import View
 
@@ -72,7 +73,7 @@ class MurphyLoss(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        return float(view.w @ self._cost(view, _float64_scores(view)) / view.total)
+        return float(weighted_sum(view.w, self._cost(view, _float64_scores(view))) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The threshold of the decision."""
@@ -158,6 +159,7 @@ class AnswerOrAbstain(ProperScore):
     lens: ClassVar[str | None] = "confidence"
     needs_rows: ClassVar[bool] = True
     best_value: ClassVar[float] = 1.0
+    upper_bound: ClassVar[float] = 1.0
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def row_scores(self, view: View) -> Array:
@@ -168,7 +170,9 @@ class AnswerOrAbstain(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected utility of a calibrated model with these confidences."""
-        return float(view.w @ (_float64_scores(view) + self._wrong_answer_penalty(view.q, view)) / view.total)
+        return float(
+            weighted_sum(view.w, _float64_scores(view) + self._wrong_answer_penalty(view.q, view)) / view.total
+        )
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability inside the logarithm, if given."""
@@ -185,7 +189,11 @@ class AnswerOrAbstain(ProperScore):
                 f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1"
                 f" {'was' if n_wrong == 1 else 'were'} wrong, which is impossible under calibration."
             )
-            suffix = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
+            suffix = (
+                ""
+                if self.min_prob
+                else " The mean is −∞. min_prob=0.01 assumes an error probability 1 − c of at least 0.01 for them."
+            )
             note_list.append(Note("TN104", text + suffix))
         if self.min_prob and (n_clipped := int(((log_complement < np.log(self.min_prob)) & counted).sum())):
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
@@ -39,7 +40,8 @@ class Cox(ViewTest):
         Tested hypothesis: a = 0 and b = 1 ("joint"), a = 0 given b = 1 ("in-the-large"), or b = 1 for any a ("slope").
     form : {"likelihood-ratio", "score"}, optional
         Default: the likelihood ratio with the asymptotic null, and the score statistic, which needs no fit per draw,
-        with redrawn labels. The score form is unaffected by separation.
+        with redrawn labels. The score form is unaffected by separation. With clusters and the asymptotic null, the
+        statistic is that of Wald.
     min_prob : float, default=0.0
         Lower limit of the probabilities; 1 − min_prob is the upper limit. A note counts the clipped rows. 0 clips
         nothing.
@@ -47,8 +49,8 @@ class Cox(ViewTest):
     Raises
     ------
     InputError
-        TO203 for unknown settings. TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a
-        probability vector per row. Use the test `mcllo` for those.
+        TO203 for unknown settings. TO205 for a probability of 0 or 1 without `min_prob`, for clusters with a `form`
+        and the asymptotic null, and for a lens with a probability vector per row. Use the test `mcllo` for those.
 
     Notes
     -----
@@ -61,9 +63,12 @@ class Cox(ViewTest):
     (calibration-in-the-large on the logit scale) with slope 1. The likelihood ratios of in-the-large and slope add up
     to the joint one.
 
-    With clusters and ``null="redraw"`` the coefficients have jackknife standard errors over clusters, their intervals
-    are Student's t, and the parts report Wald tests with Hotelling's T² for the effective number of clusters (`units`),
-    as the calibrator `llo` does (note TN270). The p-value of the test itself is from the redrawn labels.
+    With clusters the coefficients have jackknife standard errors over clusters, their intervals are Student's t, and
+    the tests are Wald tests with Hotelling's T² for the effective number of clusters (`units`), as the calibrator `llo`
+    reports them. With the asymptotic null this also decides the test: its p-value is that of its part, and below 0.05
+    for one coefficient exactly if the 95 % interval excludes the null value. With ``null="redraw"`` the p-value of the
+    test is from the redrawn labels instead, with the statistic of independent rows. It can differ from the Wald tests,
+    which the parts keep (note TN270).
 
     Statistic: χ² ≥ 0 with 2, 1 and 1 degrees of freedom. Effect, in probability units: the mean of |c(p) − p| with the
     fitted calibration curve c; for "slope" of |c(p) − c₀(p)| where c₀ has slope 1; for "in-the-large" the mean of y −
@@ -90,6 +95,7 @@ class Cox(ViewTest):
     """
 
     name: ClassVar[str] = "cox"
+    clustered_null: ClassVar[str] = "the statistic is Hotelling's T² of the effective number of clusters"
     estimates_by_cluster: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = (
         "the statistic is χ²; its degrees of freedom are the number of tested parameters (intercept, slope)"
@@ -118,27 +124,47 @@ class Cox(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
         regression = CalibrationRegression.from_view(view, self.min_prob)
-        return self._result(view, regression, regression.parts(self._form_used))
+        return self._result(view, regression, regression.parts(self._form_used), self._form_used)
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The result of `evaluate`, with estimates and Wald tests of the parts by the jackknife over clusters."""
+        """The result of `evaluate`, with estimates and Wald tests of the parts by the jackknife over clusters.
+
+        Redrawn labels have the statistic of independent rows, and the parts do not.
+        """
         regression = CalibrationRegression.from_view(view, self.min_prob)
-        result = self._result(view, regression, regression.parts(self._form_used))
         parts = regression.wald_parts(cluster)
-        summary = _summarize_estimates(parts)
-        return replace(result, parts=parts, summary=summary, notes=(*result.notes, cluster_note()))
+        if self.null == "redraw":
+            result = self._result(view, regression, regression.parts(self._form_used), self._form_used)
+            return replace(
+                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, cluster_note())
+            )
+        if self.form is not None:
+            raise InputError(
+                "TO205",
+                f"The {self.form} form assumes independent rows, and these rows are clustered.",
+                f"cluster= with form={self.form!r}",
+                "Omit form for the Wald test of clusters, or use null='redraw'.",
+            )
+        result = replace(self._result(view, regression, parts, "wald"), doubts=())
+        if np.isfinite(result.pvalue):
+            return result
+        text = (
+            "There are too few clusters, or too unequal ones, for the variance of the coefficients, or no finite"
+            " estimate exists, so the test is undefined."
+        )
+        return replace(result, notes=(*result.notes, Note("TN237", text)))
 
     def _result(
-        self, view: View, regression: CalibrationRegression, results_by_part: dict[str, dict[str, float]]
+        self, view: View, regression: CalibrationRegression, results_by_part: dict[str, dict[str, float]], form: str
     ) -> ViewResult:
-        """The result of the tested part."""
+        """The result of the tested part, with the form of its statistic."""
         tested = results_by_part[self.part]
         effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
             "in-the-large": regression.weighted_mean(view.y - view.p),
             "slope": regression.weighted_mean(np.abs(regression.fitted_probs - regression.intercept_only_probs)),
         }
-        settings: dict[str, Any] = {"part": self.part, "form": self._form_used, "min_prob": self.min_prob}
+        settings: dict[str, Any] = {"part": self.part, "form": form, "min_prob": self.min_prob}
         notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
             statistic=tested["statistic"],

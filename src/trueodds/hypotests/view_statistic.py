@@ -35,7 +35,8 @@ def cluster_note() -> Note:
     """Note on the coefficients of a test with redrawn labels of clustered rows."""
     text = (
         "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"
-        " and Hotelling's T² distributions."
+        " and Hotelling's T² distributions. The p-value of the test itself is from the redrawn labels; with"
+        " null='asymptotic' it is that of the Wald test."
     )
     return Note("TN270", text)
 

@@ -88,8 +88,9 @@ def analyze_rows(
     n_groups = len(group_spec.groups) if _has_independent_labels(preds) else 1
     n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
 
-    # A copy of the generator makes these draws those of `by_group` with this seed, whatever else is tested.
-    group_rng = copy.deepcopy(rng)
+    # Copies of the generator make these draws those of `by_group` and `measure` with this seed, whatever else is
+    # tested.
+    group_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng)
     group_tests = None
     if group_spec.groups:
         group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng)
@@ -124,7 +125,7 @@ def analyze_rows(
             *(note for note in group_results.notes if note not in tests[0].notes),
         ],
         groups=group_results,
-        standard_measures=standard_measures(preds, level, rng),
+        standard_measures=standard_measures(preds, level, rng, ratio_rng),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class Audit:
         dict
             The report in the schema ``trueodds.audit/1``. Infinite values are None.
         """
-        return dict(self.facts)
+        return copy.deepcopy(dict(self.facts))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the report as one self-contained HTML page.

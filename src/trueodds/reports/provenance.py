@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import platform
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -16,7 +18,7 @@ _VALUES_PER_BLOCK = 1 << 20  # values that are converted at a time, so that no l
 
 
 def fingerprint_rows(preds: Predictions) -> str:
-    """Return a hash of the probabilities, outcomes and weights, which does not depend on how they were stored.
+    """Return a hash of the rows, which does not depend on the format of the file that they came from.
 
     Parameters
     ----------
@@ -30,9 +32,11 @@ def fingerprint_rows(preds: Predictions) -> str:
 
     Notes
     -----
-    The hash is that of a line of text with the format, the kind of predictions, and the numbers of rows and classes,
-    followed by the probabilities, the outcomes and the weights, if any, row by row as little-endian 64-bit
-    floating-point numbers. Two columns of exclusive classes count as the second one, and labels as class numbers.
+    The hash is that of a line of JSON with the format, the kind of predictions, the numbers of rows and classes, and
+    the names of the group columns, followed by the probabilities, the outcomes and the weights, if any, row by row as
+    little-endian 64-bit floating-point numbers, and by the groups and the clusters, if any, as text with a null
+    character after each value. Two columns of exclusive classes count as the second one, and labels as class numbers;
+    the names of classes have no influence. Values that a narrower type of numbers has rounded are other values.
 
     Examples
     --------
@@ -42,17 +46,41 @@ def fingerprint_rows(preds: Predictions) -> str:
     >>> one_column == fingerprint_rows(Predictions([0, 1], [0.25, 0.75]))
     False
     """
-    digest = sha256(f"{FINGERPRINT_FORMAT} {preds.kind} {preds.n} {preds.k}\n".encode())
+    header = {
+        "format": FINGERPRINT_FORMAT,
+        "kind": preds.kind,
+        "n": preds.n,
+        "k": preds.k,
+        "groups": list(preds.group),
+    }
+    digest = sha256((json.dumps(header) + "\n").encode())
     p = preds.p[:, 1] if preds.p.ndim == 2 and preds.kind == "classes" and preds.k == 2 else preds.p
-    outcomes = preds.votes if preds.y is None else preds.y
-    for values in (p, outcomes, preds.weight):
-        if values is None:
-            continue
-        rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
-        for start in range(0, len(values), rows_per_block):
-            block = np.ascontiguousarray(values[start : start + rows_per_block], dtype="<f8")
-            digest.update((block + 0.0).tobytes())  # −0 and 0 are equal
+    for values in (p, preds.votes if preds.y is None else preds.y, preds.weight):
+        for block in () if values is None else _blocks(values):
+            digest.update((np.ascontiguousarray(block, dtype="<f8") + 0.0).tobytes())  # −0 and 0 are equal
+    for values in (*preds.group.values(), preds.cluster):
+        for block in () if values is None else _blocks(values):
+            digest.update("".join(f"{value}\0" for value in block.tolist()).encode(errors="surrogatepass"))
     return f"sha256:{digest.hexdigest()}"
+
+
+def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Iterate over blocks of rows."""
+    rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
+    for start in range(0, len(values), rows_per_block):
+        yield values[start : start + rows_per_block]
+
+
+_PROGRAM_NAMES = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+
+
+def version_rows(versions: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the name of each program, as it is written in prose, and its version.
+
+    >>> version_rows({"python": "3.13.1", "trueodds": "0.1.0"})
+    [('Python', '3.13.1'), ('trueodds', '0.1.0')]
+    """
+    return [(_PROGRAM_NAMES.get(name, name), version) for name, version in versions.items()]
 
 
 def program_versions() -> dict[str, str]:

@@ -8,31 +8,34 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import default_lens
-from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import in_the_large_measure
-from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum
+from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.measure import estimate_error
 from trueodds.resampling.noise_floor import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
-def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[StandardMeasure, ...]:
-    """Estimate the standard measures of clinical reports with Wald intervals, and the ICI with a bootstrap interval.
+def standard_measures(
+    preds: Predictions, level: float, rng: np.random.Generator, ratio_rng: np.random.Generator | None = None
+) -> tuple[StandardMeasure, ...]:
+    """Estimate the standard measures of clinical reports; O:E ratio and ICI have the intervals of `measure`.
 
     For two classes these are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
-    classes and for confidences calibration-in-the-large and calibration slope, and none for independent labels.
+    classes and for confidences calibration-in-the-large and calibration slope, and none for independent labels. With
+    the generator of an audit before its first step as `ratio_rng`, the interval of the O:E ratio is that of `measure`
+    with the same seed. The ICI has fewer resamples than there.
     """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
@@ -50,7 +53,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     if preds.kind != "classes":
         return in_the_large_measure(view, cluster, wald), slope
     intercept = _coefficient_measure("calibration_intercept", coefficients["in_the_large"], 0.0, level)
-    ratio_and_ici = [_observed_to_expected(view, intercept, cluster, wald)]
+    ratio_and_ici = [_observed_to_expected(preds, level, rng if ratio_rng is None else ratio_rng)]
     if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=ICI_RESAMPLES)
@@ -81,7 +84,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
     text = (
         f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
         " intercept and slope are undefined. The test cox estimates both with limited probabilities, for example with"
-        " min_prob=1e-6."
+        " min_prob=0.001, on which the slope depends."
     )
     return [Note("TN268", text)]
 
@@ -93,34 +96,12 @@ def _coefficient_measure(name: str, coefficient: Coefficient, ideal: float, leve
     return wald.measure(name, coefficient.value, coefficient.se, ideal)
 
 
-def _observed_to_expected(
-    view: View, intercept: StandardMeasure, cluster: Array | None, wald: WaldIntervals
-) -> StandardMeasure:
-    """Return observed over expected number of events (O:E ratio), with an interval from that of the intercept.
-
-    Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
-    The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal
-    value in the same cases. Without an intercept, because a probability of 0 or 1 has no log odds, the interval is that
-    of the logarithm of the ratio.
-    """
-    expected = float(view.w @ view.p)
-    if expected <= 0:
-        return StandardMeasure("observed_to_expected", None, None, 1.0)
-    value = float(view.w @ view.y) / expected
-    if intercept.interval is not None:
-        log_odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
-        low, high = (
-            float(view.w @ expit(log_odds + end)) / expected
-            for end in (intercept.interval.low, intercept.interval.high)
-        )
-        return StandardMeasure("observed_to_expected", value, replace(intercept.interval, low=low, high=high), 1.0)
-    interval = None
-    if value > 0 and intercept.value is None:
-        residual = view.w * (view.y - value * view.p) / (expected * value)
-        interval = wald.interval(float(np.log(value)), float(np.sqrt(variance_of_sum(residual, cluster))))
-    if interval is not None:
-        interval = replace(interval, low=float(np.exp(interval.low)), high=float(np.exp(interval.high)))
-    return StandardMeasure("observed_to_expected", value, interval, 1.0)
+def _observed_to_expected(preds: Predictions, level: float, rng: np.random.Generator) -> StandardMeasure:
+    """Return the observed over expected number of events (O:E ratio) as `measure` estimates it with this generator."""
+    estimator, lens = ESTIMATORS.make("o_e", {}), default_lens(preds)
+    ratio = estimate_error(preds, estimator, lens, "mean", IntervalSpec(level=level), rng)
+    value = ratio.value if np.isfinite(ratio.value) else None
+    return StandardMeasure("observed_to_expected", value, ratio.interval, 1.0)
 
 
 def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:

@@ -16,6 +16,7 @@ from trueodds.estimators.base import ProperScore
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
+from trueodds.resampling.intervals.clustered_rows import cluster_count_note
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     UNDEFINED_VALUE_TEXT,
@@ -208,7 +209,9 @@ def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
     """Collect the notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
     estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
-    return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes]
+    cluster_note = None if preds.cluster is None else cluster_count_note(preds.w, preds.cluster)
+    cluster_notes = [] if cluster_note is None else [cluster_note]
+    return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes, *cluster_notes]
 
 
 def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:

@@ -11,6 +11,7 @@ from trueodds.reports import decision_costs
 from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
+from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
     describe_size,
@@ -107,10 +108,9 @@ def render_html(
 
 def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
     """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
-    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
     versions = audit.get("versions") or {"trueodds": audit["version"]}
     rows = [
-        *((labels.get(name, name), version) for name, version in versions.items()),
+        *version_rows(versions),
         ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
         ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
     ]

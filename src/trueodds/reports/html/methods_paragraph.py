@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.html.references import CALIBRATOR_REFERENCES, REFERENCES, cite
+from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens, format_count, format_level
-from trueodds.reports.text.recalibration import calibrator_name
+from trueodds.reports.text.recalibration import calibrator_name, is_fitted_to_sample
 
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
@@ -88,7 +89,11 @@ def _describe_rows(audit: Mapping[str, Any]) -> str:
         text += ", with the votes of annotators as outcomes"
     if data.get("clusters") is not None:
         text += f", in {format_count(data['clusters'], 'cluster')} of dependent rows"
-    return f"{text}."
+    conversions = {
+        "log odds": " Scores were read as log odds and converted to probabilities by the logistic function.",
+        "logits": " Logits were converted to probabilities by the softmax function.",
+    }
+    return f"{text}.{conversions.get(data.get('logits'), '')}"
 
 
 def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
@@ -211,14 +216,17 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
         return [text, "No recalibration was confirmed."]
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
     name = calibrator_name(recalibration["chosen"])
-    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on all rows."]
+    n_fit = recalibration["rows"]["fit"]
+    fitted_rows = (
+        f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
+    )
+    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on {fitted_rows}."]
 
 
 def _describe_programs(audit: Mapping[str, Any]) -> str:
     """Return a sentence on the programs, the seed and the fingerprint of the rows."""
     versions = audit.get("versions") or {"trueodds": audit["version"]}
-    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
-    text = ", ".join(f"{labels.get(name, name)} {version}" for name, version in versions.items())
+    text = ", ".join(f"{name} {version}" for name, version in version_rows(versions))
     seed, fingerprint = (audit.get("settings") or {}).get("seed"), audit["data"].get("fingerprint")
     if seed is not None:
         text += f"; seed {seed}" if isinstance(seed, int) else "; a random generator without a seed"

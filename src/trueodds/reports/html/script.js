@@ -52,7 +52,7 @@
       }).join(""));
     }
     var svg = picture.querySelector("svg"), copied = svg.cloneNode(true);
-    var names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "font-size", "font-family"];
+    var names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "stroke-opacity", "font-size", "font-family"];
     var from = [svg].concat(Array.prototype.slice.call(svg.querySelectorAll("*")));
     var to = [copied].concat(Array.prototype.slice.call(copied.querySelectorAll("*")));
     from.forEach(function (element, i) {
@@ -60,6 +60,7 @@
       names.forEach(function (name) { to[i].setAttribute(name, style.getPropertyValue(name)); });
       to[i].removeAttribute("class");
       to[i].removeAttribute("tabindex");
+      if (element.classList.contains("hit")) to[i].remove(); // the area of the pointer, which nobody sees
     });
     var paper = document.createElementNS(svg.namespaceURI, "rect");
     [["width", "100%"], ["height", "100%"], ["fill", getComputedStyle(document.body).backgroundColor]].forEach(function (pair) {
@@ -126,6 +127,13 @@
     });
     tools.append(label, count);
   });
+  // A search above several tables is written into the search of each table that has one, so that the two agree.
+  function searchTable(table, text) {
+    var field = document.querySelector('[data-tools="' + table.id + '"] input');
+    if (!field) { filterRows(table, text); return; }
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+  }
   each("[data-copy]", function (tools) {
     tools.appendChild(button("Copy text", function () { copy(document.getElementById(tools.dataset.copy).innerText, "Text"); }));
   });
@@ -209,22 +217,26 @@
   var bar = document.getElementById("choose");
   if (!bar || !bar.querySelector("select, input")) return;
   var lens = document.getElementById("lens"), search = document.getElementById("class");
-  function choose() {
+  function chooseLens() {
     each("#where figure[data-lens]", function (figure) {
       figure.hidden = !!(lens && lens.value) && lens.value !== "=" + figure.dataset.lens;
     });
+  }
+  function searchClasses() {
     if (!search) return;
     var query = search.value.trim().toLowerCase();
     each("#where .picture[data-view]", function (picture) {
       picture.hidden = query !== "" && plain(picture.dataset.view).toLowerCase().indexOf(query) < 0;
     });
     each("#where table", function (table) {
-      if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) filterRows(table, search.value);
+      if (/^(class|label)$/.test(cellText(table.rows[0].cells[0]))) searchTable(table, search.value);
     });
     var classes = document.getElementById("table-classes");
-    if (classes) filterRows(classes, search.value);
+    if (classes) searchTable(classes, search.value);
   }
   bar.hidden = false;
-  bar.addEventListener("input", choose);
-  choose(); // browsers keep a selection on reload
+  if (lens) lens.addEventListener("input", chooseLens);
+  if (search) search.addEventListener("input", searchClasses);
+  chooseLens(); // browsers keep a selection on reload
+  searchClasses();
 })();

@@ -197,10 +197,12 @@ def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]
 
 
 def describe_size(data: Mapping[str, Any]) -> str:
-    """Return the number of rows and classes."""
+    """Return the number of rows and classes, and what the probabilities were computed from, if from logits."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
+    scores = {"log odds": " · scores read as log odds", "logits": " · probabilities computed from logits"}
     return (
         f"{format_count(data['n'], 'row')} · {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
+        f"{scores.get(data.get('logits') or '', '')}"
     )
 
 

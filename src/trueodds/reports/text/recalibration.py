@@ -74,6 +74,15 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
+def is_fitted_to_sample(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    """Return whether the calibrators were fitted to a random sample of the rows, because the rows were tallied.
+
+    >>> is_fitted_to_sample({"rows": {"fit": 500}}, {"n": 3000}), is_fitted_to_sample({}, {"n": 3000})
+    (True, False)
+    """
+    return bool((recalibration.get("rows") or {}).get("fit", data["n"]) < data["n"])
+
+
 def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
     """Format the log loss `before` or `after` the recalibration, as in the table of scores.
 
@@ -207,6 +216,12 @@ def candidate_table(audit: AuditDict) -> TextTable:
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
+    original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
+    if format_number(original_loss) != format_number(recalibration.get("log_loss_before") or original_loss):
+        intro += (
+            " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
+            " differs from the reported one."
+        )
     if has_classes:
         intro += " Changed classes: rows whose most probable class changes."
     if any(candidate.get("dropped") for candidate in entries):

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.subgroups import ERRORS_DO_NOT_DIFFER, HOLM, established_worst_group, worst_group
+from trueodds.reports.subgroups import (
+    ERRORS_DO_NOT_DIFFER,
+    HOLM,
+    established_worst_group,
+    miscalibrated_groups,
+    worst_group,
+)
 from trueodds.reports.text.annotators import summarize_distance
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -35,6 +41,7 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
     format_log_loss,
+    is_fitted_to_sample,
 )
 from trueodds.reports.text.results import worst_class
 
@@ -85,8 +92,8 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     """Return the lines below the verdict in the brief report: what its sentence leaves out.
 
-    They are the error with its interval and noise floor, the class of the largest error if it is significant, and why
-    no recalibration was attempted.
+    They are the error with its interval and noise floor, the class and the group of the largest error among the
+    miscalibrated ones, and why no recalibration was attempted.
     """
     lines = []
     if (error := default_lens_ece(audit)) is not None:
@@ -100,9 +107,23 @@ def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     if (worst := worst_class(audit)) is not None:
         unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
         lines.append(SummaryLine(f"Largest {unit} error", worst.error, f"{unit} {worst.name}, Holm {worst.holm}"))
+    lines += _largest_group_error_lines(audit)
     if not (audit.get("recalibration") or {}).get("candidates"):
         lines.append(_recalibration_line(audit.get("recalibration"), audit["data"]))
     return lines
+
+
+def _largest_group_error_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """Return the line on the miscalibrated group with the largest error; empty if no group is miscalibrated."""
+    groups = [group for group in miscalibrated_groups(audit.get("groups") or ()) if group["error"] is not None]
+    if not groups:
+        return []
+    group = max(groups, key=lambda group: group["error"])
+    remark = group["label"]
+    if interval := group.get("interval"):
+        limits = format_error_range(interval["low"], interval["high"])
+        remark += f", {format_level(interval['level'])} confidence interval {limits}"
+    return [SummaryLine("Largest group error", format_error(group["error"]), remark)]
 
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
@@ -203,17 +224,18 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         name = calibrator_name(recalibration["chosen"])
         remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
         return SummaryLine(label, "not confirmed, too few rows", remark)
-    gain = format_number(recalibration.get("detectable_gain"))
-    remark = (
-        f"no significant gain in cross-validated log loss; a gain of {gain} nats per row was detectable with 80 % power"
-    )
+    remark = "no significant gain in cross-validated log loss"
+    if (detectable := recalibration.get("detectable_gain")) is not None:
+        remark += f"; a gain of {format_number(detectable)} nats per row was detectable with 80 % power"
     return SummaryLine(label, "none confirmed", remark)
 
 
 def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """Return the log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.get("rows") or {}).get("confirm")
-    method = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
+    is_sampled = is_fitted_to_sample(recalibration, data)
+    n_rows = "" if rows is None else format_count(rows, "sampled row" if is_sampled else "row")
+    method = f"by cross-fitting on {n_rows}" if rows is not None else "on held-out rows"
     before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
     percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
     change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
@@ -221,6 +243,7 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
     # The test may reject although the confidence interval of the gain includes 0.
     confirmed = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
     subject = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
+    subject += " in the sample" if is_sampled else ""
     remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {method}{_pvalue_suffix(recalibration)}"
     effects = describe_changed_classes(recalibration, data)
     return f"{remark}; {effects}" if effects else remark
@@ -245,6 +268,9 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
     n_impossible = data.get("true_class_zeros") or 0
     if not n_impossible:
         return []
+    if data["kind"] == "confidence":
+        text = f"{format_count(n_impossible, 'answer')} wrong at 1, or correct at 0"
+        return [SummaryLine("Confidence 0 or 1", text, "evidence against calibration by itself", "bad")]
     text = format_count(n_impossible, "observed outcome")
     return [SummaryLine("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
 

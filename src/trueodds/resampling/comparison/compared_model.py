@@ -20,6 +20,7 @@ from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import build_estimate, collect_notes
 from trueodds.resampling.intervals import folded_normal, squared_error
+from trueodds.resampling.intervals.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling.intervals.difference import IntervalEnds
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
@@ -81,6 +82,11 @@ class ComparedModel:
     def n_units(self) -> int:
         """Number of independent rows or clusters."""
         return n_independent_units(self.preds)
+
+    @cached_property
+    def clusters(self) -> ClusteredRows | None:
+        """Effective numbers of rows and clusters; None if the rows are independent."""
+        return None if self.preds.cluster is None else clustered_rows(self.reported_estimand.views, self.preds.cluster)
 
     @property
     def is_squared(self) -> bool:
@@ -188,7 +194,10 @@ class ComparedModel:
         own_interval, _ = self.interval(level)
         if own_interval is None or self.draws is None:
             return None
-        return IntervalEnds(self.reported_value, own_interval.low, own_interval.high, float(self.draws.std(ddof=1)))
+        sd = float(self.draws.std(ddof=1))
+        if self.clusters is not None:  # MOVER multiplies the standard deviation by the normal quantile
+            sd *= self.clusters.critical_value(level) / critical_value(None, level)
+        return IntervalEnds(self.reported_value, own_interval.low, own_interval.high, sd)
 
     @cached_property
     def gap_error(self) -> folded_normal.GapError:
@@ -197,10 +206,8 @@ class ComparedModel:
         assert null is not None
         assert self.draws is not None
         preds = self.preds if hasattr(self, "preds") else None
-        sd, n = (
-            float(self.draws.std(ddof=1)),
-            self.n_units if self.clustered else self.reported_estimand.views[0].effective_n,
-        )
+        sd, clusters = float(self.draws.std(ddof=1)), self.clusters
+        n = self.reported_estimand.views[0].effective_n if clusters is None else clusters.effective_rows
         shift = float(self.draws.mean()) - self.reported_value
         bias = folded_normal.bias_bounds(
             folded_normal.cell_gaps(self.reported_estimand, preds),
@@ -212,6 +219,7 @@ class ComparedModel:
             sd,
             bias,
             folded_normal.wilson_shift(sd, n, folded_normal.max_influence(self.reported_estimand)),
+            clusters,
         )
 
     @cached_property
@@ -288,6 +296,7 @@ class ComparedTally(ComparedModel):
     is_mean = False
     row_draws = None
     clustered = False
+    clusters = None
 
     def __init__(
         self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, interval_spec: IntervalSpec,

@@ -21,6 +21,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
 from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
+from trueodds.resampling.intervals.clustered_rows import ClusteredRows, critical_value
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 
 GAP_SHRINKAGE = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
@@ -170,7 +171,15 @@ def mean_excess(z: Array, s: Array) -> float:
 
 
 def folded_normal_interval(
-    value: float, sd: float, bias: BiasBounds, null_draws: Array, level: float, n: float, max_influence: float
+    value: float,
+    sd: float,
+    bias: BiasBounds,
+    null_draws: Array,
+    level: float,
+    n: float,
+    max_influence: float,
+    *,
+    critical_value: float | None = None,
 ) -> Interval:
     r"""[V − b_high − z sd, V − b_low + m]: the value minus its bias bounds, with the spread of the resamples.
 
@@ -181,12 +190,13 @@ def folded_normal_interval(
     .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
         e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
-    with h = n times the largest influence of one row (`max_influence`). It stays positive if outcomes are so rare that
-    the resamples do not vary. If the value is plausible under calibration, the lower limit is at most V minus the upper
-    quantile of the null draws, which is exact at 0. The interval is extended to contain the value. Coverage: study
-    `intervals`.
+    with h = n times the largest influence of one row (`max_influence`) and n the effective number of independent rows.
+    z is the normal quantile, or the `critical_value` for the variance of few clusters. The margin stays positive if
+    outcomes are so rare that the resamples do not vary. If the value is plausible under calibration, the lower limit is
+    at most V minus the upper quantile of the null draws, which is exact at 0. The interval is extended to contain the
+    value. Coverage: study `intervals`.
     """
-    z = float(ndtri((1 + level) / 2))
+    z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     wilson_margin = z**2 * wilson_shift(sd, n, max_influence)
     lower_factor, upper_factor = bias.margin_factors
     high = value - bias.low + wilson_margin + math.hypot(upper_factor * z * sd, wilson_margin)
@@ -202,6 +212,7 @@ class GapError:
     sd: float  # standard deviation of its resamples
     bias: BiasBounds
     wilson_shift: float  # h / 2n of Wilson's margin, without the factor z²
+    clusters: ClusteredRows | None = None  # effective numbers of rows and clusters; None for independent rows
 
 
 def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:
@@ -210,7 +221,7 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
     Each value is reduced by the midpoint of its bias bounds. The margin is z times the standard error of the difference
     plus the root of the summed squared half-widths of the bounds. Size for equal pairs: docs/estimators.md.
     """
-    z = float(ndtri((1 + level) / 2))
+    z = max(critical_value(side.clusters, level) for side in (a, b))
     center = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
     half_width = math.hypot(a.bias.high - a.bias.low, b.bias.high - b.bias.low) / 2
     sd_a, sd_b = (side.sd * max(side.bias.margin_factors) for side in (a, b))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
+from scipy.special import ndtr
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
@@ -19,6 +21,7 @@ from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
+from trueodds.resampling.intervals.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling.intervals.folded_normal import (
     bias_bounds,
     cell_gaps,
@@ -43,6 +46,7 @@ class IntervalSpec(Settings):
     resample: Annotated[str, OneOf(RESAMPLING_UNITS)] = "auto"  # what the bootstrap draws
 
 
+MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction for skewness fails farther in the tails
 UNDEFINED_VALUE_TEXT = "the value is infinite or undefined"
 
 
@@ -61,6 +65,8 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
     if interval_spec.interval != "auto":
         _check_method(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
+    if not all(estimand.estimator.supports_interval(view) for view in estimand.views):
+        return None
     if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
@@ -148,7 +154,8 @@ def estimate_interval(
     if preds is not None and n_independent_units(preds) < 2:
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
-        return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
+        call = f"to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')"
+        return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
@@ -194,12 +201,22 @@ class _IntervalData:
         assert self.null is not None
         return self.estimand.combine_views(self.null)
 
+    @cached_property
+    def clusters(self) -> ClusteredRows | None:
+        """Effective numbers of rows and clusters; None if the rows are independent."""
+        if self.preds is None or self.preds.cluster is None:
+            return None
+        return clustered_rows(self.estimand.views, self.preds.cluster)
+
     @property
     def n(self) -> float:
-        """Number of independent rows or clusters; for cells, the effective number of rows."""
-        if self.preds is None or self.preds.cluster is None:
-            return self.estimand.views[0].effective_n
-        return n_independent_units(self.preds)
+        """Effective number of independent rows."""
+        return self.estimand.views[0].effective_n if self.clusters is None else self.clusters.effective_rows
+
+    @property
+    def critical_value(self) -> float:
+        """Number of standard deviations of the resamples to the limits of the interval of a normal estimate."""
+        return critical_value(self.clusters, self.level)
 
 
 def _sun_interval(data: _IntervalData) -> Interval:
@@ -241,17 +258,31 @@ def _basic_interval(data: _IntervalData) -> Interval:
 
 
 def _bca_interval(data: _IntervalData) -> Interval:
-    """BCa interval, with the acceleration from the jackknife."""
+    """BCa interval, with the acceleration from the jackknife.
+
+    The percentile levels of clustered rows are expanded to those of `critical_value`, up to MAX_EXPANDED_LEVEL.
+    Source: Hesterberg (2015).
+    """
     assert data.preds is not None
-    return bca_interval(
-        data.value, data.draws, data.estimand.combine_views(jackknife(data.preds, data.estimand)), data.level
+    jackknife_values = data.estimand.combine_views(jackknife(data.preds, data.estimand))
+    return replace(
+        bca_interval(data.value, data.draws, jackknife_values, bca_level(data.clusters, data.level)), level=data.level
     )
+
+
+def bca_level(clusters: ClusteredRows | None, level: float) -> float:
+    """Level of the percentiles of a BCa interval, which is expanded for few clusters."""
+    if clusters is None:
+        return level
+    return max(level, min(float(2 * ndtr(clusters.critical_value(level)) - 1), MAX_EXPANDED_LEVEL))
 
 
 def _noise_floor_interval(data: _IntervalData) -> Interval:
     """Interval with the null draws as residual noise."""
     power = data.estimand.estimator.norm_power
-    return residual_norm.noise_floor_interval(data.value, data.draws, data.null_draws, data.level, data.n, power)
+    return residual_norm.noise_floor_interval(
+        data.value, data.draws, data.null_draws, data.level, data.n, power, critical_value=data.critical_value
+    )
 
 
 def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
@@ -263,7 +294,13 @@ def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
     ]
     noise_floor = float(data.estimand.combine_views(np.array(parts)))
     return residual_norm.noise_floor_bounds_interval(
-        data.value, data.draws, noise_floor, data.null_draws, data.level, data.n
+        data.value,
+        data.draws,
+        noise_floor,
+        data.null_draws,
+        data.level,
+        data.n,
+        critical_value=data.critical_value,
     )
 
 
@@ -272,7 +309,10 @@ def _folded_normal_interval(data: _IntervalData) -> Interval:
     draws, null_draws = data.draws, data.null_draws
     bias = bias_bounds(cell_gaps(data.estimand, data.preds), float(null_draws.mean()), float(draws.mean()) - data.value)
     std = float(draws.std(ddof=1))
-    return folded_normal_interval(data.value, std, bias, null_draws, data.level, data.n, max_influence(data.estimand))
+    influence = max_influence(data.estimand)
+    return folded_normal_interval(
+        data.value, std, bias, null_draws, data.level, data.n, influence, critical_value=data.critical_value
+    )
 
 
 def _residual_norm_interval(data: _IntervalData) -> Interval:
@@ -283,7 +323,14 @@ def _residual_norm_interval(data: _IntervalData) -> Interval:
     norms = data.estimand.combine_views(data.resampled.centered_norms)
     smooth = estimator.is_smooth and data.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
     return residual_norm.residual_norm_interval(
-        data.value, data.draws, norms, data.null_draws, data.level, data.n, smooth=smooth
+        data.value,
+        data.draws,
+        norms,
+        data.null_draws,
+        data.level,
+        data.n,
+        smooth=smooth,
+        critical_value=data.critical_value,
     )
 
 

@@ -16,7 +16,15 @@ NOISE_FLOOR_SHARES = (0.35, 1.05)  # lower and upper bound of the bias of an exc
 
 
 def residual_norm_interval(
-    value: float, draws: Array, centered_norms: Array, null_draws: Array, level: float, n: float, *, smooth: bool = True
+    value: float,
+    draws: Array,
+    centered_norms: Array,
+    null_draws: Array,
+    level: float,
+    n: float,
+    *,
+    smooth: bool = True,
+    critical_value: float | None = None,
 ) -> Interval:
     r"""[max(0, V − q), V + m] with the quantile q of the norm of the residual noise and the upper margin m.
 
@@ -28,14 +36,14 @@ def residual_norm_interval(
 
     .. math:: m = \frac{z^2}{2n} + \sqrt{(z\,\mathrm{sd})^2 + \frac{z^4}{4n^2}}
 
-    stays positive if outcomes are so rare that the resamples do not vary. n is the effective sample size, or the number
-    of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no interval can cover from both
-    sides.
+    stays positive if outcomes are so rare that the resamples do not vary. n is the effective number of independent
+    rows. z is the normal quantile, or the `critical_value` for the variance of few clusters. Coverage is measured by
+    `python -m benchmarks coverage`; at truth 0 no interval can cover from both sides.
     """
-    norm_quantile = max(
-        float(np.quantile(centered_norms, (1 + level) / 2)), float(np.quantile(null_draws, (1 + level) / 2))
-    )
-    z = float(ndtri((1 + level) / 2))
+    z, resampled_quantile = float(ndtri((1 + level) / 2)), float(np.quantile(centered_norms, (1 + level) / 2))
+    if critical_value is not None:
+        z, resampled_quantile = critical_value, resampled_quantile * critical_value / z
+    norm_quantile = max(resampled_quantile, float(np.quantile(null_draws, (1 + level) / 2)))
     margin = z * float(draws.std(ddof=1))
     low = max(0.0, value - norm_quantile)
     noise = max(float(centered_norms.mean()), float(null_draws.mean()))
@@ -46,7 +54,14 @@ def residual_norm_interval(
 
 
 def noise_floor_interval(
-    value: float, draws: Array, null_draws: Array, level: float, n: float, power: float = 1.0
+    value: float,
+    draws: Array,
+    null_draws: Array,
+    level: float,
+    n: float,
+    power: float = 1.0,
+    *,
+    critical_value: float | None = None,
 ) -> Interval:
     """Interval of an error that is not a norm but has upward bias, estimated from the null draws.
 
@@ -54,12 +69,21 @@ def noise_floor_interval(
     taken first, because noise is additive on that scale. Coverage is measured by the study `coverage`.
     """
     value_root, draw_roots, null_roots = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null_draws))
-    interval = residual_norm_interval(float(value_root), draw_roots, null_roots, null_roots, level, n)
+    interval = residual_norm_interval(
+        float(value_root), draw_roots, null_roots, null_roots, level, n, critical_value=critical_value
+    )
     return Interval(interval.low**power, interval.high**power, level, "noise-floor")
 
 
 def noise_floor_bounds_interval(
-    value: float, draws: Array, noise_floor: float, null_draws: Array, level: float, n: float
+    value: float,
+    draws: Array,
+    noise_floor: float,
+    null_draws: Array,
+    level: float,
+    n: float,
+    *,
+    critical_value: float | None = None,
 ) -> Interval:
     """[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V with the noise floor φ of the recalibration curve.
 
@@ -69,7 +93,7 @@ def noise_floor_bounds_interval(
     value is plausible under calibration, the lower limit is that of `lower_limit_near_null`. Coverage: study
     `intervals`.
     """
-    z = float(ndtri((1 + level) / 2))
+    z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     sd, wilson_margin = float(draws.std(ddof=1)), z**2 / (2 * n)
     wilson_margin *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
     high = value - NOISE_FLOOR_SHARES[0] * noise_floor + wilson_margin + math.hypot(z * sd, wilson_margin)

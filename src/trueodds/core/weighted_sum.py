@@ -1,0 +1,37 @@
+"""Sum the products of two long arrays, on one thread and with the same result on every number of cores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueodds.core.typing import Array
+
+ROWS_PER_BLOCK = 8192  # from 10,000 on, OpenBLAS starts threads, which take longer than the sum if a core is busy
+
+
+def weighted_sum(weights: Array, values: Array) -> Any:
+    """Return the sum over the rows of the weight times the value.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        Weight of each row.
+    values : ndarray of shape (n,) or (n, m)
+        One or m values of each row.
+
+    Returns
+    -------
+    float or ndarray of shape (m,)
+        ``weights @ values``, added up in blocks of 8192 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(weighted_sum(np.array([1.0, 2.0]), np.array([0.5, 0.25])))
+    1.0
+    """
+    total = weights[:ROWS_PER_BLOCK] @ values[:ROWS_PER_BLOCK]
+    for start in range(ROWS_PER_BLOCK, len(weights), ROWS_PER_BLOCK):
+        stop = start + ROWS_PER_BLOCK
+        total = total + weights[start:stop] @ values[start:stop]
+    return total

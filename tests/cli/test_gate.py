@@ -96,7 +96,6 @@ def test_reject_is_the_verdict_of_the_family() -> None:
         "0.1<ece",
         "expected>0.1",
         "ece.high[worst]>0.1",  # the group comes first
-        "smece[worst]>0.1",  # the audit tells the ece of groups
         "ece[worst]@classwise>0.1",
         "brier.debiased>0.1",  # noise does not pull a score up
         "risk>0.1",

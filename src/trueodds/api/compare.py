@@ -138,7 +138,8 @@ def compare(
     interval follows from those of the difference and the sum. In simulations of 1,000 pairs of models that were equally
     far from the target, one too high and the other too low, 50 to 57 were called different at the 5 % level.
 
-    Errors with upward bias (`ece`) need far more rows to separate two models than debiased errors, hence the default.
+    Whether `ece` or a debiased error separates two models with fewer rows depends on the models. The default is a
+    debiased error because noise does not add to it.
     McNemar's test compares the accuracies of two models; this function does not.
 
     References

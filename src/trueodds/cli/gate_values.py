@@ -158,7 +158,11 @@ class GatedGroups:
             return self.by_group.pvalue, gate.name
         if gate.group is None:
             return GatedEstimate(self.by_group.overall).number(gate)
-        return find_group_number(gate, {group.label: group.estimate for group in self.by_group.groups})
+        return find_group_number(gate, self.estimates_of_groups(gate))
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of every group."""
+        return {group.label: group.estimate for group in self.by_group.groups}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
@@ -197,6 +201,8 @@ class GatedAudit:
     report: Mapping[str, Any]
     measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
     risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
+    # Computes the estimate of a gate for every group, if the audit does not report it.
+    measure_groups: Callable[[Gate], Mapping[str, Estimate]] = lambda _gate: {}
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
@@ -207,9 +213,7 @@ class GatedAudit:
         if gate.name in ("aurc", "risk"):
             return find_risk(gate, self.risk())
         if gate.group is not None:
-            return find_group_number(
-                gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
-            )
+            return find_group_number(gate, self.estimates_of_groups(gate))
         reported_estimates = [
             _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
         ]
@@ -219,6 +223,12 @@ class GatedAudit:
                 if number is not None and not math.isnan(number):
                     return number, name
         return GatedEstimate(self.measure(gate)).number(gate)
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of every group: of the ECE as the audit reports it, else computed for the gate."""
+        if gate.name != "ece":
+            return self.measure_groups(gate)
+        return {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the audit rejects calibration, and why."""

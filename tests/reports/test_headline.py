@@ -79,7 +79,8 @@ def test_an_infinite_log_loss_does_not_turn_an_unconfirmed_gain_into_a_confirmed
     assert "90 % confidence interval −0.0005 to 0.0139 nats per row" in line.remark
     assert line.tone == "plain"
     sentence = describe_recalibration(audit["recalibration"], audit["data"])
-    assert "but the gain in log loss is not (90 % confidence interval −0.0005 to 0.0139 nats per row)" in sentence
+    assert "but the gain in log loss by temperature scaling" in sentence
+    assert "is not (90 % confidence interval −0.0005 to 0.0139 nats per row)" in sentence
     assert "reduces" not in sentence
 
 

@@ -93,7 +93,7 @@ def confirm_gain(
     test is a one-sided Student t test with as many degrees of freedom as rows (clusters) minus one; a gain is confirmed
     only if it is positive too. By concavity, the mean of t is positive exactly if some step from P towards q reduces
     the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
-    interval is that of the mean paired gain.
+    interval is that of the mean paired gain, whose variance is at least the one that P implies unless P is rejected.
 
     The required number of rows is the smallest one with which the test rejects and the estimated gain is positive, each
     with 80 % power, if the estimated gain is the true one. A map that is fitted to more rows tends to the best one,
@@ -113,13 +113,15 @@ def confirm_gain(
     null_std_error = estimate.null_std_error * math.sqrt(variance_factor)
     df = count_units(len(w), cluster) - 1
     detectable = detectable_gain(len(w) / estimate.design_effect, df, alpha)
-    gain, se, excess_gain = estimate.gain, estimate.se, estimate.excess_gain
+    gain, excess_gain = estimate.gain, estimate.excess_gain
     pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
+    if df >= 1 and null_std_error > 0:  # else the map changes nothing
+        pvalue = float(stdtr(df, -excess_gain / null_std_error))
+    confirmed = pvalue <= alpha and estimate.is_positive
+    se = estimate.se if confirmed else estimate.se_if_calibrated
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
         low, high = gain - quantile * se, gain + quantile * se
-        if null_std_error > 0:  # else the map changes nothing
-            pvalue = float(stdtr(df, -excess_gain / null_std_error))
         if estimate.is_positive and excess_gain > 0 and gain > 0:
             power_quantile = float(stdtrit(df, _POWER))
             required_rows = len(w) * max(
@@ -127,7 +129,6 @@ def confirm_gain(
                 variance_factor * detectable / gain,
                 (power_quantile * se / gain) ** 2,
             )
-    confirmed = pvalue <= alpha and estimate.is_positive
     is_attainable = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
         outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_attainable else NO_GAIN,
@@ -270,10 +271,7 @@ class Recalibration:
                 f" on {self.confirm_rows:,} rows"
             )
         if self.outcome == NOT_ENOUGH_ROWS:
-            return (
-                f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(confirmation.required_rows):,}"
-                " would confirm such a gain"
-            )
+            return f"{self.chosen} not confirmed: too few rows ({self.confirm_rows:,})"
         rows = f"on {self.confirm_rows:,} rows"
         if not math.isfinite(confirmation.detectable):
             return f"no gain found {rows}"
@@ -336,7 +334,8 @@ def outcome_notes(
     if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:
         text = (
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
-            f" {round_to_two_digits(confirmation.required_rows):,} rows would confirm it with 80 % power."
+            f" {round_to_two_digits(confirmation.required_rows):,} rows would confirm it with 80 % power; gains that"
+            " are not significant are underestimated on average, so fewer rows may do."
             f"{_power_text(confirmation)}"
         )
         if confirmation.variance_factor > 1 and math.isfinite(confirmation.detectable):

@@ -18,6 +18,7 @@ class GainEstimate(NamedTuple):
 
     gain: float  # nats, with the unmodified probabilities where their loss is finite
     se: float  # standard error of the gain
+    se_if_calibrated: float  # the same, at least that implied by P
     excess_gain: float  # nats above the mean of the null distribution, with limited logarithms
     null_std_error: float  # standard error of the excess if the folds were independent
     design_effect: float  # ratio of its variance to that of independent rows; 1 without clusters
@@ -44,13 +45,19 @@ def estimate_gain(
     gain, se = mean_and_standard_error(
         loss_before - loss_after if np.isfinite(loss_before).all() else gains, w, cluster
     )
-    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
+    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied for single labels, by P if
+    # it may be calibrated, else by the recalibrated probabilities.
+    se_if_calibrated = se
     if ((Y == 0) | (Y == 1)).all():
         implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
-        se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
+        se_if_calibrated, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
+        q = np.exp(logs)
+        variance_after = np.maximum((q * log_ratios**2).sum(axis=1) - (q * log_ratios).sum(axis=1) ** 2, 0.0)
+        se = max(se, float(np.sqrt(w * w @ variance_after) / w.sum()))
     return GainEstimate(
         gain=gain,
         se=se,
+        se_if_calibrated=se_if_calibrated,
         excess_gain=excess_gain,
         null_std_error=null_std_error,
         design_effect=design_effect,

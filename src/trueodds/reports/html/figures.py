@@ -91,7 +91,8 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
     bound = format_gain_bound(recalibration)
     text = (
         f"{_describe_correction(audit)}Each row's recalibrated probability comes from a map fitted and chosen without"
-        f" that row ({held_out['n']:,} rows)." + (f" The log loss is reduced by {bound}." if bound else "")
+        f" that row ({held_out['n']:,} rows); errors in their mean level cancel, so look at the shape."
+        + (f" The log loss is reduced by {bound}." if bound else "")
     )
     if any(picture.view for picture in opening):  # a class, which the diagrams of all rows do not show
         return {"pictures": [*opening, *pictures], "caption": f"{caption} {text}"}

@@ -235,14 +235,20 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         return SummaryLine(label, name, remark, "good" if format_gain_bound(recalibration) else "plain")
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
         gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
-        rows = format_count(recalibration["required_rows"], "row")
-        name = calibrator_name(recalibration["chosen"])
-        remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
+        remark = (
+            f"{calibrator_name(recalibration['chosen'])}: {gain}, not significant{_detectable_suffix(recalibration)}"
+        )
         return SummaryLine(label, "not confirmed, too few rows", remark)
-    remark = "no significant gain in cross-validated log loss"
-    if (detectable := recalibration.get("detectable_gain")) is not None:
-        remark += f"; a gain of {format_number(detectable)} nats per row was detectable with 80 % power"
+    remark = f"no significant gain in cross-validated log loss{_detectable_suffix(recalibration)}"
     return SummaryLine(label, "none confirmed", remark)
+
+
+def _detectable_suffix(recalibration: Mapping[str, Any]) -> str:
+    """Return which gain these rows would have confirmed, as the end of a remark; empty if none."""
+    detectable = recalibration.get("detectable_gain")
+    if detectable is None:
+        return ""
+    return f"; a gain of {format_number(detectable)} nats per row was detectable with 80 % power"
 
 
 def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -306,10 +306,7 @@ def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mappin
             sentence += "; the result is hardly better than a constant prediction"
         return f"{sentence}."
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
-        rows = format_count(data["n"], "row")
-        return (
-            f"No recalibration could be confirmed ({rows}; about {recalibration['required_rows']:,} would be needed)."
-        )
+        return f"No recalibration could be confirmed with {format_count(data['n'], 'row')}."
     return "No recalibration improves the held-out log loss significantly."
 
 
@@ -323,7 +320,7 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]
     if not lower_bound:
         return (
-            f"Miscalibration that {name} corrects is confirmed on held-out rows, but the gain in log loss is not"
+            f"Miscalibration is confirmed on held-out rows, but the gain in log loss by {name} is not"
             f" ({describe_unconfirmed_gain(recalibration)})"
         )
     is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE

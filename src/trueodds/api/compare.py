@@ -88,8 +88,10 @@ def compare(
         (or cluster) with probability 1/2. Its null hypothesis is that the predictions are exchangeable, which is
         stronger than equal calibration.
     paired : bool, optional
-        Whether the models have predictions for the same rows in the same order. By default this is inferred from equal
-        outcomes, weights and clusters, and a note reports it.
+        Whether the models have predictions for the same rows. Rows with ids (`question` of `read_answers`, `row_id` of
+        `read`, `Predictions.with_row_id`) are paired by them, in any order; True then compares the rows that all models
+        have, and note TN272 counts the others. Rows without ids are paired in their order. By default pairing is
+        inferred from equal sets of ids, else from equal outcomes, weights and clusters, and a note reports it.
     names : sequence of str, optional
         Names of the models. The defaults are the keys of a mapping, else `a`, `b`, `c`, …
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
@@ -112,10 +114,10 @@ def compare(
     Raises
     ------
     InputError
-        As for `measure`. Also TO205 for fewer than two models, for ``paired=True`` with different outcomes, for
-        ``null="swap"`` with different rows, and for different classes through ``"canonical"`` or ``"classwise"``; TO403
-        for ``paired=True`` or ``null="swap"`` with tallies, and for an estimator that needs more than the cells of a
-        tally.
+        As for `measure`. Also TO205 for fewer than two models, for ``paired=True`` with different outcomes or without
+        common ids, for ``null="swap"`` with different rows, and for different classes through ``"canonical"`` or
+        ``"classwise"``; TO403 for ``paired=True`` or ``null="swap"`` with tallies, and for an estimator that needs more
+        than the cells of a tally.
 
     See Also
     --------

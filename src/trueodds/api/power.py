@@ -135,6 +135,8 @@ def power(
     progress_context = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     plan_settings = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
+    if rows.cluster is not None and len(np.unique(rows.cluster)) == rows.n:
+        rows = rows.without_clusters()  # with one row per cluster, rows are independent
     check_power_settings(test, estimator, width, {"n": n, "effect": effect} | plan_settings)
     plan = PowerPlan(n, power, effect, alpha, **plan_settings)
     if width is not None:

@@ -9,7 +9,7 @@ from trueodds.cli.options import COLUMN_OPTIONS
 from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError
 
-_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group")
+_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group", "question", "abstained")
 # The option of a keyword, and the value that is shown if the message gives none.
 _OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
@@ -79,6 +79,12 @@ _PHRASE_REPLACEMENTS = tuple(
             lambda match: f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}",
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
+        (r"\bpercent=True\b", "--percent"),
+        (
+            r"Use one row per cluster: preds\[np\..*\]\.",
+            "Use a file with one row per cluster, and leave out --cluster and --question.",
+        ),
+        (r"\bnull='redraw'", "--set null=redraw"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),

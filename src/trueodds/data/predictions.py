@@ -65,6 +65,8 @@ class Predictions(PredictionArrays):
         As given; clusters are numbered.
     group : mapping of name to array (n,)
         The group columns.
+    row_id : array (n,) or None
+        Identifier of each row, which `with_row_id` adds.
     classes : tuple
         Names of the classes.
     kind : {"classes", "confidence", "multilabel"}
@@ -135,7 +137,7 @@ class Predictions(PredictionArrays):
         The outcomes and logits that are not among them are None.
         """
         n = len(p)
-        values = dict.fromkeys(("logits", "y", "votes", "counts")) | fields
+        values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
         values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
         self._set_arrays(values)

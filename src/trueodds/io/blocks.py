@@ -62,6 +62,8 @@ class Block:
         got, fix = problem.got, self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
+        elif problem.code == "TO102" and roles.kind == "confidence" and "logits" in fix:
+            fix = "If these are log-probabilities, write exp(x) in their place."
         # Replace the last occurrence only: earlier text may be a label that looks like a position.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
         segment = self.segments[0]

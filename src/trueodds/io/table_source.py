@@ -225,10 +225,15 @@ class TableSource(Source):
             yield pending
 
     def validate_block(self, block: Block, *, is_part: bool) -> Predictions:
-        """Return the rows of a block as Predictions; an error names the file and its row.
+        """Return the rows of a block as Predictions, with their ids; an error names the file and its row.
 
         `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
         """
+        preds = self._validate_columns(block, is_part=is_part)
+        return preds if block.row_id is None else preds.with_row_id(block.row_id)
+
+    def _validate_columns(self, block: Block, *, is_part: bool) -> Predictions:
+        """Return the rows of a block as Predictions without ids."""
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}

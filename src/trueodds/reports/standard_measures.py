@@ -81,10 +81,11 @@ def standard_notes(preds: Predictions) -> list[Note]:
     extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
     if not extreme:
         return []
+    settings = "min_prob=1e-6" if preds.cluster is None else "min_prob=1e-6 and null='redraw'"
     text = (
         f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
         " intercept and slope are undefined. The test cox estimates both with limited probabilities, for example with"
-        " min_prob=1e-6."
+        f" {settings}."
     )
     return [Note("TN268", text)]
 

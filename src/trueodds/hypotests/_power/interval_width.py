@@ -16,6 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
+from trueodds.hypotests._power.simulation import ONE_ROW_REMEDY
 from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
@@ -51,7 +52,7 @@ def rows_for_width(
             "TO205",
             "Planning for an interval width assumes independent rows, and these rows are clustered.",
             "cluster=",
-            "Use one row per cluster.",
+            ONE_ROW_REMEDY,
         )
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)

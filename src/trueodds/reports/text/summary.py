@@ -244,6 +244,9 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
     n_impossible = data.get("true_class_zeros") or 0
     if not n_impossible:
         return []
+    if data["kind"] == "confidence":
+        text = f"{format_count(n_impossible, 'answer')} wrong at 1, or correct at 0"
+        return [SummaryLine("Confidence 0 or 1", text, "evidence against calibration by itself", "bad")]
     text = format_count(n_impossible, "observed outcome")
     return [SummaryLine("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
 

@@ -228,10 +228,16 @@ def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
 
 
 def _zero_probability_sentence(data: Mapping[str, Any]) -> str:
-    """Return a sentence on observed outcomes of predicted probability 0; empty without any."""
+    """Return a sentence on observed outcomes of predicted probability 0; empty without any.
+
+    The two outcomes of a confidence are that the answer is correct, and that it is wrong.
+    """
     n_impossible = data["true_class_zeros"]
     if not n_impossible:
         return ""
+    if data["kind"] == "confidence":
+        verb = "was" if n_impossible == 1 else "were"
+        return f"{format_count(n_impossible, 'answer')} {verb} wrong at confidence 1, or correct at confidence 0."
     return f"{format_count(n_impossible, 'observed outcome')} had predicted probability 0."
 
 

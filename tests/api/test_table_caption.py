@@ -11,7 +11,8 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.table_caption import caption_sentences
-from trueodds.core.table_results import MeasureColumn, ResultTable
+from trueodds.core.table_columns import MeasureColumn
+from trueodds.core.table_results import ResultTable
 
 
 def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -103,9 +104,7 @@ def column(value: float, high: float, method: str) -> MeasureColumn:
 def test_only_an_interval_that_ends_at_its_estimate_is_explained(
     value: float, high: float, method: str, is_explained: bool
 ) -> None:
-    sentences = caption_sentences(
-        [column(value, high, method)], 10, 0.95, compared=False, interval=True, noise_floor=True
-    )
+    sentences = caption_sentences([column(value, high, method)], 0.95, compared=False, interval=True, noise_floor=True)
     assert ("Intervals that end at the estimate were extended to contain it." in sentences) == is_explained
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
+from trueodds.cli import output
 from trueodds.core.table_results import ResultTable
 
 QUICK = ("--measure", "ece", "--measure", "brier", "--resamples", 200)
@@ -58,3 +62,50 @@ def test_invalid_options_are_coded(run: Run, overconfident: str, honest: str, wo
     result = run("table", overconfident, honest, *words)
     assert result.exit_code == 2
     assert f"error {code}" in result.stderr
+
+
+@pytest.mark.parametrize("table_format", ["csv", "markdown", "latex"])
+def test_an_exported_table_is_not_wrapped_on_a_narrow_terminal(
+    run: Run, overconfident: str, honest: str, monkeypatch: pytest.MonkeyPatch, table_format: str
+) -> None:
+    words = ["table", overconfident, honest, "--measure", "brier", "--measure", "ece", "--no-bold"]
+    piped = run(*words, "--format", table_format).stdout
+    monkeypatch.setattr(output, "terminal_width", lambda stream=None: 40)
+    assert run(*words, "--format", table_format).stdout == piped
+
+
+def test_a_table_of_text_fits_the_terminal(
+    run: Run, overconfident: str, honest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (60, 100):
+        monkeypatch.setattr(output, "terminal_width", lambda stream=None, width=width: width)
+        result = run("table", overconfident, honest, "--measure", "brier", "--measure", "ece", "--measure", "log_loss")
+        table = result.stdout.partition("\n")[2].partition("\n  [")[0]
+        assert max(map(len, table.splitlines())) <= width
+        assert not any(line.startswith("  [0") for line in table.splitlines())  # no wrapped cell
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_csv_in_a_pseudo_terminal_is_what_a_pipe_receives(overconfident: str, honest: str) -> None:
+    import pty
+
+    words = [sys.executable, "-m", "trueodds", "table", overconfident, honest, "--measure", "brier", "--no-bold"]
+    words += ["--format", "csv"]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    main_end, terminal = pty.openpty()
+    environment = os.environ | {"COLUMNS": "60", "LINES": "24"}
+    process = subprocess.Popen(words, stdout=terminal, stderr=subprocess.DEVNULL, env=environment)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            received = os.read(main_end, 4096)
+        except OSError:  # Linux reports the closed end as an error
+            break
+        if not received:
+            break
+        shown += received
+    os.close(main_end)
+    assert process.wait() == 0
+    assert shown.decode().replace("\r\n", "\n") == piped
+    assert max(map(len, piped.splitlines())) > 60

@@ -110,7 +110,7 @@ def test_a_grid_is_saved_for_a_paper_with_the_same_bytes(grid: DiagramGrid, tmp_
 
 def test_a_notebook_shows_the_picture_and_the_notes(grid: DiagramGrid) -> None:
     html = grid._repr_html_()
-    assert "<svg" in html
+    assert "data:image/svg+xml;base64," in html
     assert html.count("<li>") == len(grid.notes)
     assert grid._repr_png_()[:4] == b"\x89PNG"
     assert repr(grid) == "grid · 2 models × 2 diagrams (reliability, cumulative) · n=400"

@@ -210,3 +210,20 @@ def test_abstentions_that_are_not_counted_are_stated():
     assert "not counted" not in counted
     assert "not counted" not in finding(answers_read.predictions, n_queries=80)  # a number that was stated
     assert "not counted" not in finding(answers())
+
+
+def test_a_shared_legend_has_no_rate_that_differs_between_panels():
+    models = {"a": answers(), "b": answers(seed=1, power=3.0)}
+    both = to.draw(models, ["selective_risk"])
+    rates = both.diagrams[0].panels["random"]
+    assert abs(rates[0] - rates[1]) > 0.05
+    assert [label for _, label in both.diagrams[0].legend() if "random" in label] == ["random order"]
+    alone = to.draw(models["a"], "selective_risk")
+    assert [label for _, label in alone.legend() if "random" in label] == [f"random order: {100 * rates[0]:.1f}\u00a0%"]
+
+
+def test_a_grid_in_a_notebook_is_framed_as_other_results_are():
+    html = to.draw({"a": answers(), "b": answers(seed=1)}, ["selective_risk"])._repr_html_()
+    assert html.startswith('<div style="color:inherit;background:transparent')
+    assert "data:image/svg+xml;base64," in html
+    assert 'alt="a, selective risk: ' in html

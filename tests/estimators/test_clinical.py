@@ -124,9 +124,12 @@ def test_the_size_of_calibration_in_the_large_is_the_ece_of_one_bin() -> None:
     assert signed.value(View(1 - p, 1 - y)) == pytest.approx(-signed.value(View(p, y)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b", "better"), [(0.8, 0.6, "b"), (0.2, 0.4, "b"), (0.8, 0.4, None)])
+@pytest.mark.parametrize(
+    ("a", "b", "better"), [(0.8, 0.6, "b"), (0.2, 0.4, "b"), (0.8, 0.4, "b"), (0.6, 0.4, None), (0.52, 0.35, "a")]
+)
 def test_of_two_signed_values_the_one_nearer_to_zero_is_better(a: float, b: float, better: str | None) -> None:
-    # Half of the outcomes are events: the values are −.3 and −.1, .3 and .1, and of opposite sign −.3 and .1.
+    # Half of 400 outcomes are events, so the values are .5 − a and .5 − b with a standard error of .025. Of opposite
+    # signs, −.3 and .1 have the sum −.2, −.1 and .1 the sum 0, and −.02 and .15 the sum .13; its standard error is .05.
     y = np.arange(400) % 2
     comparison = to.compare(
         Predictions(y, np.full(400, a)), Predictions(y, np.full(400, b)), "calibration_in_the_large", resamples=200
@@ -349,7 +352,7 @@ def test_scores_an_ulp_apart_are_finite(estimator_type: type[IntegratedIndex], s
 def test_few_outcomes_of_one_kind_are_noted() -> None:
     p, y = some(1000)
     assert [note.code for note in IntegratedIndex()(View(p, np.zeros(1000))).notes] == ["TN126"]
-    assert "0 outcomes" in IntegratedIndex()(View(p, np.zeros(1000))).notes[0].text
+    assert "0 events" in IntegratedIndex()(View(p, np.zeros(1000))).notes[0].text
     assert min(y.sum(), 1000 - y.sum()) > 200
     assert not IntegratedIndex()(View(p, y)).notes
 
@@ -439,3 +442,12 @@ def test_isotonic_ici_is_the_mean_distance_to_isotonic_regression() -> None:
     order = np.argsort(p)
     fit = isotonic_regression(y[order]).x
     assert IntegratedIndex("isotonic").value(View(p, y)) == pytest.approx(np.abs(fit - p[order]).mean(), rel=1e-12)
+
+
+def test_an_o_e_ratio_far_from_1_is_noted():
+    """Risks in percent that are all below 1 %: 0.5 is 0.5 %, so about 1 of 200 rows has the event."""
+    percent = np.linspace(0.2, 0.9, 400)
+    (note,) = to.measure(np.arange(400) < 2, percent, "o_e").notes
+    assert note.code == "TN154"
+    assert "0.12 for 12 %" in note.text
+    assert not to.measure(np.arange(400) < 2, percent / 100, "o_e").notes

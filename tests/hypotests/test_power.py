@@ -345,8 +345,6 @@ def test_clusters_and_tallies_are_refused():
     preds = binary(40)
     with pytest.raises(InputError, match="TO205"):
         to.power(to.Predictions(preds.y, preds.p, cluster=np.arange(40) // 2), simulations=20)
-    with pytest.raises(InputError, match="TO205"):
-        to.power(to.Predictions(preds.y, preds.p, cluster=np.arange(40) // 2), width=0.1)
     with pytest.raises(InputError, match="TO403"):
         to.power(to.tally(preds))
 

@@ -168,12 +168,14 @@ def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     ([([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6])], 'brier')
     >>> pair_model_arrays(([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
     (([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
+    >>> pair_model_arrays([([0, 1], [0.2, 0.7])], ["brier"])
+    ([([0, 1], [0.2, 0.7])], ['brier'])
     """
-    if len(args) < 2 or not is_array(args[0]):
+    if len(args) < 2 or not is_array(args[0]) or _is_list_of_models(args[0]):
         return args
     y_true, second, *rest = args
     is_list_of_arrays = isinstance(second, (list, tuple)) and len(second) > 1 and all(map(is_array, second))
-    has_no_other_model = not rest or _is_method(rest[0])
+    has_no_other_model = not rest or _is_method(rest[0]) or _are_methods(rest[0])
     if (
         is_list_of_arrays and has_no_other_model and any(len(prob) == len(y_true) for prob in second)
     ):  # else these are rows of one model
@@ -185,6 +187,13 @@ def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     if rest and not (_is_method(rest[0]) or is_model(rest[0]) or (is_pair(rest[0]) and len(y_true) != 2)):
         rest[0] = (y_true, rest[0])  # the other model, of the same outcomes
     return pair_arrays(y_true, second, *rest)
+
+
+def _is_list_of_models(x: Any) -> bool:
+    """Return whether this is a list of pairs and models; strings are labels, not files."""
+    if not isinstance(x, (list, tuple)):
+        return False
+    return len(x) > 0 and all(is_pair(item) or (is_model(item) and not isinstance(item, str)) for item in x)
 
 
 # By the function that pairs arrays: the calls that an error suggests.
@@ -242,6 +251,12 @@ def _accept_reordered_arguments(
 def _is_method(x: Any) -> bool:
     """Return whether an argument is a method or its name, or a model, and therefore not an array."""
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
+
+
+def _are_methods(x: Any) -> bool:
+    """Return whether an argument is a list, an array or a mapping of methods and their names."""
+    methods = list(x.values()) if isinstance(x, Mapping) else x
+    return isinstance(methods, (list, tuple, np.ndarray)) and len(methods) > 0 and all(map(_is_method, methods))
 
 
 def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import pairs_models, reported_call_settings, resolve_lens
 from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
 from trueodds.api.measure import measure
+from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
-from trueodds.core.suggestions import resolve_synonym
-from trueodds.core.table_results import MeasureColumn, ResultTable, TableComparison
-from trueodds.core.typing import Array
+from trueodds.core.table_columns import MeasureColumn, TableComparison
+from trueodds.core.table_results import ResultTable
 from trueodds.data.predictions import Predictions
-from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import Estimator, Mean, ProperScore
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.io.read import is_pair
 from trueodds.kernels.holm import holm
-from trueodds.lenses.view import View
 from trueodds.resampling.comparison.compare_models import ModelComparison
 from trueodds.resampling.comparison.differences import ErrorDifference
 from trueodds.resampling.comparison.paired_rows import same_rows
@@ -37,12 +34,34 @@ DEFAULT_MEASURES = ("accuracy", "ece", "debiased_l2", "brier", "log_loss")
 DEFAULT_RESAMPLES = 2000
 
 
-@pairs_models
+@typing.overload
+def table(
+    models: Mapping[str, Any] | Sequence[Any],
+    measures: Measures = ...,
+    lenses: Lenses = None,
+    *,
+    interval: str | None = "auto",
+    level: float = 0.95,
+    **settings: Any,
+) -> ResultTable: ...
+@typing.overload
+def table(
+    y_true: Any,
+    models: Mapping[str, Any] | Sequence[Any],
+    measures: Measures = ...,
+    lenses: Lenses = None,
+    *,
+    interval: str | None = "auto",
+    level: float = 0.95,
+    **settings: Any,
+) -> ResultTable: ...
+@pairs_models  # type: ignore[misc]  # y_true is combined with the models before the call
 def table(
     models: Any,
     measures: Any = DEFAULT_MEASURES,
     lenses: Any = None,
     *,
+    lens: Any = None,
     interval: str | None = "auto",
     bold: bool = True,
     level: float = 0.95,
@@ -69,6 +88,8 @@ def table(
     lenses : sequence of str, Lens or None, optional
         Lenses through which every measure is computed, as in `measure`; each gives a column. None stands for the
         default lens of a measure. Accuracy has no other lens.
+    lens : str, Lens or list, optional
+        The same as `lenses`, under the name that other functions have.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
     bold : bool, default=True
@@ -133,23 +154,27 @@ def table(
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
     bold = check("bold", bold, bool)
-    columns = _choose_columns(measures, lenses, settings, seed, generator)
+    if lens is not None:
+        if lenses is not None:
+            raise InputError("TO202", "lens and lenses are the same argument.", "both", "Pass one of them.")
+        lenses = lens
+    columns = choose_columns(measures, lenses, settings, seed, generator)
     rows = resolve_rows_of_models(named_models, weight_kind)
     is_compared, notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
     evaluated = []
     for column in columns:
         first_model = next(iter(rows.values()))
-        lens = resolve_lens(first_model, column.lens, column.method)
+        column_lens = resolve_lens(first_model, column.lens, column.method)
         estimates = {
             name: measure(
-                model, column.method, lens=lens, interval=interval, level=level, resamples=resamples,
+                model, column.method, lens=column_lens, interval=interval, level=level, resamples=resamples,
                 weight_kind=weight_kind, rng=seed,
             )
             for name, model in rows.items()
         }  # fmt: skip
-        comparison = ModelComparison(column.method, lens, lens.aggregate, interval_spec, paired=paired)
+        comparison = ModelComparison(column.method, column_lens, column_lens.aggregate, interval_spec, paired=paired)
         pairs = comparison.compare_all_pairs(rows, seed) if is_compared else []
-        evaluated.append(_EvaluatedColumn(column, str(lens), estimates, pairs))
+        evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs))
     adjusted = holm([column.pvalue for column in evaluated])
     table_columns = tuple(column.build(p, 1 - level) for column, p in zip(evaluated, adjusted, strict=True))
     notes += [*_resample_notes(evaluated, 1 - level), *_collect_notes(table_columns)]
@@ -166,39 +191,10 @@ def table(
 
 
 @dataclass(frozen=True)
-class Accuracy(Mean):
-    """Share of rows whose most probable class was observed, which only tables offer: it is no measure of calibration.
-
-    >>> from trueodds.lenses.view import View
-    >>> Accuracy().value(View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 0, 1, 1]))
-    0.75
-    """
-
-    name: ClassVar[str] = "accuracy"
-    lens: ClassVar[str | None] = "confidence"
-    best_value: ClassVar[float] = 1.0
-    lower_bound: ClassVar[float] = 0.0
-    upper_bound: ClassVar[float] = 1.0
-
-    def row_scores(self, view: View) -> Array:
-        """Whether the predicted class was observed, (n,)."""
-        return view.y
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A requested column; the lens is None for the default of the method."""
-
-    label: str
-    method: Estimator
-    lens: Any
-
-
-@dataclass(frozen=True)
 class _EvaluatedColumn:
     """A column with the estimates of all models and the differences of all pairs."""
 
-    column: _Column
+    column: RequestedColumn
     lens: str
     estimates: Mapping[str, Estimate]
     pairs: Sequence[ErrorDifference]
@@ -208,7 +204,7 @@ class _EvaluatedColumn:
         method = self.column.method
         direction = "lower"
         if method.best_value_setting:
-            direction = "higher" if method.upper_bound == method.best_value else "target"
+            direction = "target" if method.has_target else "higher"
         return MeasureColumn(
             self.column.label,
             method.name,
@@ -244,19 +240,15 @@ class _EvaluatedColumn:
         )
 
     def _favors(self, model: str, pair: ErrorDifference) -> bool:
-        """Return whether the difference favors this model, and both values lie on the same side of the best value."""
+        """Return whether the difference favors this model, and its interval does not contradict that."""
         interval = pair.interval(pair.a.interval_spec.level)
         if pair.value == 0 or (
             interval is not None and (interval.high < 0 < pair.value or pair.value < 0 < interval.low)
         ):
             return False
-        best_value = self.column.method.best_value
-        sides = {np.sign(side.value - best_value) for side in (pair.a, pair.b)} - {0.0}
-        if self.column.method.best_value_setting and len(sides) > 1:
-            return False  # one value is too high and the other too low
-        first_is_larger = pair.value > 0
-        larger_is_better = bool(self.column.method.best_value_setting) and -1.0 in sides
-        return (pair.a.name == model) == (first_is_larger == larger_is_better)
+        method = self.column.method
+        larger_is_better = bool(method.best_value_setting) and not method.has_target
+        return (pair.a.name == model) == ((pair.value > 0) == larger_is_better)
 
 
 def _name_models(models: Any) -> dict[str, Any]:
@@ -271,64 +263,6 @@ def _name_models(models: Any) -> dict[str, Any]:
     if not values:
         raise InputError("TO205", "A table needs at least one model.", "none", example)
     return name_models(values, names)
-
-
-def _choose_columns(
-    measures: Any, lenses: Any, settings: Mapping[str, Any], seed: int, generator: np.random.Generator
-) -> list[_Column]:
-    """Return the columns for every measure and lens; settings apply to the named measures that have them."""
-    if isinstance(measures, (str, Estimator)):
-        measures = [measures]
-    if isinstance(lenses, str) or callable(lenses):
-        lenses = [lenses]
-    if not isinstance(measures, (Mapping, list, tuple)) or not measures:
-        fix = "For instance measures=['ece', 'brier']."
-        raise InputError("TO205", "A table needs at least one measure, in a list.", describe(measures), fix)
-    if lenses is not None and (not isinstance(lenses, (list, tuple)) or not lenses):
-        raise InputError("TO204", "lenses must be a list.", describe(lenses), "For instance lenses=['classwise'].")
-    named = measures.items() if isinstance(measures, Mapping) else [(None, item) for item in measures]
-    columns: list[_Column] = []
-    used: set[str] = set()
-    for label, item in named:
-        _refuse_pair_and_classwise_name(item)
-        is_name = isinstance(item, str) and item in ESTIMATORS.names()
-        own_settings = {name: x for name, x in settings.items() if is_name and _applies(item, name, settings)}
-        used |= set(own_settings)
-        is_accuracy = isinstance(item, str) and item == Accuracy.name
-        method = (
-            Accuracy()
-            if is_accuracy
-            else resolve_method(ESTIMATORS, Estimator, item, add_seed(item, own_settings, seed, generator))
-        )
-        method_lenses = [None] if lenses is None or is_accuracy else lenses
-        for lens in method_lenses:
-            own_label = method.name if label is None else str(label)
-            if len(method_lenses) > 1:
-                own_label = f"{own_label} ({'default' if lens is None else lens})"
-            columns.append(_Column(own_label, method, lens))
-    if unused := [name for name in settings if name not in used]:
-        raise InputError(
-            "TO202", "No named measure of this table has this setting.", ", ".join(unused), "Leave it out."
-        )
-    return columns
-
-
-def _refuse_pair_and_classwise_name(item: Any) -> None:
-    """Raise TO201 for a name with its settings, and for names of the class-wise error, which here is "sce"."""
-    fix = "The class-wise error is 'sce', as in {'cwECE': 'sce'}."
-    if isinstance(item, (list, tuple)):
-        fix = (
-            f"Pass an instance such as estimators.BinnedError(), or settings of the whole table, such as bins=10. {fix}"
-        )
-        raise InputError("TO201", "A measure of a table must be a name or an instance.", describe(item), fix)
-    if isinstance(item, str) and resolve_synonym(item, ESTIMATORS.names()) == ["ece with lens='classwise'"]:
-        raise InputError("TO201", "Unknown estimator.", describe(item), fix)
-
-
-def _applies(estimator: str, setting: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a setting applies to an estimator: scores have bins only for their decomposition."""
-    has_no_bins = issubclass(ESTIMATORS.load(estimator), ProperScore) and "decomposition" not in settings
-    return ESTIMATORS.has_setting(estimator, setting) and not (has_no_bins and setting in PARTITION_SETTINGS)
 
 
 def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:

@@ -99,10 +99,9 @@ def compare(
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
-            from trueodds.reports.comparison import comparison_page
-
-            named_models = dict(zip(model_names, models, strict=True))
-            comparison_page(comparison, named_models, html_path, weight_kind=weight_kind, rng=seed)
+            comparison.to_html(dict(zip(model_names, models, strict=True)), html_path)
+    if html_path is not None:
+        output.report_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,7 +14,7 @@ from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, open_data, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.cli.settings import pop_settings, settings_options
-from trueodds.core.errors import InputError, install_command
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, install_command, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
 
 
@@ -105,7 +106,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         return
     from trueodds.io import read
     from trueodds.io.stated_confidence import PercentScale
-    from trueodds.io.write import rewrite
+    from trueodds.io.write import output_column_names, rewrite
 
     source = read(list(files), label=None, **columns)
     roles = getattr(source, "roles", None)
@@ -133,7 +134,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
 
     scale = PercentScale() if percent else None
     try:
-        with ProgressBar() as progress:
+        with ProgressBar() as progress, _restate_class_errors(roles):
             rows_written = rewrite(
                 source, recalibrate, out, logits=on_logits, percent=scale, progress=report_in_rows(progress)
             )
@@ -143,9 +144,27 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         _apply_to_records(loaded_calibrator, files, out, columns, percent=percent)  # texts such as 85%
         return
     _print_applied(loaded_calibrator, rows_written, out, [] if scale is None else scale.notes())
+    if roles is not None and roles.logits:
+        renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]
+        listed = ", ".join(renamed if len(renamed) <= MAX_LISTED_ITEMS else [*renamed[:2], "…", renamed[-1]])
+        output.print_text(f"  Columns of logits were replaced by recalibrated probabilities: {listed}.")
     if column_suffixes and class_columns is None and column_suffixes != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(column_suffixes, classes, strict=True))
         output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
+
+
+@contextmanager
+def _restate_class_errors(roles: Any) -> Iterator[None]:
+    """Describe the columns of the file, and not the array, in the error of another number of classes (TO501)."""
+    try:
+        yield
+    except InputError as problem:
+        if problem.code != "TO501" or roles is None:
+            raise
+        n_classes, columns = problem.got.partition(" ")[0], shorten(", ".join(roles.probs), MAX_VALUE_LENGTH)
+        got = f"{n_classes} in the file, from the column{'s' * (len(roles.probs) > 1)} {columns}"
+        fix = "Name one column per class, in the order of the calibrator's classes: --probs a,b,c."
+        raise InputError("TO501", problem.problem, got, fix) from None
 
 
 def _apply_to_records(

@@ -91,11 +91,12 @@ def table(
     if json_path == "-":
         return
     if table_format == "text":
-        output.print_result(result.describe(), result.notes, result.to_dict(), None)
+        description = result.describe(output.text_width())
+        output.print_result(description, result.notes, result.to_dict(), None, is_verbatim=True)
         return
     text = result.to_csv()
     if table_format != "csv":
         text = result.to_markdown() if table_format == "markdown" else result.to_latex()
-    output.print_text(text.rstrip("\n"))
+    output.print_text(text.rstrip("\n"), is_verbatim=True)  # not wrapped, because it is copied or redirected
     for note in result.notes:  # apart from the table, which may be redirected to a file
         output.print_text(f"  {restate_keywords(str(note))}", err=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
@@ -20,12 +22,16 @@ MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 class Comparison(Result):
     """The difference of the errors of two models, the first minus the second, with its interval and p-value.
 
+    A measure with a target, such as `o_e` with the target 1 or `calibration_in_the_large` with 0, can be too high or
+    too low. Its error is the distance from the target, which `settings` contain as `distance_from`.
+
     Attributes
     ----------
     estimator, lens : str
         Name of the estimator and of the lens.
     difference : float
-        The estimate of the first model minus that of the second; ``float(comparison)`` returns it.
+        The estimate of the first model minus that of the second, or for a measure with a target, the distance of the
+        first from the target minus that of the second; ``float(comparison)`` returns it.
     n : int
         Number of rows that were compared.
     paired : bool
@@ -75,10 +81,7 @@ class Comparison(Result):
 
     @property
     def better(self) -> str | None:
-        """The model whose error is closer to the best value if the interval excludes 0, else None.
-
-        None also if one value lies above the best value and the other below it.
-        """
+        """The model whose error is closer to the best value if the interval excludes 0, else None."""
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
@@ -91,7 +94,9 @@ class Comparison(Result):
     def describe(self) -> str:
         """Describe the difference with its interval and p-value, and both models, in one line."""
         first, second = self.names
-        pieces = [f"{self.estimator} {first} − {second} {format_number(self.difference)}"]
+        target = self.settings.get("distance_from")
+        label = self.estimator if target is None else f"{self.estimator}, distance from {format_number(target)},"
+        pieces = [f"{label} {first} − {second} {format_number(self.difference)}"]
         if self.interval is not None:
             pieces[0] += f" {self.interval}"
         if self.pvalue is not None:
@@ -99,7 +104,7 @@ class Comparison(Result):
             pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
         pieces.append(", ".join(_format_estimate(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
@@ -112,6 +117,30 @@ class Comparison(Result):
             "paired": self.paired,
             "better": self.better,
         }
+
+    def to_html(self, models: Any, path: str | Path | None = None) -> str:
+        """Return the comparison as one self-contained HTML page.
+
+        Parameters
+        ----------
+        models : mapping of str to data, or sequence
+            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
+            differences, and the main measures with the level, the number of bins and the seed of this result.
+
+        Raises
+        ------
+        InputError
+            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
+            not installed, TO703 if the file cannot be written.
+        """
+        return _render_page(self, models, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as a JSON object."""
@@ -187,8 +216,32 @@ class Ranking(Result):
         pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
+
+    def to_html(self, models: Any, path: str | Path | None = None) -> str:
+        """Return the ranking as one self-contained HTML page.
+
+        Parameters
+        ----------
+        models : mapping of str to data, or sequence
+            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
+            differences, and the main measures with the level, the number of bins and the seed of this result.
+
+        Raises
+        ------
+        InputError
+            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
+            not installed, TO703 if the file cannot be written.
+        """
+        return _render_page(self, models, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as a JSON object."""
@@ -207,6 +260,12 @@ class Ranking(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
+
+
+def _render_page(result: Comparison | Ranking, models: Any, path: str | Path | None) -> str:
+    """Return the page of a result; the module of the page, which computes diagrams, is loaded only for it."""
+    page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(result, models, path)
+    return page
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:

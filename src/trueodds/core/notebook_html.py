@@ -7,8 +7,9 @@ which are drawn in dark ink, stand on a white card. Every text is escaped.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import Any
 
 from trueodds.core.errors import Note
 from trueodds.core.printable import printable_lines, to_printable
@@ -66,20 +67,36 @@ def notes_html(notes: Iterable[Note]) -> str:
     return f'<ul style="margin:0.4em 0;padding-left:1.4em">{items}</ul>' if items else ""
 
 
-def table_html(headings: Sequence[str], rows: Iterable[Sequence[str]], is_numeric: Sequence[bool]) -> str:
-    """Return a table with numbers aligned to the right; without headings if all of them are empty."""
+def text_html(text: str) -> str:
+    """Return text for an element."""
+    return escape(printable_lines(text))
+
+
+def table_html(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    is_numeric: Sequence[bool],
+    cell_html: Callable[[Any], str] = text_html,
+    *,
+    has_row_headings: bool = False,
+) -> str:
+    """Return a table with numbers aligned to the right; without headings if all of them are empty.
+
+    `cell_html` returns the content of a cell; with `has_row_headings`, the first cell of a row is its heading.
+    """
     styles = [f"text-align:{'right;white-space:nowrap' if numeric else 'left'}" for numeric in is_numeric]
 
-    def row_html(cells: Sequence[str], tag: str, scope: str = "") -> str:
+    def row_html(cells: Sequence[Any], tags: Sequence[str], content: Callable[[Any], str]) -> str:
         return "".join(
-            f'<{tag}{scope} style="{style};padding:0.1em 0.8em 0.1em 0;border:0;vertical-align:top">'
-            f"{escape(printable_lines(cell))}</{tag}>"
-            for cell, style in zip(cells, styles, strict=True)
+            f'<{tag} style="{style};padding:0.1em 0.8em 0.1em 0;border:0;vertical-align:top">'
+            f"{content(cell)}</{tag.partition(' ')[0]}>"
+            for cell, tag, style in zip(cells, tags, styles, strict=True)
         )
 
-    head_row = row_html(headings, "th", ' scope="col"')
+    head_row = row_html(headings, ['th scope="col"'] * len(styles), text_html)
+    row_tags = ['th scope="row"' if has_row_headings else "td", *["td"] * (len(styles) - 1)]
     head = f'<thead style="border-bottom:{_BORDER}"><tr>{head_row}</tr></thead>' if any(headings) else ""
-    body = "".join(f'<tr style="background:transparent">{row_html(row, "td")}</tr>' for row in rows)
+    body = "".join(f'<tr style="background:transparent">{row_html(row, row_tags, cell_html)}</tr>' for row in rows)
     style = "color:inherit;background:transparent;border-collapse:collapse;font-size:0.92em;margin:0.4em 0"
     return f'<div style="overflow-x:auto"><table style="{style}">{head}<tbody>{body}</tbody></table></div>'
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from trueodds.core.formatting import format_percent
+from trueodds.core.formatting import format_bins, format_percent
 from trueodds.core.results import SCORES, Estimate
 
 # What each lens examines. With two classes, "canonical" examines one probability and its complement.
@@ -46,11 +45,11 @@ class CaptionColumn(Protocol):
 
 
 def caption_sentences(
-    columns: Sequence[CaptionColumn], n: int, level: float, *, compared: bool, interval: bool, noise_floor: bool
+    columns: Sequence[CaptionColumn], level: float, *, compared: bool, interval: bool, noise_floor: bool
 ) -> list[str]:
     """Return the sentences of the caption, which explain only what the table shows."""
     sentences = [f"{text}." for text in [_describe_columns(columns)] if text]
-    sentences.append(f"n = {n:,} rows{', the same for all models' if compared else ''}.")
+    sentences.append(f"n = {describe_n_rows(columns)} rows{', the same for all models' if compared else ''}.")
     estimates = [estimate for column in columns for estimate in column.estimates.values()]
     if interval and any(estimate.interval is not None for estimate in estimates):
         sentences.append(f"Brackets: {_format_rate(level)} confidence interval.")
@@ -61,6 +60,18 @@ def caption_sentences(
     if compared:
         sentences.append(_explain_bold(columns, level))
     return sentences
+
+
+def describe_n_rows(columns: Sequence[CaptionColumn]) -> str:
+    """Return the number of rows, or its range if models have different numbers of rows.
+
+    >>> from types import SimpleNamespace
+    >>> describe_n_rows([SimpleNamespace(estimates={"a": SimpleNamespace(n=100), "b": SimpleNamespace(n=4000)})])
+    '100 to 4,000'
+    """
+    sizes = [estimate.n for column in columns for estimate in column.estimates.values()]
+    low, high = min(sizes), max(sizes)
+    return f"{high:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _explain_bold(columns: Sequence[CaptionColumn], level: float) -> str:
@@ -109,12 +120,8 @@ def _describe_bins(settings: Sequence[Mapping[str, object]]) -> str:
     >>> _describe_bins([{"partition": "equal-mass auto", "bins": 12}, {"partition": "equal-mass auto", "bins": 11}])
     'equal-mass bins'
     """
-    partition = str(settings[0]["partition"])
-    if match := re.fullmatch(r"(uniform|equal-mass) (\d+|auto)", partition):
-        counts = {str(one.get("bins", match[2])) if match[2] == "auto" else match[2] for one in settings}
-        count = f"{counts.pop()} " if len(counts) == 1 else ""
-        return f"{count.removeprefix('auto ')}{match[1]} bins"
-    return f"bins ({partition})"
+    counts = {one.get("bins") for one in settings}
+    return format_bins(str(settings[0]["partition"]), counts.pop() if len(counts) == 1 else None)
 
 
 def _ends_at_value(estimate: Estimate) -> bool:

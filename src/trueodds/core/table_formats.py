@@ -10,8 +10,9 @@ from html import escape
 from typing import Any, Self
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.notebook_html import frame_html, notes_html, paragraph_html, table_html
+from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table
 
-TEXT_WIDTH = 80  # columns of the text where possible
 INTERVAL_STYLES = ("brackets", "subscript")
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|])")
 _LATEX_SPECIAL = {
@@ -20,6 +21,7 @@ _LATEX_SPECIAL = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{character: f"\\{character}" for character in "{}$&#%_"},
 }
 
@@ -63,53 +65,42 @@ class FormattedTable:
     caption: str
 
 
-def check_interval_style(interval: Any) -> None:
-    """Raise TO203 for an unknown style of intervals."""
-    if interval is not None and interval not in INTERVAL_STYLES:
-        raise InputError("TO203", "Unknown style of intervals.", repr(interval), "Use 'brackets', 'subscript' or None.")
+def resolve_interval_style(interval: Any) -> str | None:
+    """Return the style of intervals, which is the first one for True; raise TO203 for an unknown style."""
+    if interval is None or interval is False:
+        return None
+    if interval is True:
+        return INTERVAL_STYLES[0]
+    if interval not in INTERVAL_STYLES:
+        fix = "Use 'brackets', 'subscript' or None."
+        raise InputError("TO203", "Unknown style of intervals.", repr(interval), fix)
+    return str(interval)
 
 
-def text_lines(table: FormattedTable) -> list[str]:
+def text_lines(table: FormattedTable, width: int = TEXT_WIDTH) -> list[str]:
     """Return the table as lines of text: cells in one line if they fit, else below each other, else in blocks."""
-    in_one_line = _text_block(table, range(len(table.labels)), is_stacked=False)
-    if max(map(len, in_one_line)) <= TEXT_WIDTH:
-        return [*in_one_line, *_caption_lines(table)]
-    lines: list[str] = []
-    columns: list[int] = []
-    for column in range(len(table.labels)):
-        if columns and max(map(len, _text_block(table, [*columns, column], is_stacked=True))) > TEXT_WIDTH:
-            lines += [*_text_block(table, columns, is_stacked=True), ""]
-            columns = []
-        columns.append(column)
-    return [*lines, *_text_block(table, columns, is_stacked=True), *_caption_lines(table)]
+    headings = ["", *(f"{label} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True))]
+    parts = [[_text_parts(cell) for cell in row] for row in table.cells]
+    in_one_line = [[name, *(" ".join(cell) for cell in row)] for name, row in zip(table.names, parts, strict=True)]
+    is_name = [True, *[False] * len(table.labels)]
+    blocks = layout_table(headings, in_one_line, [False] * len(headings), width, is_shortened=is_name)
+    if len(blocks) > 1 or any(display_width(line) > width for line in (*blocks[0].heading, *blocks[0].rows)):
+        stacked = []
+        for name, row in zip(table.names, parts, strict=True):
+            cells = [[name], *row]
+            n_lines = max(map(len, cells))
+            stacked += [[cell[i] if i < len(cell) else "" for cell in cells] for i in range(n_lines)]
+        blocks = layout_table(headings, stacked, [False] * len(headings), width, is_shortened=is_name)
+    lines = [line for block in blocks for line in ("", *block.heading, *block.rows)]
+    return [*lines[1:], *_caption_lines(table, width)]
 
 
-def _caption_lines(table: FormattedTable) -> list[str]:
+def _caption_lines(table: FormattedTable, width: int) -> list[str]:
     """Return the caption, with * in place of bold type."""
     caption = table.caption.replace("Bold: ", "*: ").replace("No value is bold, ", "No value is marked *, ")
     caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
-    lines = textwrap.wrap(caption, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(caption, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
-
-
-def _text_block(table: FormattedTable, columns: Sequence[int], *, is_stacked: bool) -> list[str]:
-    """Return some of the columns, with the parts of a cell beside or below each other."""
-    names = [""]
-    texts = [[f"{table.labels[column]} {table.arrows[column]}"] for column in columns]
-    for name, row in zip(table.names, table.cells, strict=True):
-        parts = [_text_parts(row[column]) for column in columns]
-        n_lines = max(map(len, parts)) if is_stacked else 1
-        names += [name, *[""] * (n_lines - 1)]
-        for text, cell in zip(texts, parts, strict=True):
-            text += (
-                [*cell, *[""] * (n_lines - len(cell))]
-                if is_stacked
-                else ["".join(cell) if len(cell) == 1 else " ".join(cell)]
-            )
-    widths = [max(map(len, text)) for text in texts]
-    padded = [[line.ljust(width) for line in text] for text, width in zip(texts, widths, strict=True)]
-    lines = [[name.ljust(max(map(len, names))) for name in names], *padded]
-    return ["  ".join(cells).rstrip() for cells in zip(*lines, strict=True)]
 
 
 def _text_parts(cell: FormattedCell) -> list[str]:
@@ -159,7 +150,7 @@ def latex(
         for heading, arrow in zip(table.labels, table.arrows, strict=True)
     ]
     rows = [
-        [label_text(name), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
+        [_protect_row_start(label_text(name)), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
         for name, row in zip(table.names, table.cells, strict=True)
     ]
     tabular = [
@@ -171,14 +162,23 @@ def latex(
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    if not table.caption and label is None:
+    if not table.caption:
         return "\n".join(tabular)
     raw_texts = () if escapes_labels else (*table.labels, *table.names)
-    caption = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"] if table.caption else []
-    label_lines = [rf"\label{{{label}}}"] if label is not None else []
-    return "\n".join(
-        [rf"\begin{{{environment}}}", r"\centering", *caption, *label_lines, *tabular, rf"\end{{{environment}}}"]
-    )
+    lines = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"]
+    lines += [rf"\label{{{label}}}"] if label is not None else []
+    return "\n".join([rf"\begin{{{environment}}}", r"\centering", *lines, *tabular, rf"\end{{{environment}}}"])
+
+
+def _protect_row_start(text: str) -> str:
+    r"""Return the first cell of a row, with a group before a bracket or a star.
+
+    LaTeX takes them for an argument of the ``\\\\`` or ``\\midrule`` before the row.
+
+    >>> print(_protect_row_start("[a]"), _protect_row_start("b"))
+    {}[a] b
+    """
+    return "{}" + text if text.lstrip().startswith(("[", "*")) else text
 
 
 def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:
@@ -229,25 +229,17 @@ def _escape_except(text: str, raw_texts: Sequence[str]) -> str:
 
 
 def html(table: FormattedTable, notes: Sequence[Note]) -> str:
-    """Return the table in HTML, with the notes in a list below it."""
-    headings = "".join(
-        f'<th scope="col">{escape(label)} {escape(arrow)}</th>'
-        for label, arrow in zip(table.labels, table.arrows, strict=True)
-    )
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_html_cell, row))}</tr>'
-        for name, row in zip(table.names, table.cells, strict=True)
-    )
-    items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
-    caption = f"<p>{escape(table.caption)}</p>" if table.caption else ""
-    return (
-        f"<div><table><thead><tr><td></td>{headings}</tr></thead><tbody>{rows}</tbody></table>{caption}"
-        f"{f'<ul>{items}</ul>' if items else ''}</div>"
-    )
+    """Return the table in HTML for a notebook, with the notes in a list below it."""
+    headings = ["", *(f"{label} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True))]
+    rows = [[name, *row] for name, row in zip(table.names, table.cells, strict=True)]
+    text = table_html(headings, rows, [False] * len(headings), _cell_html, has_row_headings=True)
+    return frame_html(text, paragraph_html(table.caption) if table.caption else "", notes_html(notes))
 
 
-def _html_cell(cell: FormattedCell) -> str:
-    """Return a cell in HTML, with interval and noise floor below the value."""
+def _cell_html(cell: FormattedCell | str) -> str:
+    """Return a cell in HTML, with interval and noise floor below the value; a name is text."""
+    if isinstance(cell, str):
+        return escape(cell)
     value = f"<strong>{escape(cell.value)}</strong>" if cell.is_bold else escape(cell.value)
     details = " ".join(filter(None, (cell.interval_text, cell.noise_floor_text)))
-    return f"<td>{value}{f'<br><small>{escape(details)}</small>' if details else ''}</td>"
+    return f"{value}{f'<br><small>{escape(details)}</small>' if details else ''}"

@@ -11,134 +11,14 @@ from typing import Any
 
 from trueodds.core import table_formats
 from trueodds.core.data_frame import to_data_frame
-from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number
+from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Result
-from trueodds.core.table_caption import caption_sentences
-from trueodds.core.table_formats import FormattedCell, FormattedTable
-
-DEFAULT_DECIMALS, MAX_DECIMALS = 4, 9  # decimals of a column without intervals, and of any column
-INTERVAL_DIGITS = 2  # significant digits of the half-width of an interval that are printed
-
-
-@dataclass(frozen=True, slots=True)
-class TableComparison:
-    """The difference of two models by one measure, with its p-value.
-
-    Attributes
-    ----------
-    first, second : str
-        The names of the models.
-    difference : float
-        The value of the first model minus that of the second.
-    pvalue : float or None
-        Two-sided p-value of equal values, as `compare` reports it; None if it is undefined.
-    """
-
-    first: str
-    second: str
-    difference: float
-    pvalue: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as a JSON object."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "difference": strict_json(self.difference),
-            "pvalue": strict_json(self.pvalue),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureColumn:
-    """One measure of all models.
-
-    Attributes
-    ----------
-    label : str
-        The heading of the column.
-    estimator, lens : str
-        Name of the estimator and of the lens.
-    direction : {"lower", "higher", "target"}
-        Whether lower values are better, or higher ones, or those closer to `best_value`.
-    best_value : float
-        The value of a perfect model.
-    estimates : mapping of str to Estimate
-        The estimate of each model, by name.
-    bold : str or None
-        The model that is significantly better than every other one, which is printed in bold; None if there is none.
-    comparisons : tuple of TableComparison
-        The comparisons of all pairs of models; empty if the models were not compared.
-    pvalue : float or None
-        P-value of the claim that the model with the best value is better than every other one: the largest p-value of
-        its comparisons, and 1 if one of them does not favor it. None if the models were not compared.
-    adjusted_pvalue : float or None
-        The same with Holm's adjustment for all measures of the table.
-    """
-
-    label: str
-    estimator: str
-    lens: str
-    direction: str
-    best_value: float
-    estimates: Mapping[str, Estimate]
-    bold: str | None = None
-    comparisons: tuple[TableComparison, ...] = ()
-    pvalue: float | None = None
-    adjusted_pvalue: float | None = None
-
-    @property
-    def arrow(self) -> str:
-        """The sign of the direction in the heading: ↓, ↑, or → with the best value."""
-        signs = {"lower": "↓", "higher": "↑"}
-        return signs.get(self.direction) or f"→ {format_number(self.best_value)}"
-
-    @property
-    def decimals(self) -> int:
-        """Decimals of all numbers of the column: the narrowest interval has two significant digits in its half-width.
-
-        Without intervals it is four.
-        """
-        half_widths = [
-            (interval.high - interval.low) / 2
-            for interval in (estimate.interval for estimate in self.estimates.values())
-            if interval is not None and 0 < interval.high - interval.low < math.inf
-        ]
-        if not half_widths:
-            return DEFAULT_DECIMALS
-        decimals = INTERVAL_DIGITS - 1 - math.floor(math.log10(min(half_widths)))
-        return min(max(decimals, 0), MAX_DECIMALS)
-
-    def format_cell(self, model: str) -> FormattedCell:
-        """Return the texts of the cell of one model."""
-        estimate, decimals = self.estimates[model], self.decimals
-        interval, noise_floor = estimate.interval, estimate.noise_floor
-        return FormattedCell(
-            _format_fixed(estimate.value, decimals),
-            None
-            if interval is None
-            else (_format_fixed(interval.low, decimals), _format_fixed(interval.high, decimals)),
-            None if noise_floor is None else _format_fixed(noise_floor, decimals),
-            is_bold=model == self.bold,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as a JSON object."""
-        return {
-            "label": self.label,
-            "estimator": self.estimator,
-            "lens": self.lens,
-            "direction": self.direction,
-            "best_value": strict_json(self.best_value),
-            "bold": self.bold,
-            "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
-            "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
-            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
-        }
+from trueodds.core.table_caption import caption_sentences, describe_n_rows
+from trueodds.core.table_columns import MeasureColumn
+from trueodds.core.table_formats import FormattedTable
+from trueodds.core.text_table import TEXT_WIDTH
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -188,9 +68,13 @@ class ResultTable(Result):
     notes: tuple[Note, ...] = ()
 
     def __getitem__(self, cell: tuple[str, str]) -> Estimate:
-        """Return the estimate of a model in the column of this heading."""
+        """Return the estimate of a model in the column of this heading, or raise KeyError."""
+        columns = {column.label: column for column in self.columns}
+        if not isinstance(cell, tuple) or len(cell) != 2 or cell[0] not in self.names or cell[1] not in columns:
+            known = f"models {', '.join(self.names)}; headings {', '.join(columns)}"
+            raise KeyError(f"A cell is table[model, heading]. Got {cell!r}. The table has the {known}.")
         model, label = cell
-        return next(column for column in self.columns if column.label == label).estimates[model]
+        return columns[label].estimates[model]
 
     @property
     def bold(self) -> dict[str, str | None]:
@@ -205,7 +89,7 @@ class ResultTable(Result):
     def _caption_sentences(self, *, interval: bool = True, noise_floor: bool) -> list[str]:
         """Return the sentences of the caption."""
         return caption_sentences(
-            self.columns, self.n, self.level, compared=self.compared, interval=interval, noise_floor=noise_floor
+            self.columns, self.level, compared=self.compared, interval=interval, noise_floor=noise_floor
         )
 
     def _formatted(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
@@ -220,8 +104,13 @@ class ResultTable(Result):
             to_printable(caption if isinstance(caption, str) else default_caption if caption else ""),
         )
 
-    def describe(self) -> str:
-        """Describe the table as text of at most 80 columns where possible; * marks what other formats print in bold.
+    def describe(self, width: int = TEXT_WIDTH) -> str:
+        """Describe the table as text of limited width where possible; * marks what other formats print in bold.
+
+        Parameters
+        ----------
+        width : int, default=80
+            Maximum number of columns of the text.
 
         Returns
         -------
@@ -230,8 +119,10 @@ class ResultTable(Result):
         """
         n_bold = sum(column.bold is not None for column in self.columns)
         bold_text = f" · a bold value in {n_bold} of {len(self.columns)}" if self.compared else ""
-        heading = f"table · {len(self.names)} models × {len(self.columns)} measures · n={self.n:,}{bold_text}"
-        return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True))])
+        measures = "1 measure" if len(self.columns) == 1 else f"{len(self.columns)} measures"
+        size = f"{len(self.names)} models × {measures} · n={describe_n_rows(self.columns)}"
+        heading = f"table · {size}{bold_text}"
+        return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True), width)])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
         """Return the table in Markdown, with a row per model.
@@ -255,7 +146,7 @@ class ResultTable(Result):
     def to_latex(
         self,
         *,
-        interval: str | None = "brackets",
+        interval: str | bool | None = "brackets",
         noise_floor: bool = False,
         caption: str | bool = True,
         label: str | None = None,
@@ -268,9 +159,9 @@ class ResultTable(Result):
 
         Parameters
         ----------
-        interval : {"brackets", "subscript"} or None, default="brackets"
-            Whether intervals stand in brackets behind the values, or as subscripts of them, which are narrower. None
-            omits them.
+        interval : {"brackets", "subscript"}, bool or None, default="brackets"
+            Whether intervals stand in brackets behind the values (also True), or as subscripts of them, which are
+            narrower. None or False omits them.
         noise_floor : bool, default=False
             Whether the cells have the expected value of a calibrated model in parentheses.
         caption : str or bool, default=True
@@ -291,14 +182,19 @@ class ResultTable(Result):
         Raises
         ------
         InputError
-            TO203 for another value of `interval`.
+            TO203 for another value of `interval`. TO205 for `label` or `wide` without a caption, which would be
+            ignored.
         """
-        table_formats.check_interval_style(interval)
-        formatted = self._formatted(interval=interval is not None, noise_floor=noise_floor, caption=caption)
+        style = table_formats.resolve_interval_style(interval)
+        if not caption and (label is not None or wide):
+            got = f"label={label!r}" if label is not None else "wide=True"
+            fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
+            raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
+        formatted = self._formatted(interval=style is not None, noise_floor=noise_floor, caption=caption)
         return table_formats.latex(
             formatted,
             label,
-            is_subscript=interval == "subscript",
+            is_subscript=style == "subscript",
             environment="table*" if wide else "table",
             escapes_labels=not raw_labels,
         )
@@ -325,10 +221,13 @@ class ResultTable(Result):
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or dict
-            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. Missing ends
+            of intervals and noise floors are NaN.
         """
         rows = self._cell_rows()
         columns = {name: [row[name] for row in rows] for name in rows[0]}
+        for name in ("low", "high", "noise_floor"):  # NaN, because None would make a column of objects
+            columns[name] = [math.nan if x is None else x for x in columns[name]]
         return to_data_frame(columns)
 
     def _cell_rows(self) -> list[dict[str, Any]]:
@@ -376,8 +275,3 @@ class ResultTable(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
-
-
-def _format_fixed(x: float, decimals: int) -> str:
-    """Format a number with these decimals, without a sign of zero."""
-    return f"{round(x, decimals) + 0.0:.{decimals}f}" if math.isfinite(x) else format_number(x)

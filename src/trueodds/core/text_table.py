@@ -29,13 +29,18 @@ class TableBlock:
 
 
 def layout_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], is_numeric: Sequence[bool], width: int = TEXT_WIDTH
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    is_numeric: Sequence[bool],
+    width: int = TEXT_WIDTH,
+    *,
+    is_shortened: Sequence[bool] | None = None,
 ) -> list[TableBlock]:
     """Lay out a table in one or more blocks of at most `width` columns.
 
-    Numbers are aligned to the right and never shortened, names to the left; long names lose their middle. A table that
-    is too wide gets headings of two lines. If that does not suffice, it is continued in further blocks, which repeat
-    the first column.
+    Numbers are aligned to the right and never shortened, names to the left; long names lose their middle, in all
+    columns of names or in those of `is_shortened`. A table that is too wide gets headings of two lines. If that does
+    not suffice, it is continued in further blocks, which repeat the first column.
 
     >>> rows = [("site=north", "0.1825", "miscalibrated"), ("site=south", "0.0732", "within")]
     >>> (block,) = layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36)
@@ -45,11 +50,12 @@ def layout_table(
     site=north  0.1825  miscalibrated
     site=south  0.0732  within
     """
+    may_shorten = [not numeric for numeric in is_numeric] if is_shortened is None else is_shortened
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     one_line = [[heading] for heading in headings]
     names = [
-        _shorten_column(column, i, numeric, width)
-        for i, (column, numeric) in enumerate(zip(cells, is_numeric, strict=True))
+        _shorten_column(column, i, width) if shortened else list(column)
+        for i, (column, shortened) in enumerate(zip(cells, may_shorten, strict=True))
     ]
     if _total_width(_column_widths(one_line, names)) <= width:
         return [_format_block(one_line, names, is_numeric)]
@@ -95,10 +101,8 @@ def shorten_middle(text: str, max_width: int) -> str:
     return f"{start}…{end}"
 
 
-def _shorten_column(column: Sequence[str], position: int, is_numeric: bool, width: int) -> list[str]:
-    """Return the cells of a column; names are shortened, those of the first column the least."""
-    if is_numeric:
-        return list(column)
+def _shorten_column(column: Sequence[str], position: int, width: int) -> list[str]:
+    """Return the names of a column, shortened; those of the first column are shortened the least."""
     max_width = min(max(width // 2, _MIN_NAME_WIDTH), _MAX_NAME_WIDTH)
     return [
         shorten_middle(cell, max_width if position == 0 else min(max_width, _MAX_OTHER_NAME_WIDTH)) for cell in column

@@ -230,12 +230,12 @@ class PredictionArrays:
         return new
 
     def without_clusters(self) -> Self:
-        """Return the same rows as independent ones.
+        """Return the same predictions as independent rows.
 
         Returns
         -------
         Predictions
-            The rows without clusters.
+            The predictions without clusters.
         """
         new = self[:]
         object.__setattr__(new, "cluster", None)

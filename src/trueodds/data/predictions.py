@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
+from trueodds.data.classifiers import predict_probabilities
 from trueodds.data.dense import from_dense
 from trueodds.data.labels import (
     check_binary,
@@ -372,14 +372,8 @@ class Predictions(PredictionArrays):
         InputError
             TO117 if the model has no `predict_proba` or is not fitted, and as for `Predictions`.
         """
-        if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
-            raise InputError(
-                "TO117",
-                "The model must be a fitted classifier with predict_proba and classes_.",
-                type(model).__name__,
-                "Fit it first, or pass its probabilities to Predictions(y_true, y_prob).",
-            )
-        return cls(y, model.predict_proba(X), weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
+        y_prob = predict_probabilities(model, X)
+        return cls(y, y_prob, weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_predictions, (

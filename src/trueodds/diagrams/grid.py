@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from html import escape
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.json_files import strict_json
+from trueodds.core.notebook_html import frame_html, notes_html, picture_html, result_html
 from trueodds.core.printable import to_printable
 from trueodds.core.results import with_notes
 from trueodds.core.settings import Count, check
@@ -299,12 +299,11 @@ class DiagramGrid:
         return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{escape(str(note))}</li>" for note in self.notes)
         try:
-            picture = self.svg()
+            svg = self.svg()
         except InputError:  # without matplotlib
-            picture = f"<code>{escape(self.describe())}</code>"
-        return f"<div>{picture}{f'<ul>{items}</ul>' if items else ''}</div>"
+            return result_html(self.describe(), self.notes)
+        return frame_html(picture_html(svg, self._alternative_text()), notes_html(self.notes))
 
     def _repr_png_(self) -> bytes | None:
         try:

@@ -93,6 +93,10 @@ class Estimator(Settings):
         """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
+    def supports_interval(self, view: View) -> bool:
+        """Whether the default interval has its coverage for this view; if not, `interval="auto"` gives none."""
+        return True
+
     def interval_estimator(self) -> Estimator:
         """Return the estimator whose interval is reported: itself, unless a plug-in estimate has better coverage."""
         return self
@@ -114,6 +118,11 @@ class Estimator(Settings):
         """The setting `best_value` of results if values below it are errors too, else nothing."""
         two_sided = self.as_loss(self.best_value - 1.0) > self.as_loss(self.best_value)
         return {"best_value": self.best_value} if two_sided else {}
+
+    @property
+    def has_target(self) -> bool:
+        """Whether values above the best one are errors, and those below it too."""
+        return bool(self.best_value_setting) and self.best_value < self.upper_bound
 
     def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""

@@ -263,6 +263,7 @@ class RankAgreement(VoteMean):
 
     name: ClassVar[str] = "rankcs"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     best_value: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 

@@ -159,6 +159,7 @@ class AnswerOrAbstain(ProperScore):
     lens: ClassVar[str | None] = "confidence"
     needs_rows: ClassVar[bool] = True
     best_value: ClassVar[float] = 1.0
+    upper_bound: ClassVar[float] = 1.0
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def row_scores(self, view: View) -> Array:

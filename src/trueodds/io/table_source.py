@@ -25,6 +25,7 @@ from trueodds.io.columns import (
     numbered_suffixes,
     without_common_prefix,
 )
+from trueodds.io.copies import note_copies
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ColumnBatch, Table
 
@@ -135,7 +136,8 @@ class TableSource(Source):
                 progress(rows_read, self.rows)
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
-        return self.validate_block(join_blocks(blocks), is_part=False)
+        preds = self.validate_block(join_blocks(blocks), is_part=False)
+        return preds.with_notes(*note_copies([table.name for table in self.tables]))
 
     @property
     def n_probabilities(self) -> int | None:

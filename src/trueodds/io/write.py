@@ -276,7 +276,7 @@ def _replace_columns(
         new_columns = {column: transformed[:, j] for j, column in enumerate(roles.probs)}
     else:
         new_columns = {roles.probs[0]: transformed if ndim == 2 else transformed[:, 1]}
-    names = dict(zip(roles.probs, _output_column_names(roles), strict=True))
+    names = dict(zip(roles.probs, output_column_names(roles), strict=True))
     renamed = {names.get(column, column): new_columns.get(column, cells) for column, cells in chunk.items()}
     if len(renamed) < len(chunk):
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
@@ -289,7 +289,7 @@ def _replace_columns(
     return renamed
 
 
-def _output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
+def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
     """Return the names of the written probability columns: those that were read, but p_… in place of logits."""
     if not roles.logits:
         return roles.probs

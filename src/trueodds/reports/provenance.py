@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -69,6 +69,18 @@ def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
     rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
     for start in range(0, len(values), rows_per_block):
         yield values[start : start + rows_per_block]
+
+
+_PROGRAM_NAMES = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
+
+
+def version_rows(versions: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the name of each program, as it is written in prose, and its version.
+
+    >>> version_rows({"python": "3.13.1", "trueodds": "0.1.0"})
+    [('Python', '3.13.1'), ('trueodds', '0.1.0')]
+    """
+    return [(_PROGRAM_NAMES.get(name, name), version) for name, version in versions.items()]
 
 
 def program_versions() -> dict[str, str]:

@@ -187,10 +187,10 @@ def test_where_1_is_best_the_model_nearer_to_1_is_better() -> None:
     eta, y = rows(800)
     high, low = to.Predictions(y, odds(eta + 1)), to.Predictions(y, odds(eta + 0.5))  # both promise too much
     comparison = to.compare(high, low, "o_e", resamples=300)
-    assert comparison.difference < 0
+    values = [estimate.value for estimate in comparison.models.values()]
+    assert values[0] < values[1] < 1
+    assert comparison.difference == pytest.approx((1 - values[0]) - (1 - values[1]))  # of the distances from 1
     assert comparison.better == "b"
-    under = to.Predictions(y, odds(eta - 1))
-    assert to.compare(high, under, "o_e", resamples=300).better is None  # one above 1, one below: who is nearer?
 
 
 def test_the_noise_floors_of_both_are_shown_and_a_gap_between_them_is_noted() -> None:
@@ -249,9 +249,10 @@ def test_every_estimator_compares() -> None:
                 to.measure(a, name, **({"lens": lens} | settings.get(name, {})), resamples=20)
             assert problem.code.startswith("TO2")  # noqa: PT017 - the refusals of both are held together
             continue
-        assert comparison.difference == pytest.approx(
-            comparison.models["a"].value - comparison.models["b"].value, nan_ok=True
-        ), name
+        errors = [estimate.value for estimate in comparison.models.values()]
+        if "distance_from" in comparison.settings:
+            errors = [abs(value - comparison.settings["distance_from"]) for value in errors]
+        assert comparison.difference == pytest.approx(errors[0] - errors[1], nan_ok=True), name
 
 
 def test_beyond_200_000_rows_bins_are_drawn_and_rows_tell_how_models_vary_together() -> None:

@@ -47,9 +47,10 @@ class RiskPlot(Diagram):
             scope = ", pointwise" if self.has_long_labels else ""
             entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{scope}"))
         if self.has("random"):
-            label = f"random order: {styling.format_percent(float(self.panels['random'][0]))}"
+            rates = {styling.format_percent(float(rate)) for rate in self.panels["random"]}
+            label = f"random order: {rates.pop()}" if len(rates) == 1 else "random order"  # panels share the legend
             entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
-        if self.has("unanswered") and self._shows_unanswered():
+        if self.has("unanswered") and bool((self.panels["coverage"] < 1).any()):
             entries.append((Patch(facecolor=styling.GRID_COLOR, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
         return entries
 
@@ -64,7 +65,7 @@ class RiskPlot(Diagram):
         ax.set_yticks(_risk_ticks(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
-        if self.has("unanswered") and self._shows_unanswered():
+        if self.has("unanswered") and float(panel_row["coverage"]) < 1:
             style = {
                 "facecolor": styling.GRID_COLOR,
                 "edgecolor": "#C0C0C0",
@@ -83,10 +84,6 @@ class RiskPlot(Diagram):
             ax.plot(x, rows["risk"], color=styling.INSIDE_COLOR, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
             _draw_axis_strip(ax, x, rows["threshold"], size)
-
-    def _shows_unanswered(self) -> bool:
-        """Whether the curve ends below a coverage of 1, because some questions have no answer."""
-        return float(self.panels["coverage"][0]) < 1
 
 
 def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:

@@ -83,7 +83,7 @@ class Population:
                 "TO205",
                 "Power simulations assume independent rows, and these rows are clustered.",
                 "cluster=",
-                ONE_ROW_REMEDY,
+                f"{ONE_ROW_REMEDY} For the width of an interval pass width, which accounts for clusters.",
             )
         self.preds, self.lens, self.distortion, self.n_rows = preds, lens, distortion, preds.n
         placeholder_labels = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)

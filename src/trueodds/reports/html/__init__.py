@@ -11,13 +11,14 @@ from trueodds.reports import decision_costs
 from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
+from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
     describe_size,
     format_share,
     is_binary,
 )
-from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.text.summary import is_inconclusive, summary_lines
 from trueodds.reports.text.tables import LABEL_AND_TEXT, TextTable
 
 # The badge of a state where it is not the name of the state.
@@ -55,6 +56,7 @@ def render_html(
         TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
+    state = audit["verdict"]["state"]
     audit = isolate_tree(audit, audit["data"].get("classes") or ())
     lists = {
         "data": data_and_settings.data_table(audit),
@@ -84,8 +86,8 @@ def render_html(
         audit=audit,
         title=audit["data"]["source"],
         sentence=audit["verdict"]["sentence"],
-        state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
-        role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
+        state="inconclusive" if is_inconclusive(audit["verdict"]) else _STATE_BADGES.get(state, state),
+        role="plain" if is_inconclusive(audit["verdict"]) else _STATE_ROLES.get(state, "plain"),
         size=describe_size(audit["data"]),
         scale=_mean_scale(audit["data"]),
         facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
@@ -107,10 +109,9 @@ def render_html(
 
 def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
     """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
-    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
     versions = audit.get("versions") or {"trueodds": audit["version"]}
     rows = [
-        *((labels.get(name, name), version) for name, version in versions.items()),
+        *version_rows(versions),
         ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
         ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
     ]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
 from trueodds.reports.html.figures import Picture, axis_names
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
+from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.data_and_settings import diagram_table
 from trueodds.reports.text.formatting import (
     format_boolean,
@@ -21,6 +24,7 @@ from trueodds.reports.text.formatting import (
     format_pvalue,
     format_pvalue_clause,
     format_settings,
+    interval_heading,
 )
 from trueodds.reports.text.results import interval_mark
 from trueodds.reports.text.tables import LABEL_AND_TEXT, TableColumn, TextTable
@@ -32,7 +36,8 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     Parameters
     ----------
     comparison : mapping
-        A comparison or ranking as JSON values, with the `version`, `versions` and `seed` of the programs.
+        A comparison or ranking as JSON values, in which infinite values may be kept, with its `sentence` and the
+        `version` and `versions` of the programs.
     models : sequence of mapping
         For each model its `name`, `kind`, `k`, `fingerprint`, `measures` and reliability `diagram`.
 
@@ -49,7 +54,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
         "comparison.html.jinja",
         comparison=comparison,
         title=" · ".join(model["name"] for model in models),
-        sentence=verdict_of_models(comparison),
+        sentence=comparison["sentence"],
         role="good" if any(pair["better"] for pair in pairs) else "plain",
         figures=figures,
         compared=_compared_error_table(comparison),
@@ -60,30 +65,61 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     )
 
 
-def verdict_of_models(comparison: Mapping[str, Any]) -> str:
+def verdict_of_models(result: Comparison | Ranking) -> str:
     """Return in a sentence which model is better, or that no difference is established.
 
-    >>> pair = {"names": ["a", "b"], "difference": -0.02, "interval": None, "pvalue": 0.3, "better": None}
-    >>> verdict_of_models({"estimator": "ece", "n": 90, **pair})
+    >>> from trueodds.core.results import Estimate
+    >>> estimates = {name: Estimate("ece", "positive", value, 90) for name, value in [("a", 0.04), ("b", 0.06)]}
+    >>> verdict_of_models(Comparison("ece", "positive", -0.02, 90, True, estimates, "equal errors", pvalue=0.3))
     'No difference in ece between a and b is established: a minus b is -0.02 (p = 0.3), 90 rows.'
     """
-    estimator, rows = comparison["estimator"].replace("_", " "), format_count(comparison["n"], "row")
-    if "order" in comparison:
-        order, settled = comparison["order"], comparison["settled"]
-        n_pairs = len(settled) + len(comparison["unsettled"])
-        text = f"By {estimator}, from the best to the worst: {', '.join(order)}."
-        return f"{text} The order of {len(settled)} of {format_count(n_pairs, 'pair')} is established, {rows}."
-    first, second = comparison["names"]
-    details = [f"{first} minus {second} is {format_number(comparison['difference'])}"]
+    estimator, rows = result.estimator.replace("_", " "), format_count(result.n, "row")
+    infinite = _describe_infinite_models(result)
+    if isinstance(result, Ranking):
+        n_pairs = len(result.pairs)
+        text = f"By {estimator}, from the best to the worst: {', '.join(result.order)}."
+        text += f" The order of {len(result.settled)} of {format_count(n_pairs, 'pair')} is established, {rows}."
+        return f"{text} {infinite}." if infinite else text
+    first, second = result.names
+    if infinite:
+        finite = [name for name, estimate in result.models.items() if math.isfinite(estimate.value)]
+        other = f"; that of {finite[0]} is {format_number(result.models[finite[0]].value)}" if finite else ""
+        return f"{infinite}{other}. The difference has no interval, {rows}."
+    target = result.settings.get("distance_from")
+    subject = f"{first} minus {second}"
+    if target is not None:
+        subject = f"the distance from {format_number(target)} of {first} minus that of {second}"
+    details = f"{subject} is {format_number(result.difference)}"
     evidence = []
-    if interval := comparison["interval"]:
-        evidence.append(f"{format_level(interval['level'])} confidence interval {format_intervals([interval])[0]}")
-    if comparison["pvalue"] is not None:
-        evidence.append(format_pvalue_clause(comparison["pvalue"], comparison.get("min_pvalue")))
-    details[0] += f" ({', '.join(evidence)})" if evidence else ""
-    if comparison["better"] is None:
-        return f"No difference in {estimator} between {first} and {second} is established: {details[0]}, {rows}."
-    return f"{comparison['better']} is better by {estimator}: {details[0]}, {rows}."
+    if result.interval is not None:
+        limits = format_intervals([result.interval.to_dict()])[0]
+        evidence.append(f"{format_level(result.interval.level)} confidence interval {limits}")
+    if result.pvalue is not None:
+        evidence.append(format_pvalue_clause(result.pvalue, result.min_pvalue))
+    details += f" ({', '.join(evidence)})" if evidence else ""
+    if result.better is None:
+        return f"No difference in {estimator} between {first} and {second} is established: {details}, {rows}."
+    return f"{result.better} is better by {estimator}: {details}, {rows}."
+
+
+def _describe_infinite_models(result: Comparison | Ranking) -> str:
+    """Return which models have an infinite value, with the reason that their notes give; empty if there is none."""
+    estimator = result.estimator.replace("_", " ")
+    texts = []
+    for name, estimate in result.models.items():
+        if not math.isinf(estimate.value):
+            continue
+        reasons = [note.text.partition(",")[0] for note in estimate.notes if note.code == "TN104"]
+        value = "infinite" if estimate.value > 0 else "infinitely negative"
+        texts.append(f"{name} has {value} {estimator}{f' ({reasons[0]})' if reasons else ''}")
+    return ", ".join(texts)
+
+
+def _format_with_infinities(values: Sequence[float | None]) -> list[str]:
+    """Format a column of numbers, with the sign ∞ for infinite ones."""
+    signs = {math.inf: "∞", -math.inf: "−∞"}
+    texts = format_column(values)
+    return [texts[i] if value is None else signs.get(value, texts[i]) for i, value in enumerate(values)]
 
 
 def _model_figures(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -105,13 +141,13 @@ def _compared_error_table(comparison: Mapping[str, Any]) -> TextTable:
     columns = (
         TableColumn("model", numeric=False),
         TableColumn(comparison["estimator"].replace("_", " ")),
-        TableColumn("interval"),
+        TableColumn(_interval_heading(estimates)),
         TableColumn("noise floor"),
         TableColumn("n"),
     )
     rows = zip(
         comparison["models"],
-        format_column([estimate["value"] for estimate in estimates]),
+        _format_with_infinities([estimate["value"] for estimate in estimates]),
         format_intervals([estimate["interval"] for estimate in estimates]),
         format_column([estimate["noise_floor"] for estimate in estimates]),
         (f"{estimate['n']:,}" for estimate in estimates),
@@ -128,15 +164,17 @@ def _measure_table(models: Sequence[Mapping[str, Any]]) -> TextTable:
         TableColumn("model", numeric=False),
         TableColumn("measure", numeric=False),
         TableColumn("lens", numeric=False),
+        TableColumn("bins", numeric=False),
         TableColumn("value"),
-        TableColumn("interval"),
+        TableColumn(_interval_heading([estimate for _, estimate in entries])),
         TableColumn("noise floor"),
     )
     rows = zip(
         (name for name, _ in entries),
         (estimate["estimator"].replace("_", " ") for _, estimate in entries),
         (estimate["lens"] for _, estimate in entries),
-        format_column([estimate["value"] for _, estimate in entries]),
+        (_describe_bins(estimate["settings"]) for _, estimate in entries),
+        _format_with_infinities([estimate["value"] for _, estimate in entries]),
         format_intervals([estimate["interval"] for _, estimate in entries]),
         format_column([estimate["noise_floor"] for _, estimate in entries]),
         strict=True,
@@ -146,11 +184,13 @@ def _measure_table(models: Sequence[Mapping[str, Any]]) -> TextTable:
 
 def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return the table of the differences of every two models."""
+    several = "order" in comparison
+    level = comparison["level"] if several else None
     columns = (
         TableColumn("first", numeric=False),
         TableColumn("second", numeric=False),
         TableColumn("difference"),
-        TableColumn("interval"),
+        TableColumn(_interval_heading(pairs, level)),
         TableColumn("p"),
         TableColumn("paired", numeric=False),
         TableColumn("better", numeric=False),
@@ -158,28 +198,44 @@ def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str
     rows = zip(
         (pair["names"][0] for pair in pairs),
         (pair["names"][1] for pair in pairs),
-        format_column([pair["difference"] for pair in pairs]),
+        _format_with_infinities([pair["difference"] for pair in pairs]),
         format_intervals([pair["interval"] for pair in pairs]),
         (format_pvalue(pair["pvalue"], comparison.get("min_pvalue")) for pair in pairs),
         (format_boolean(pair["paired"]) for pair in pairs),
         (pair["better"] or "not established" for pair in pairs),
         strict=True,
     )
-    several = len(pairs) > 1
     intro = "Error of the first model minus that of the second; better is stated only if the interval excludes 0."
+    if (target := comparison["settings"].get("distance_from")) is not None:
+        intro = intro.replace("Error", f"Distance from {format_number(target)}")
     intro += " The intervals hold simultaneously, and the p-values are adjusted." if several else ""
     return TextTable("Differences between models", columns, tuple(rows), intro).without_empty_columns()
 
 
+def _interval_heading(entries: Sequence[Mapping[str, Any]], simultaneous_level: float | None = None) -> str:
+    """Return the heading of a column of intervals, with their level."""
+    if simultaneous_level is not None:
+        return f"{format_level(simultaneous_level)} simultaneous interval"
+    return interval_heading(next((entry["interval"] for entry in entries if entry["interval"]), None))
+
+
+def _describe_bins(settings: Mapping[str, Any]) -> str:
+    """Return the bins of an estimate; a dash if it has none.
+
+    >>> _describe_bins({"partition": "equal-mass auto", "bins": 12}), _describe_bins({"min_prob": 0.01})
+    ('equal-mass 12', '–')
+    """
+    text = str(settings.get("partition", "–"))
+    return text.replace("auto", str(settings.get("bins", "auto")))
+
+
 def _settings_table(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return the table of what identifies the comparison: settings, null hypothesis, versions, seed and rows."""
-    labels = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
     rows = [
         ("lens", comparison["lens"]),
         ("settings", format_settings(comparison["settings"])),
         ("null hypothesis", comparison["null"]),
-        *((labels.get(name, name), version) for name, version in comparison["versions"].items()),
-        ("seed", str(comparison["seed"])),
+        *version_rows(comparison["versions"]),
         *((f"fingerprint of {model['name']}", model["fingerprint"] or "none: a tally") for model in models),
     ]
     return TextTable("Settings and versions", LABEL_AND_TEXT, tuple(rows))

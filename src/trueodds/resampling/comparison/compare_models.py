@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -19,6 +20,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
+from trueodds.resampling.comparison.distance_differences import error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
@@ -29,9 +31,10 @@ from trueodds.tallies.tally import Tally
 Model = Predictions | Tally
 NULL_CHOICES = ("auto", "swap")
 DEFAULT_SWAPS = 999  # random exchanges of the permutation test
+INVERSION_TEXT = "p is 1 − the largest level at which the interval excludes 0"
 NULL_HYPOTHESES = {
     True: "the expected scores of both models are equal",
-    False: "the true errors of both models are equal; p is 1 − the largest level at which the interval excludes 0",
+    False: f"the true errors of both models are equal; {INVERSION_TEXT}",
 }
 MIN_EXPLAINED_SHARE = 0.1  # share of the difference that noise floors explain from which a note is given
 
@@ -51,13 +54,13 @@ class ModelComparison(Settings):
     def compare_pair(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """Compare two models: the error of the first minus that of the second."""
         (one, other), notes = self._compared_models({names[0]: a, names[1]: b}, seed)
-        return self._build_comparison(ErrorDifference(one, other), seed, notes)
+        return self._build_comparison(error_difference(one, other, self.estimator), seed, notes)
 
     def rank_models(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Rank several models, with simultaneous intervals for all pairs."""
         compared_models, notes = self._compared_models(models, seed)
-        pairs = [ErrorDifference(a, b) for a, b in combinations(compared_models, 2)]
-        joint = SimultaneousDifferences(pairs)
+        pairs = [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)]
+        joint = SimultaneousDifferences([contrast for pair in pairs for contrast in pair.contrasts], len(pairs))
         level = joint.level(self.interval_spec.level)
         comparisons = [self._build_comparison(pair, seed, [], level, joint) for pair in pairs]
         losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in compared_models}
@@ -85,7 +88,8 @@ class ModelComparison(Settings):
 
     def compare_all_pairs(self, models: Mapping[str, Model], seed: int) -> list[ErrorDifference]:
         """Differences of all pairs of models, whose intervals and p-values are not adjusted for their number."""
-        return [ErrorDifference(a, b) for a, b in combinations(self._compared_models(models, seed)[0], 2)]
+        compared_models, _ = self._compared_models(models, seed)
+        return [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)]
 
     def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare; models of the same rows share the key of their resamples."""
@@ -183,7 +187,12 @@ class ModelComparison(Settings):
         """Description of the null hypothesis in words."""
         if self.null == "swap":
             return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
-        return NULL_HYPOTHESES[all(pair.uses_standard_error for pair in pairs)]
+        uses_standard_error = all(pair.uses_standard_error for pair in pairs)
+        if self.estimator.has_target:
+            method_text = "" if uses_standard_error else f"; {INVERSION_TEXT}"
+            target = format_number(self.estimator.best_value)
+            return f"the true values of both models are equally far from {target}{method_text}"
+        return NULL_HYPOTHESES[uses_standard_error]
 
     def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
         """Settings of the estimator that are equal for both models, and settings of the interval."""
@@ -202,7 +211,10 @@ class ModelComparison(Settings):
                 settings["correlation"] = pair.correlation
             if pair.uses_standard_error:
                 settings["standard_error"] = pair.standard_error[0]
-        settings |= self.estimator.best_value_setting
+        if self.estimator.has_target:
+            settings["distance_from"] = self.estimator.best_value
+        else:
+            settings |= self.estimator.best_value_setting
         settings["null"] = self.null
         if self.null == "swap":
             settings["swaps"] = self.swaps
@@ -271,10 +283,12 @@ def _count_compared_rows(pair: ErrorDifference) -> int:
 
 def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
     """A note if two calibrated models with these predictions would differ because of their noise floors."""
-    floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
-    if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
+    first, second = (side.estimate.noise_floor for side in (pair.a, pair.b))
+    if isinstance(estimator, Mean) or first is None or second is None or not np.isfinite(pair.value):
         return None
-    gap = floors[0] - floors[1]
+    if estimator.has_target:
+        first, second = (float(estimator.as_loss(np.float64(value))) for value in (first, second))
+    gap = first - second
     if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None
     text = (
@@ -297,7 +311,10 @@ SWAP_NULL = (
 
 
 def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
-    """Differences after the models exchange the predictions of each row (or cluster) with probability 1/2."""
+    """Differences of the errors after the models exchange the predictions of each row (or cluster) at random.
+
+    The probability of an exchange is 1/2. The errors are distances if the estimator has a target.
+    """
     if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
         raise InputError(
             "TO205",
@@ -308,13 +325,15 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
     cluster = a.preds.cluster
     units = a.preds.n if cluster is None else int(cluster.max()) + 1
     differences = np.empty(draws)
+    estimator = a.estimand.estimator
+    as_error = (lambda values: estimator.as_loss(np.array(values))) if estimator.has_target else np.array
     for r in range(draws):
         exchanged = rng.random(units) < 0.5
         if cluster is not None:
             exchanged = exchanged[cluster]
-        differences[r] = _evaluate_exchanged(a.estimand, b.estimand, exchanged) - _evaluate_exchanged(
-            b.estimand, a.estimand, exchanged
-        )
+        values = [_evaluate_exchanged(own.estimand, other.estimand, exchanged) for own, other in ((a, b), (b, a))]
+        first, second = as_error(values)
+        differences[r] = first - second
     return differences
 
 

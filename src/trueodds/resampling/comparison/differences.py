@@ -29,6 +29,11 @@ class ErrorDifference:
         self.paired = a.key == b.key
         self.value = a.value - b.value
 
+    @property
+    def contrasts(self) -> tuple[ErrorDifference, ...]:
+        """The differences on which interval and p-value are based: this one."""
+        return (self,)
+
     @cached_property
     def method(self) -> str | None:
         """Interval method; None if there is no interval."""
@@ -216,8 +221,9 @@ class SimultaneousDifferences:
     upper bound of max-T. Source: Hothorn, Bretz & Westfall (2008).
     """
 
-    def __init__(self, pairs: Sequence[ErrorDifference]) -> None:
-        self.n_pairs = max(1, len(pairs))
+    def __init__(self, pairs: Sequence[ErrorDifference], n_hypotheses: int | None = None) -> None:
+        """`n_hypotheses` is the number of hypotheses if some of them are based on several of the differences."""
+        self.n_hypotheses = max(1, len(pairs) if n_hypotheses is None else n_hypotheses)
         drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
         resamples_cells = any(
             side.resampled is not None and side.resampled.resampled_units == "cells"
@@ -232,7 +238,7 @@ class SimultaneousDifferences:
 
     def level(self, level: float) -> float:
         """Level of each single interval for simultaneous coverage."""
-        bonferroni = 1 - (1 - level) / self.n_pairs
+        bonferroni = 1 - (1 - level) / self.n_hypotheses
         if self.max_t_draws is None:
             return bonferroni
         n_above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)))) - 1  # draws at or above the bound
@@ -243,7 +249,7 @@ class SimultaneousDifferences:
 
     def adjusted_pvalue(self, p: float, *, swapped: bool = False) -> float:
         """Adjusted p-value of one difference; Bonferroni's if it is not based on these resamples."""
-        bonferroni = min(1.0, p * self.n_pairs)
+        bonferroni = min(1.0, p * self.n_hypotheses)
         if self.max_t_draws is None or swapped:
             return bonferroni
         share = float((1 + (self.max_t_draws >= -ndtri(p / 2)).sum()) / (1 + len(self.max_t_draws)))

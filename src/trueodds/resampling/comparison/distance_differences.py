@@ -1,0 +1,127 @@
+"""Differences of two models' distances from a target, for measures such as the O:E ratio that miss it either way."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.estimators.base import Estimator
+from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.comparison.differences import ErrorDifference
+from trueodds.resampling.intervals.difference import IntervalEnds
+
+
+class ReflectedModel(ComparedModel):
+    """A model whose values are reflected about a target t: 2t − value. Its distance from t is the same."""
+
+    is_squared = False
+
+    def __init__(self, model: ComparedModel, target: float):
+        self.model, self.target = model, target
+        self.name, self.key, self.interval_spec, self.method = model.name, model.key, model.interval_spec, model.method
+        self.n_rows, self.n_units, self.resampled = model.n_rows, model.n_units, model.resampled
+        self.value = 2 * target - model.value
+        self.reported_value = 2 * target - model.reported_value
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the error is a mean over rows with a known standard error."""
+        return self.model.is_mean
+
+    @cached_property
+    def draws(self) -> Array | None:
+        """Value of each resample."""
+        return None if self.model.draws is None else 2 * self.target - self.model.draws
+
+    @cached_property
+    def row_draws(self) -> Array | None:
+        """Row resamples that two models can share."""
+        return None if self.model.row_draws is None else 2 * self.target - self.model.row_draws
+
+    @cached_property
+    def jackknife_values(self) -> Array:
+        """Value with each row or cluster left out."""
+        return 2 * self.target - self.model.jackknife_values
+
+    def interval(self, level: float) -> tuple[Interval | None, str]:
+        """Interval of this model at a level, or the reason why there is none."""
+        interval, reason = self.model.interval(level)
+        if interval is None:
+            return None, reason
+        low, high = 2 * self.target - interval.high, 2 * self.target - interval.low
+        return Interval(low, high, level, interval.method), reason
+
+    def interval_ends(self, level: float) -> IntervalEnds | None:
+        """Interval limits and standard deviation for the interval of a difference."""
+        ends = self.model.interval_ends(level)
+        if ends is None:
+            return None
+        return IntervalEnds(
+            2 * self.target - ends.value, 2 * self.target - ends.high, 2 * self.target - ends.low, ends.sd
+        )
+
+
+class DistanceDifference(ErrorDifference):
+    r"""The distance of one model's value from a target t minus that of another.
+
+    With the difference :math:`D = a - b` and the sum :math:`S = (a - t) + (b - t)` of two values,
+
+    .. math:: |a - t| - |b - t| = \max(\min(D, S), \min(-D, -S)).
+
+    Both distances are equal exactly if D = 0 or S = 0. The larger of the p-values of these two hypotheses is therefore
+    a p-value of equal distances (intersection–union test). The interval is the image of the intervals of D and of S,
+    and contains 0 exactly if one of them does. Although two intervals are combined, each of level 1 − α, it
+    covers the difference with probability 1 − α: values in it are consistent with D or with S. Source: Berger (1982)
+    for the test.
+    """
+
+    def __init__(self, a: ComparedModel, b: ComparedModel, target: float) -> None:
+        super().__init__(a, b)
+        self.plain, self.target = ErrorDifference(a, b), target
+        self.value = abs(a.value - target) - abs(b.value - target)
+
+    @cached_property
+    def sum_of_deviations(self) -> ErrorDifference:
+        """The sum S, as the difference between one model and the reflection of the other."""
+        return ErrorDifference(self.a, ReflectedModel(self.b, self.target))
+
+    @property
+    def contrasts(self) -> tuple[ErrorDifference, ...]:
+        """The difference and the sum."""
+        return self.plain, self.sum_of_deviations
+
+    def interval(self, level: float) -> Interval | None:
+        """Confidence interval of the difference of the distances."""
+        difference, total = (contrast.interval(level) for contrast in self.contrasts)
+        if difference is None or total is None:
+            return None
+        low, high = distance_limits((difference.low, difference.high), (total.low, total.high))
+        return Interval(low, high, level, difference.method)
+
+    @cached_property
+    def pvalue(self) -> float | None:
+        """p-value of the hypothesis that both values are equally far from the target."""
+        pvalues = [contrast.pvalue for contrast in self.contrasts]
+        return None if None in pvalues else max(p for p in pvalues if p is not None)
+
+
+def distance_limits(difference: tuple[float, float], total: tuple[float, float]) -> tuple[float, float]:
+    """Smallest and largest |A| − |B| of numbers whose difference A − B and sum A + B lie in these intervals.
+
+    >>> distance_limits((0.1, 0.2), (0.5, 0.6)), distance_limits((0.1, 0.2), (-0.6, -0.5))
+    ((0.1, 0.2), (-0.2, -0.1))
+    """
+    low, high = difference
+
+    def largest(low: float, high: float) -> float:
+        return max(min(high, total[1]), min(-low, -total[0]))
+
+    return -largest(-high, -low) + 0.0, largest(low, high) + 0.0
+
+
+def error_difference(a: ComparedModel, b: ComparedModel, estimator: Estimator) -> ErrorDifference:
+    """Return the difference of the errors of two models, which are distances if the estimator has a target."""
+    if estimator.has_target:
+        return DistanceDifference(a, b, estimator.best_value)
+    return ErrorDifference(a, b)

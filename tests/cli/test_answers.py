@@ -47,8 +47,10 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
     assert values["accuracy"].endswith("· 200 answers")
     assert values["mean confidence"] == "0.75"
     assert values["risk at 50%"].startswith("0.26 [")
-    assert values["risk at 50%"].endswith("· confidence ≥ 0.6")
+    assert values["risk at 50%"].endswith("· confidence ≥ 0.6 answers 80%, risk 0.35")
     assert values["risk at 80%"].startswith("0.35 [")
+    assert values["risk at 80%"].endswith("· confidence ≥ 0.6")
+    assert done.stdout.count("equal confidences in random order") == 1
     assert values["risk at 90%"] == "– · only 80% were answered"
     assert done.stdout.count("TN146") == 1
     # In each bin of 100 the confidence is .1 above what came: their root mean square is .1.
@@ -62,6 +64,9 @@ def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
     valid(document, "answers")
     assert (document["n_queries"], document["abstained"], document["n"], document["coverage"]) == (250, 50, 200, 0.8)
     assert [point["risk"] for point in document["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
+    points = [point["operating_point"] for point in document["selective_risk"]["at"]]
+    assert points == [{"threshold": 0.6, "coverage": 0.8, "risk": 0.35}] * 2 + [None] * 2
+    assert document["threshold"] is None
     assert document["accuracy"]["value"] == pytest.approx(0.65)
     assert document["accuracy"]["low"] < 0.65 < document["accuracy"]["high"]
     preds = to.Predictions.from_confidence([0.9] * 100 + [0.6] * 100, [1] * 80 + [0] * 20 + [1] * 50 + [0] * 50)
@@ -69,6 +74,22 @@ def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
     assert [measure["estimator"] for measure in document["measures"]] == ["rmsce", "bas"]
     assert document["measures"][0]["settings"]["partition"] == "mass 100"
     assert [note["code"] for note in document["notes"]].count("TN146") == 1
+
+
+def test_the_threshold_of_a_target_risk_is_printed_and_written(run: Run, exam: Path) -> None:
+    """Of 100 answers at .9 are 20 wrong, and P(Bin(100, .35) ≤ 20) = .001. Of all 200 answers, .35 are wrong."""
+    done = run("answers", exam, *HOW, "--max-risk", 0.35)
+    values = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
+    answered = "confidence ≥ 0.9 answers 40%, observed risk 0.2"
+    assert values["threshold"] == f"{answered} · risk ≤ 0.35 with 95% confidence"
+    document = json.loads(run("answers", exam, *HOW, "--max-risk", 0.35, "--level", 0.9, "--json", "-").stdout)
+    valid(document, "answers")
+    known = {"threshold": 0.9, "coverage": 0.4, "risk": 0.2, "answered": 100, "max_risk": 0.35, "level": 0.9}
+    assert document["threshold"] == pytest.approx(known)
+    document = json.loads(run("answers", exam, *HOW, "--max-risk", 0.2, "--json", "-").stdout)
+    valid(document, "answers")
+    assert document["threshold"]["threshold"] is None
+    assert "no threshold has a risk ≤ 0.35" in run("answers", exam, *HOW, "--max-risk", 0.35, "--question", "q").stdout
 
 
 def test_rows_of_one_question_widen_every_interval(run: Run, exam: Path) -> None:

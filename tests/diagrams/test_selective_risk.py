@@ -34,13 +34,14 @@ def test_the_curve_by_hand():
     diagram = RiskCoverage(n_queries=16, resamples=99)([view])
     assert diagram.table["coverage"][-1] == 0.5
     for coverage, risk, threshold in (
-        (0.125, 1 / 4, 0.9),
+        (0.125, 1 / 4, np.nan),  # inside a tie
         (0.25, 1 / 4, 0.9),
-        (0.375, 2.5 / 6, 0.6),
+        (0.375, 2.5 / 6, np.nan),
         (0.5, 1 / 2, 0.6),
     ):
         row = at(diagram, coverage)
-        assert (row["coverage"], row["risk"], row["threshold"]) == pytest.approx((coverage, risk, threshold), rel=1e-12)
+        row_values = (row["coverage"], row["risk"], row["threshold"])
+        assert row_values == pytest.approx((coverage, risk, threshold), rel=1e-12, nan_ok=True)
     # AURC: four of 1/4, then (1 + 3j/4)/(4 + j) for j = 1 to 4, over 8
     aurc = (4 * 0.25 + sum((1 + 0.75 * j) / (4 + j) for j in range(1, 5))) / 8
     assert diagram.panels["aurc"].item() == pytest.approx(aurc, rel=1e-12)
@@ -156,6 +157,27 @@ def test_views_alone_are_taken_as_independent_rows():
     preds = answers(100)
     a = RiskCoverage()(as_lens("confidence").views(preds))
     np.testing.assert_array_equal(a.table["low"], to.draw(preds, "selective_risk").table["low"])
+
+
+def test_thresholds_are_at_the_coverages_that_they_attain():
+    """Ties of 20, 55 and 25 of 100: ticks at .2, .75 and 1, and none twice."""
+    c = np.repeat([0.9, 0.8, 0.6], [20, 55, 25])
+    diagram = to.draw(to.Predictions.from_confidence(c, np.arange(100) % 3 > 0), "selective_risk")
+    attained = ~np.isnan(diagram.table["threshold"])
+    assert diagram.table["coverage"][attained].tolist() == [0.2, 0.75, 1.0]
+    assert diagram.table["threshold"][attained].tolist() == [0.9, 0.8, 0.6]
+    (axis_strip,) = [child for child in diagram.draw().axes[0].child_axes if name_of(child) == "axis_strip"]
+    ticks = [line.get_xdata()[0] for line in axis_strip.lines if name_of(line) == "tick"]
+    assert [text.get_text() for text in axis_strip.texts[1:]] == ["90\u00a0%", "80\u00a0%", "60\u00a0%"]
+    assert ticks == [0.2, 0.75, 1.0]
+
+
+def test_many_confidences_have_thresholds_at_all_coverages():
+    """The number of rows is no multiple of the 200 coverages of the curve."""
+    rng = np.random.default_rng(0)
+    diagram = to.draw(to.Predictions.from_confidence(rng.random(1001), rng.random(1001) < 0.7), "selective_risk")
+    assert len(diagram.table["threshold"]) == 200
+    assert not np.isnan(diagram.table["threshold"]).any()
 
 
 def test_a_confidence_below_one_is_not_called_certain():

@@ -13,7 +13,8 @@ from scipy.special import digamma
 
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.lenses.selective_risk import selective_risk
+from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.selective_risk import selective_risk, selective_risk_of_view
 
 
 def plain(errors: NDArray[np.float64]) -> float:
@@ -131,12 +132,33 @@ def test_the_risk_at_a_coverage_by_hand() -> None:
     """Of 10 asked 8 are answered: 4 at .9 of which one is wrong, 4 at .6 of which three are.
 
     At .2 of the questions, two answers of the first four: 1/4. At .6, four and two of the others: (1 + 1.5)/6.
-    At .8 all: 4/8. At 1 nothing is known.
+    At .8 all: 4/8. At 1 nothing is known. Only at .8 is there a threshold: .2 and .6 are inside ties.
     """
     preds = Predictions.from_confidence([0.9] * 4 + [0.6] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
     at = selective_risk(preds, n_queries=10, at=[0.2, 0.6, 0.8, 1.0], resamples=0).at
     np.testing.assert_allclose(at["risk"], [1 / 4, 2.5 / 6, 1 / 2, np.nan], rtol=1e-14)
-    np.testing.assert_array_equal(at["threshold"], [0.9, 0.6, 0.6, np.nan])
+    np.testing.assert_array_equal(at["threshold"], [np.nan, np.nan, 0.6, np.nan])
+
+
+def test_a_threshold_has_the_coverage_and_risk_of_answering_at_or_above_it() -> None:
+    """Whatever coverages are requested, also with ties of very different sizes and questions without an answer."""
+    rng = np.random.default_rng(0)
+    c = np.concatenate([np.repeat([0.95, 0.6, 0.4], [40, 150, 70]), rng.random(340)])
+    right = rng.random(600) < c
+    curve = selective_risk(Predictions.from_confidence(c, right), n_queries=701, at=rng.random(50), resamples=0)
+    (view,) = as_lens("confidence").views(Predictions.from_confidence(c, right))
+    default = selective_risk_of_view(view, n_queries=701, at=None, resamples=0).at
+    points = [point for coverage in curve.at["coverage"] if (point := curve.operating_point(coverage)) is not None]
+    rows = [row for table in (curve.table, curve.at, default) for row in zip(
+        table["threshold"], table["coverage"], table["risk"], strict=True)]  # fmt: skip
+    for threshold, coverage, risk in [*rows, *points]:
+        if not np.isnan(threshold):
+            answers = c >= threshold
+            assert coverage == pytest.approx(answers.sum() / 701, rel=1e-12)
+            assert risk == pytest.approx((answers & ~right).sum() / answers.sum(), rel=1e-12)
+    assert (~np.isnan(default["threshold"])).sum() > 100
+    for point, coverage in zip(points, curve.at["coverage"][curve.at["coverage"] <= 600 / 701], strict=True):
+        assert point.coverage >= coverage > (c > point.threshold).sum() / 701
 
 
 def test_where_no_answer_is_wrong_the_limit_is_the_exact_one_and_not_zero() -> None:
@@ -204,9 +226,8 @@ def test_a_row_of_weight_zero_is_none() -> None:
     )
     assert str(curve) == str(without)
     np.testing.assert_array_equal(curve.threshold, [0.7, 0.6, 0.4])
-    assert {name: column.tolist() for name, column in curve.at.items()} == {
-        name: column.tolist() for name, column in without.at.items()
-    }
+    for name, column in curve.at.items():
+        np.testing.assert_array_equal(column, without.at[name])
 
 
 def test_large_weights_need_no_memory_of_their_size() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trueodds.data.predictions import Predictions
     from trueodds.io.answers import Answers
     from trueodds.lenses.selective_risk import SelectiveRisk
+    from trueodds.lenses.selective_threshold import SelectiveThreshold
 
 
 # Coverages (shares of all questions) at which the risk is printed.
@@ -51,6 +52,12 @@ def _add_record_options(command: Any) -> Any:
 @click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
 @click.option("--curve", metavar="F", help="Risk-coverage curve: a figure (.svg .png .pdf) or its data (.csv .json).")
 @click.option(
+    "--max-risk",
+    metavar="X",
+    type=click.FloatRange(0, 1, True, True),
+    help="Find the threshold of the confidence whose error rate is at most X.",
+)
+@click.option(
     "--min-prob",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
@@ -69,6 +76,7 @@ def answers(
     files: tuple[str, ...],
     out: str | None,
     curve: str | None,
+    max_risk: float | None,
     min_prob: float,
     level: float,
     json_path: str | None,
@@ -107,22 +115,26 @@ def answers(
             level=level,
             rng=seed,
         )
+        threshold = None if max_risk is None else answer_set.threshold(max_risk=max_risk, level=level)
         progress(0.6, "measuring")
         measures = _measure_answers(answer_set.predictions, min_prob, level, seed)
         if curve is not None:
             _save_risk_curve(answer_set, curve, level, seed)
         if out is not None:
             _write_predictions(answer_set, out)
-    notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
+    results = (answer_set, *measures, *([] if threshold is None else [threshold]))
+    notes = list(dict.fromkeys(note for result in results for note in result.notes))
     first_notes = [note for note in notes if note.code in DOUBTFUL_SCALE_CODES]
-    report = _build_report(files, answer_set, risk, measures, notes)
+    report = _build_report(files, answer_set, risk, threshold, measures, notes)
     if json_path is not None:
         output.save_text(json_path, output.format_json(report))
     if json_path != "-":
         for note in first_notes:
             output.print_text(restate_keywords(str(note)))
         output.print_text(
-            "\n".join([*_format_report(answer_set, risk, measures), *(path for path in (curve, out) if path)])
+            "\n".join(
+                [*_format_report(answer_set, risk, threshold, measures), *(path for path in (curve, out) if path)]
+            )
         )
         for note in (note for note in notes if note not in first_notes):
             output.print_text(f"  {restate_keywords(str(note))}")
@@ -140,7 +152,9 @@ def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: in
     ]
 
 
-def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+def _format_report(
+    answer_set: Answers, risk: SelectiveRisk, threshold: SelectiveThreshold | None, measures: list[Estimate]
+) -> list[str]:
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
     from trueodds.core.formatting import format_coverage, format_number, format_percent
     from trueodds.core.results import Interval
@@ -167,13 +181,16 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
     for i, coverage in enumerate(REPORTED_COVERAGES):
         if curve["risk"][i] >= 0:
             limits_text = format_limits(float(curve["low"][i]), float(curve["high"][i]))
-            text = (
-                f"{format_number(float(curve['risk'][i]))} {limits_text} · confidence ≥"
-                f" {format_number(float(curve['threshold'][i]))}"
-            )
+            text = f"{format_number(float(curve['risk'][i]))} {limits_text} · {_format_operating_point(risk, coverage)}"
         else:
             text = f"– · only {coverage_text} were answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
+    if threshold is not None:
+        rows.append(("threshold", threshold.describe()))
+    tie_explanation = (
+        "    The risk at a coverage takes equal confidences in random order. A threshold answers all of them or none."
+    )
+    splits_tie = any(_is_inside_tie(risk, coverage) for coverage in REPORTED_COVERAGES)
     calibrated_score = format_number(measures[-1].noise_floor or 0.0)
     explanation = (
         (
@@ -188,10 +205,29 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
     )
     return [
         *(f"{name:<16} {text}" for name, text in rows),
+        *([tie_explanation] if splits_tie else []),
         str(risk),
         *(measure.describe() for measure in measures),
         *explanation,
     ]
+
+
+def _format_operating_point(risk: SelectiveRisk, coverage: float) -> str:
+    """Format the threshold that answers at least this share, with its own coverage and risk if they differ."""
+    from trueodds.core.formatting import format_number, format_percent, format_threshold
+
+    point = risk.operating_point(coverage)
+    assert point is not None
+    text = f"confidence ≥ {format_threshold(point.threshold)}"
+    if not _is_inside_tie(risk, coverage):
+        return text
+    return f"{text} answers {format_percent(round(point.coverage, 4))}, risk {format_number(point.risk)}"
+
+
+def _is_inside_tie(risk: SelectiveRisk, coverage: float) -> bool:
+    """Return whether every threshold that answers this share answers at least one more question, because of ties."""
+    point = risk.operating_point(coverage)
+    return point is not None and (point.coverage - coverage) * risk.n_queries > 1 - 1e-6
 
 
 def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
@@ -201,13 +237,19 @@ def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float,
 
 
 def _build_report(
-    files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
+    files: tuple[str, ...],
+    answer_set: Answers,
+    risk: SelectiveRisk,
+    threshold: SelectiveThreshold | None,
+    measures: list[Estimate],
+    notes: list[Any],
 ) -> dict[str, Any]:
     """Return the report as a JSON object of the schema trueodds.answers/1."""
     from trueodds.core.json_files import strict_json
 
     (view,) = _confidence_views(answer_set.predictions)
-    curve = {name: column.tolist() for name, column in risk.at.items()}
+    curve = {name: column.tolist() for name, column in risk.at.items() if name != "threshold"}
+    points = [risk.operating_point(coverage) for coverage in curve["coverage"]]
     low, high = _error_rate_limits(answer_set, risk)
     return {
         "schema": "trueodds.answers/1",
@@ -225,8 +267,14 @@ def _build_report(
             "interval": risk.interval.to_dict() if risk.interval else None,
             "random": risk.random,
             "ideal": risk.ideal,
-            "at": [strict_json(dict(zip(curve, row, strict=True))) for row in zip(*curve.values(), strict=True)],
+            "at": [
+                strict_json(
+                    {**dict(zip(curve, row, strict=True)), "operating_point": point._asdict() if point else None}
+                )
+                for point, *row in zip(points, *curve.values(), strict=True)
+            ],
         },
+        "threshold": None if threshold is None else threshold.to_dict(),
         "measures": [measure.to_dict() for measure in measures],
         "notes": [note.to_dict() for note in notes],
     }

@@ -30,6 +30,18 @@ def format_percent(level: float) -> str:
     return f"{100 * level:.6g}%"
 
 
+def format_threshold(threshold: float) -> str:
+    """Format a threshold with at most six decimals, rounded down, so that values equal to it still reach it.
+
+    >>> format_threshold(0.85), format_threshold(0.99999999), format_threshold(1.0)
+    ('0.85', '0.999999', '1')
+    """
+    from decimal import ROUND_FLOOR, Decimal
+
+    rounded = Decimal(repr(float(threshold))).quantize(Decimal("1e-6"), ROUND_FLOOR)
+    return f"{rounded:f}".rstrip("0").rstrip(".")
+
+
 def format_coverage(answered: int, n_queries: int) -> str:
     """Format the share of the questions that were answered as a percentage with at most two decimals.
 

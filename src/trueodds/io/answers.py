@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from trueodds.io.records import Record, field_as_name, iterate_records
 from trueodds.io.sample_agreement import has_sample_lists, sample_agreement, single_samples
 from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
+
+if TYPE_CHECKING:
+    from trueodds.lenses.selective_threshold import SelectiveThreshold
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,11 +111,62 @@ class Answers(Result):
         Returns
         -------
         SelectiveRisk
-            The curve. Abstentions, and answers without a confidence, count in the coverage as not answered.
+            The curve. Abstentions, and answers without a confidence, count in the coverage as not answered. A coverage
+            of `at` can lie inside a tie; `operating_point` gives a threshold with its own coverage and risk.
         """
         return selective_risk(
             self.predictions, n_queries=self.n_queries, at=at, resamples=resamples, level=level, rng=rng
         )
+
+    def threshold(self, *, max_risk: float = 0.05, level: float = 0.95) -> SelectiveThreshold:
+        r"""Find the confidence from which on answers are wrong in at most a given share, with a confidence statement.
+
+        The rule is to answer if the confidence is at least the threshold λ. Of the thresholds whose risk
+        :math:`P(\mathrm{wrong} \mid \mathrm{confidence} \ge \lambda)` was shown to be at most `max_risk`, the
+        result is the one with the largest coverage.
+
+        Parameters
+        ----------
+        max_risk : float, default=0.05
+            The largest acceptable risk, between 0 and 1.
+        level : float, default=0.95
+            Confidence level, between 0.5 and 1: in at most a share 1 − `level` of data sets, the risk of the threshold
+            is larger than `max_risk`.
+
+        Returns
+        -------
+        SelectiveThreshold
+            The threshold, or None in its place if no threshold meets the target, with its coverage of all questions and
+            its observed risk.
+
+        Raises
+        ------
+        InputError
+            TO203 for a setting out of range.
+
+        Notes
+        -----
+        The statement holds although the threshold is chosen on the same rows: up to 200 thresholds are tested with
+        exact binomial p-values, which are adjusted for the choice [1]_ by the fallback procedure [2]_. It holds for
+        new questions of the same kind, not for another kind. Several rows of one question count as their effective
+        number of independent rows, for which the statement is approximate.
+
+        References
+        ----------
+        .. [1] Angelopoulos, Bates, Candès, Jordan & Lei (2021). Learn then test.
+        .. [2] Wiens & Dmitrienko (2005). The fallback procedure for evaluating a single family of hypotheses.
+
+        Examples
+        --------
+        >>> from trueodds import read_answers
+        >>> rows = [{"c": 0.9, "correct": i % 100 > 0} for i in range(200)]
+        >>> rows += [{"c": 0.6, "correct": i % 2 > 0} for i in range(200)]
+        >>> print(read_answers(rows, confidence="c").threshold(max_risk=0.05))
+        confidence ≥ 0.9 answers 50%, observed risk 0.01 · risk ≤ 0.05 with 95% confidence
+        """
+        from trueodds.lenses.selective_threshold import selective_threshold
+
+        return selective_threshold(self.predictions, max_risk=max_risk, level=level, n_queries=self.n_queries)
 
     def describe(self) -> str:
         """Describe the number of answers, abstentions and the coverage in one line.

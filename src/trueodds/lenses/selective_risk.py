@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from trueodds.lenses.view import View
 
 COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
 MAX_DEFAULT_COVERAGES = 200  # evenly spaced coverages at which the risk is computed if none are requested
+
+
+class OperatingPoint(NamedTuple):
+    """Coverage and risk of the rule that answers if the confidence is at least `threshold`, all ties included."""
+
+    threshold: float
+    coverage: float
+    risk: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +55,21 @@ class SelectiveRisk:
     gain: Interval | None
     answered: int  # number of answers
     n_queries: int  # number of questions
-    # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer
+    # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer. The
+    # threshold is NaN inside a tie too: no threshold answers a part of equal confidences.
     at: Mapping[str, Array]
 
     @property
     def table(self) -> dict[str, Array]:
         """The curve by columns, from the most confident answers to all of them."""
         return {"threshold": self.threshold, "coverage": self.coverage, "risk": self.risk}
+
+    def operating_point(self, coverage: float) -> OperatingPoint | None:
+        """The highest threshold that answers at least this share of the questions; None if fewer have an answer."""
+        index = int(np.searchsorted(self.coverage, coverage * (1 - COVERAGE_TOLERANCE)))
+        if index == len(self.coverage):
+            return None
+        return OperatingPoint(float(self.threshold[index]), float(self.coverage[index]), float(self.risk[index]))
 
     def __float__(self) -> float:
         return self.aurc
@@ -79,15 +95,19 @@ def selective_risk(
     """Risk-coverage curve and AURC, with a percentile interval from resampled rows or clusters.
 
     `n_queries` is the number of questions, including those without an answer. `at` are coverages in (0, 1] at which the
-    risk is reported with an interval. `resamples=0` omits the intervals. A weight of two is equivalent to two rows. For
-    weights that are not counts only ratios matter. Rows of weight 0 are excluded. Cost: O(n log n), and O(n) for each
-    resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for settings out of range.
+    risk is reported with an interval, for equal confidences in random order; `operating_point` has the threshold that
+    answers at least as many, with its own coverage and risk. `resamples=0` omits the intervals. A weight of two is
+    equivalent to two rows. For weights that are not counts only ratios matter. Rows of weight 0 are excluded. Cost: O(n
+    log n), and O(n) for each resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for settings out
+    of range.
 
     >>> curve = selective_risk(Predictions.from_confidence([0.9, 0.8, 0.8, 0.6], [1, 1, 0, 1]), at=[0.5], resamples=0)
     >>> curve.coverage.tolist(), round(float(curve), 4)  # (0 + (0/2 + 1/2)/2 + 1/3 + 1/4)/4
     ([0.25, 0.75, 1.0], 0.2083)
     >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
     [0.25]
+    >>> curve.operating_point(0.5)  # both of them are answered
+    OperatingPoint(threshold=0.8, coverage=0.75, risk=0.3333333333333333)
     """
     (view,) = as_lens("confidence").views(preds)
     return selective_risk_of_view(
@@ -105,7 +125,7 @@ def selective_risk_of_view(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SelectiveRisk:
-    """Risk-coverage curve of a binary view, from rows or cells of a tally. `at=None` uses every step and 200 coverages.
+    """Risk-coverage curve of a binary view, from rows or cells of a tally; `at=None` uses the coverages of a diagram.
 
     Equal confidences have random order between steps. The limits at a coverage are pointwise percentiles. If no answer
     up to there is wrong, or all are, resamples do not vary, and the exact binomial limit is used. If that holds for all
@@ -143,7 +163,9 @@ def selective_risk_of_view(
             gain = _percentile_interval(resampled.gain, level)
         else:
             interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
-    last_step = np.minimum(np.searchsorted(n_up_to, np.nan_to_num(shares) * n_total * (1 - COVERAGE_TOLERANCE)), m - 1)
+    n_requested = np.nan_to_num(shares) * n_total
+    last_step = np.minimum(np.searchsorted(n_up_to, n_requested * (1 - COVERAGE_TOLERANCE)), m - 1)
+    is_end_of_step = n_requested * (1 + COVERAGE_TOLERANCE) >= n_up_to[last_step]
     return SelectiveRisk(
         threshold=threshold,
         coverage=coverage,
@@ -157,7 +179,7 @@ def selective_risk_of_view(
         n_queries=int(n_queries),
         at={
             "coverage": requested,
-            "threshold": np.where(np.isnan(shares), np.nan, threshold[last_step]),
+            "threshold": np.where(is_end_of_step, threshold[last_step], np.nan),
             "risk": risk,
             "low": low,
             "high": high,
@@ -233,11 +255,29 @@ def _exact_aurc_interval(all_wrong: bool, rate: float, level: float) -> Interval
     return Interval(1 - upper_bound, 1.0, level, "exact") if all_wrong else Interval(0.0, upper_bound, level, "exact")
 
 
+def spaced_steps(coverage: Array) -> Array:
+    """Indices of at most 200 steps that end at the first coverages, of all `coverage` (m,), above evenly spaced ones.
+
+    >>> spaced_steps(np.array([0.5, 1.0])).tolist(), len(spaced_steps(np.arange(1, 1001)))
+    ([0, 1], 200)
+    """
+    if len(coverage) <= MAX_DEFAULT_COVERAGES:
+        return np.arange(len(coverage))
+    even = np.arange(1, MAX_DEFAULT_COVERAGES) / MAX_DEFAULT_COVERAGES * coverage[-1]
+    return np.unique(np.append(np.searchsorted(coverage, even), len(coverage) - 1))
+
+
 def _coverage_grid(coverage: Array) -> Array:
-    """Evenly spaced coverages up to the last of `coverage` (m,), and the end of each step if there are few."""
-    even = np.arange(1, MAX_DEFAULT_COVERAGES + 1) / MAX_DEFAULT_COVERAGES * coverage[-1]
-    includes_steps = len(coverage) <= MAX_DEFAULT_COVERAGES
-    return np.unique(np.round(np.concatenate((even, coverage)) if includes_steps else even, 12))
+    """Coverages of a diagram: the ends of steps, which have a threshold, and even coverages inside long steps.
+
+    `coverage` (m,) are the ends of all steps.
+    """
+    spacing = float(coverage[-1]) / MAX_DEFAULT_COVERAGES
+    even = np.arange(1, MAX_DEFAULT_COVERAGES) * spacing
+    step = np.searchsorted(coverage, even)
+    start = np.concatenate(([0.0], coverage))[step]
+    is_inside = (even - start > spacing / 2) & (coverage[step] - even > spacing / 2)
+    return np.unique(np.concatenate((coverage[spaced_steps(coverage)], even[is_inside])))
 
 
 def _resample_steps(

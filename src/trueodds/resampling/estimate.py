@@ -13,10 +13,10 @@ from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import ProperScore
+from trueodds.lenses.clustered_rows import cluster_count_note
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
-from trueodds.resampling.intervals.clustered_rows import cluster_count_note
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     UNDEFINED_VALUE_TEXT,

@@ -50,7 +50,10 @@ class RiskCoverage(Recipe):
 
     Notes
     -----
-    Equal confidences are ordered at random, and the curve shows the expected error rate. AURC is the mean of the risk
+    Equal confidences are ordered at random, and the curve shows the expected error rate. A threshold answers all of
+    them or none, so ``threshold`` is NaN at coverages inside a tie, and the axis shows thresholds at the coverages that
+    they attain. In the other rows, coverage and risk are those of answering if the confidence is at least the
+    threshold. AURC is the mean of the risk
     over all attained coverages. It is reported with its percentile bootstrap interval.
 
     The band is pointwise: percentiles of resampled rows, or of resampled clusters if there are any. For a tally, the

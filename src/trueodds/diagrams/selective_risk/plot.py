@@ -87,24 +87,27 @@ class RiskPlot(Diagram):
 
 
 def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
-    """Label ticks along x with the confidence threshold of each coverage, if there is room."""
+    """Label attained coverages along x with their confidence thresholds, if there is room."""
     strip, points_per_unit = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
     strip_label = "confidence:"
     label_end = first + (styling.text_width(strip_label, size - 1.5) + 12) / points_per_unit
     strip.text(first + 4 / points_per_unit, 0.42, strip_label, ha="left", **style)
-    for tick in np.arange(1, 11) / 10:
-        step = int(np.searchsorted(coverage, tick - 1e-9))
-        if step == len(coverage):
-            break
-        label = _format_confidence(float(threshold[step]))
+    for step in _labeled_steps(coverage, threshold):
+        tick, label = float(coverage[step]), _format_confidence(float(threshold[step]))
         half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points_per_unit
-        tick_position = min(float(tick), last - half_width)
+        tick_position = min(tick, last - half_width)
         if tick_position - half_width >= label_end:
             label_end = tick_position + half_width
             strip.plot([tick, tick], [0.76, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
             strip.text(tick_position, 0.42, label, ha="center", **style)
+
+
+def _labeled_steps(coverage: Array, threshold: Array) -> list[int]:
+    """Indices of the thresholds whose coverages are nearest to multiples of 10 %; inside ties there is no threshold."""
+    steps = np.flatnonzero(~np.isnan(threshold))
+    return sorted({int(steps[np.abs(coverage[steps] - tick).argmin()]) for tick in np.arange(1, 11) / 10})
 
 
 def _format_confidence(confidence: float) -> str:

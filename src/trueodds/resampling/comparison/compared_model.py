@@ -14,13 +14,13 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
+from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling import measure
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import build_estimate, collect_notes
 from trueodds.resampling.intervals import folded_normal, squared_error
-from trueodds.resampling.intervals.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling.intervals.difference import IntervalEnds
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,

@@ -19,9 +19,9 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
 from trueodds.estimators.base import CellStatistic, aggregation_weights
+from trueodds.lenses.clustered_rows import ClusteredRows, critical_value
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
-from trueodds.resampling.intervals.clustered_rows import ClusteredRows, critical_value
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 
 GAP_SHRINKAGE = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias

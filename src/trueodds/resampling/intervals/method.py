@@ -17,11 +17,11 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
+from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
-from trueodds.resampling.intervals.clustered_rows import ClusteredRows, clustered_rows, critical_value
 from trueodds.resampling.intervals.folded_normal import (
     bias_bounds,
     cell_gaps,

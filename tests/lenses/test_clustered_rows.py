@@ -7,8 +7,8 @@ from scipy.stats import binom, t
 
 import trueodds as to
 from trueodds.data.predictions import Predictions
+from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value, equal_clusters
 from trueodds.lenses.view import View
-from trueodds.resampling.intervals.clustered_rows import ClusteredRows, clustered_rows, critical_value, equal_clusters
 
 
 def cohort(seed, sizes, cluster_sd=0.0, slope=1.0, shift=0.0):

@@ -1,0 +1,163 @@
+"""Is the risk of a threshold that was chosen for a target at most the target, as often as the level says?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+import trueodds as to
+from tests.data.refused import refused
+from trueodds import Predictions
+from trueodds.lenses.selective_threshold import selective_threshold
+
+Floats = NDArray[np.float64]
+
+
+def constant(c: Floats) -> Floats:
+    """A risk that is everywhere just above the target, so that every threshold is wrong."""
+    return np.full(len(c), 0.1001)
+
+
+def crossing(c: Floats) -> Floats:
+    """A risk of .04 above the confidence .5 and of .2 below: the target is met up to a coverage of .8."""
+    return np.where(c > 0.5, 0.04, 0.2)
+
+
+def decreasing(c: Floats) -> Floats:
+    """A risk that falls from .4 to 0, so that the target is met for the upper half."""
+    return 0.4 * (1 - c)
+
+
+def data_set(
+    rng: np.random.Generator, risk: Callable[[Floats], Floats], n: int, size: int, steps: int
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
+    """Confidences on (0, 1], in `steps` if not 0, and errors, both similar among the rows of a question.
+
+    Questions have `size` rows on average, of unequal number. Errors have a latent correlation of .6 within questions.
+    """
+    question = np.sort(rng.integers(0, max(n // size, 1), n)) if size > 1 else np.arange(n)
+
+    def similar_normal(correlation: float) -> Floats:
+        shared = rng.normal(size=question.max() + 1)[question]
+        own: Floats = rng.normal(size=n)
+        return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+
+    c = norm.cdf(similar_normal(0.5))
+    c = np.ceil(c * steps) / steps if steps else c
+    return c, norm.cdf(similar_normal(0.6 if size > 1 else 0.0)) < risk(c), question
+
+
+@pytest.mark.parametrize("risk", [constant, crossing, decreasing])
+@pytest.mark.parametrize(("size", "steps"), [(1, 0), (1, 10), (4, 0), (4, 10)])
+def test_the_risk_exceeds_the_target_in_few_data_sets(risk: Callable[[Floats], Floats], size: int, steps: int) -> None:
+    """The number of data sets with a threshold of too large a risk is at most Binomial(100, .05): 12 with 99.9 %."""
+    grid = np.arange(1, 10_001) / 10_000
+    grid = np.ceil(grid * steps - 1e-9) / steps if steps else grid
+    n_wrong = 0
+    for seed in range(100):
+        c, is_wrong, question = data_set(np.random.default_rng([seed, 7]), risk, 500, size, steps)
+        cluster = question if size > 1 else None
+        result = selective_threshold(Predictions.from_confidence(c, ~is_wrong, cluster=cluster), max_risk=0.1)
+        if result.threshold is not None:
+            assert result.risk is not None
+            assert result.risk < 0.1
+            n_wrong += risk(grid[grid >= result.threshold - 1e-12]).mean() > 0.1 + 1e-9
+    assert n_wrong <= binom.ppf(0.999, 100, 0.05)
+
+
+def test_choosing_by_the_observed_risk_would_exceed_the_target_often() -> None:
+    """The scenario can tell: the largest coverage with an observed risk of 10 % has a larger risk in half of them."""
+    n_wrong = 0
+    for seed in range(100):
+        c, is_wrong, _ = data_set(np.random.default_rng([seed, 7]), decreasing, 500, 1, 0)
+        order = np.argsort(-c)
+        observed = np.cumsum(is_wrong[order]) / np.arange(1, 501)
+        threshold = c[order][np.flatnonzero(observed <= 0.1)[-1]]
+        n_wrong += 0.2 * (1 - threshold) > 0.1
+    assert n_wrong > 30
+
+
+def test_most_of_the_coverage_is_found() -> None:
+    """Risk .04 up to the confidence .5: with 2,000 rows the thresholds reach at least half of the answers."""
+    coverages = []
+    for seed in range(20):
+        c, is_wrong, _ = data_set(np.random.default_rng([seed, 8]), crossing, 2000, 1, 0)
+        coverages.append(selective_threshold(Predictions.from_confidence(c, ~is_wrong), max_risk=0.1).coverage)
+    assert np.mean(coverages) > 0.6  # of .8, where the risk is 10 %; the sd of one risk at .65 is .007
+    assert min(coverages) > 0.5
+
+
+def test_one_threshold_is_the_exact_binomial_test() -> None:
+    """Without errors (1 − .05)^n ≤ .05 from n = 59 on; one error in 93 has the limit .0500, in 92 a larger one."""
+    for n, n_wrong, is_accepted in ((59, 0, True), (58, 0, False), (93, 1, True), (92, 1, False)):
+        assert (binom.cdf(n_wrong, n, 0.05) <= 0.05) == is_accepted
+        # with 90 rows or more there are five thresholds in general, but equal confidences are one
+        result = selective_threshold(Predictions.from_confidence([0.9] * n, [0] * n_wrong + [1] * (n - n_wrong)))
+        assert (result.threshold == 0.9) == is_accepted
+        assert result.coverage == float(is_accepted)
+    assert "at least 59 independent answers" in str(selective_threshold(Predictions.from_confidence([0.9], [1])))
+
+
+def test_the_rule_has_the_counts_of_its_rows() -> None:
+    rng = np.random.default_rng(3)
+    c = rng.integers(1, 21, 900) / 20
+    right = rng.random(900) < 0.8 + 0.2 * c
+    result = selective_threshold(Predictions.from_confidence(c, right), max_risk=0.1, n_queries=1000)
+    assert result.threshold is not None
+    answers = c >= result.threshold
+    assert (result.answered, result.coverage) == (answers.sum(), pytest.approx(answers.sum() / 1000))
+    assert result.risk == pytest.approx((~right[answers]).mean())
+    assert set(result.to_dict()) == {"threshold", "coverage", "risk", "answered", "max_risk", "level"}
+
+
+def test_copies_in_clusters_count_once_and_in_weights_as_rows() -> None:
+    """Each of 300 rows three times: as clusters no more is found than in single rows, as weights as in copied rows."""
+    rng = np.random.default_rng(1)
+    c = rng.integers(1, 11, 300) / 10
+    right, three = rng.random(300) < 0.9 + 0.1 * c, np.repeat(np.arange(300), 3)
+    single = selective_threshold(Predictions.from_confidence(c, right), max_risk=0.1)
+    clustered = selective_threshold(Predictions.from_confidence(c[three], right[three], cluster=three), max_risk=0.1)
+    copies = selective_threshold(Predictions.from_confidence(c[three], right[three]), max_risk=0.1)
+    weighted = selective_threshold(Predictions.from_confidence(c, right, weight=np.full(300, 3.0)), max_risk=0.1)
+    assert single.threshold is not None
+    assert clustered.coverage <= single.coverage <= copies.coverage
+    assert (weighted.threshold, weighted.coverage) == (copies.threshold, pytest.approx(copies.coverage))
+
+
+def test_the_order_of_rows_and_rows_of_weight_zero_do_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    c = rng.integers(1, 11, 400) / 10
+    right, cluster = rng.random(400) < 0.9 + 0.1 * c, rng.integers(0, 200, 400)
+    first = selective_threshold(Predictions.from_confidence(c, right, cluster=cluster), max_risk=0.1)
+    order = rng.permutation(400)
+    other = selective_threshold(
+        Predictions.from_confidence(
+            np.append(c[order], 1.0), np.append(right[order], False), cluster=np.append(cluster[order], 999),
+            weight=np.append(np.ones(400), 0.0),
+        ),
+        max_risk=0.1,
+    )  # fmt: skip
+    assert first.threshold is not None
+    assert str(first) == str(other)
+
+
+@pytest.mark.parametrize("settings", [{"max_risk": 0}, {"max_risk": 5}, {"level": 0.5}, {"level": 1}, {"level": "95"}])
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    answers = to.read_answers([{"c": 0.9, "correct": True}, {"c": 0.6, "correct": False}], confidence="c")
+    with refused("TO203"):
+        answers.threshold(**settings)
+
+
+def test_abstentions_count_in_the_coverage_and_few_clusters_have_a_note() -> None:
+    rows = [{"c": 0.9, "correct": i % 50 > 0, "skip": False, "q": i % 8} for i in range(400)]
+    rows += [{"skip": True, "q": i} for i in range(100)]
+    result = to.read_answers(rows, confidence="c", abstained="skip").threshold()
+    assert str(result) == "confidence ≥ 0.9 answers 80%, observed risk 0.02 · risk ≤ 0.05 with 95% confidence"
+    clustered = to.read_answers(rows, confidence="c", abstained="skip", question="q").threshold()
+    assert clustered.threshold is None
+    assert [note.code for note in clustered.notes] == ["TN271"]

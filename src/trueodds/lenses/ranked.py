@@ -74,6 +74,20 @@ def predicted_class(preds: Predictions) -> Array:
     return row_maxima(preds.p)[1].astype(np.int64)
 
 
+def has_errors(preds: Predictions) -> bool:
+    """Return whether any most probable outcome was not observed, of any label if there are several, or by any vote."""
+    if preds.votes is not None:
+        return True
+    observed, weighted = preds.y, preds.w > 0
+    if preds.kind == "confidence":
+        wrong = observed < 1
+    elif preds.p.ndim == 1 or observed.ndim == 2:
+        wrong = (preds.p > 1 - preds.p) != observed
+    else:
+        wrong = predicted_class(preds) != observed
+    return bool(np.any(wrong[weighted]))
+
+
 def accuracy(preds: Predictions) -> float:
     """Return the accuracy, the weighted share of correct rows."""
     (view,) = Confidence().views(preds)

@@ -150,8 +150,9 @@ def _draw_grid(
     from trueodds.diagrams.grid import MAX_CELLS, VERSION_SEPARATOR, DiagramGrid, stack_models
 
     versions = _versions_of_models(data) if len(diagrams) == 1 else None
+    version_names: tuple[str, ...] = ()
     if versions is None:
-        models, version_names = _models_by_name(data), ()
+        models = _models_by_name(data)
     else:
         version_names = tuple(next(iter(versions.values())))
         models = {

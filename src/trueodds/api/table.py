@@ -16,6 +16,7 @@ from trueodds.api.compare import default_model_name, name_models, resolve_rows_o
 from trueodds.api.measure import measure
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -69,6 +70,7 @@ def table(
     paired: bool | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> ResultTable:
     """Evaluate several models by several measures, as a table for a paper.
@@ -106,6 +108,10 @@ def table(
         (``"frequency"``).
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same table.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
     **settings
         Settings of the named estimators, such as `bins` or `partition`. Each applies to the measures that have it.
 
@@ -153,7 +159,7 @@ def table(
     >>> table.bold
     {'brier': 'informed', 'log_loss': 'informed'}
     """
-    named_models = _name_models(models)
+    named_models, progress_context = _name_models(models), report_progress(progress)
     generator, level = as_generator(rng), check("level", level, Level, 0.95)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
@@ -165,20 +171,27 @@ def table(
     columns = choose_columns(measures, lenses, settings, seed, generator)
     rows = resolve_rows_of_models(named_models, weight_kind)
     is_compared, notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
+    first_model = next(iter(rows.values()))
     evaluated = []
-    for column in columns:
-        first_model = next(iter(rows.values()))
-        column_lens = resolve_lens(first_model, column.lens, column.method)
-        estimates = {
-            name: measure(
-                model, column.method, lens=column_lens, interval=interval, level=level, resamples=resamples,
-                weight_kind=weight_kind, rng=seed,
-            )
-            for name, model in rows.items()
-        }  # fmt: skip
-        comparison = ModelComparison(column.method, column_lens, column_lens.aggregate, interval_spec, paired=paired)
-        pairs = comparison.compare_all_pairs(rows, seed) if is_compared else []
-        evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs))
+    n_steps = len(columns) * (len(rows) + is_compared)
+    with progress_context as report:
+        for number, column in enumerate(columns):
+            column_lens, done = resolve_lens(first_model, column.lens, column.method), number * n_steps / len(columns)
+            estimates: dict[str, Estimate] = {}
+            for name, model in rows.items():
+                report((done + len(estimates)) / n_steps, f"{column.label} of {name}")
+                estimates[name] = measure(
+                    model, column.method, lens=column_lens, interval=interval, level=level, resamples=resamples,
+                    weight_kind=weight_kind, rng=seed,
+                )  # fmt: skip
+            pairs = []
+            if is_compared:
+                report((done + len(rows)) / n_steps, f"{column.label}: comparing the models")
+                settings_used = (column.method, column_lens, column_lens.aggregate, interval_spec)
+                pairs = ModelComparison(*settings_used, paired=paired).compare_all_pairs(rows, seed)
+            comparisons = [TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue) for pair in pairs]
+            evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs, comparisons))
+        report(1.0, "adjusting the p-values")
     adjusted = holm([column.pvalue for column in evaluated])
     table_columns = tuple(column.build(p, 1 - level) for column, p in zip(evaluated, adjusted, strict=True))
     notes += [*_resample_notes(evaluated, 1 - level), *_few_rows_notes(evaluated), *_collect_notes(table_columns)]
@@ -189,7 +202,7 @@ def table(
         max(model.n for model in rows.values()),
         level,
         is_compared,
-        call_settings | settings | reported_call_settings(rng, next(iter(rows.values())), weight_kind),
+        call_settings | settings | reported_call_settings(rng, first_model, weight_kind),
         tuple(dict.fromkeys(notes)),
     )
 
@@ -202,6 +215,7 @@ class _EvaluatedColumn:
     lens: str
     estimates: Mapping[str, Estimate]
     pairs: Sequence[ErrorDifference]
+    comparisons: Sequence[TableComparison]
 
     def build(self, adjusted_pvalue: float, alpha: float) -> MeasureColumn:
         """Return the column of the result; its best value is bold if the adjusted p-value is at most `alpha`."""
@@ -217,7 +231,7 @@ class _EvaluatedColumn:
             method.best_value,
             self.estimates,
             self.candidate if adjusted_pvalue <= alpha else None,
-            tuple(TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue) for pair in self.pairs),
+            tuple(self.comparisons),
             None if np.isnan(self.pvalue) else self.pvalue,
             None if np.isnan(adjusted_pvalue) else adjusted_pvalue,
         )

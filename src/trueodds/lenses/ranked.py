@@ -76,16 +76,16 @@ def predicted_class(preds: Predictions) -> Array:
 
 def has_errors(preds: Predictions) -> bool:
     """Return whether any most probable outcome was not observed, of any label if there are several, or by any vote."""
-    if preds.votes is not None:
-        return True
     observed, weighted = preds.y, preds.w > 0
+    if observed is None:
+        return True
     if preds.kind == "confidence":
-        wrong = observed < 1
+        predicted = np.ones_like(observed)
     elif preds.p.ndim == 1 or observed.ndim == 2:
-        wrong = (preds.p > 1 - preds.p) != observed
+        predicted = (preds.p > 1 - preds.p).astype(np.int64)
     else:
-        wrong = predicted_class(preds) != observed
-    return bool(np.any(wrong[weighted]))
+        predicted = predicted_class(preds)
+    return bool(np.any((predicted != observed)[weighted]))
 
 
 def accuracy(preds: Predictions) -> float:

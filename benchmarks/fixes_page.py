@@ -94,7 +94,8 @@ def overview(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
         "",
         (
             "Guo et al. (2017) found that temperature scaling is the best method for image networks and less effective"
-            f" for text. Here, it is the best for none; its share of the gain of the best method is {shares_text}."
+            " for text, by the calibration error and among the methods of its time. By log loss and among the methods"
+            f" of this page, its share of the gain of the best method is {shares_text}."
         ),
     ]
 

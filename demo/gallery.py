@@ -179,6 +179,7 @@ def comparison_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
     yield make_picture("comparison", models, '{"before": vgg16[5000:], "after": recalibrated}', "comparison")
     yield make_picture("comparison_nets", preds.nets, "nets", "comparison")
     yield make_picture("murphy", {name: preds.rain[name] for name in ("EMOS", "ENS")}, EMOS_AND_ENS, "murphy")
+    yield make_picture("decision_curve", preds.adult, "adult", "decision_curve")
     yield make_picture("murphy_plane", preds.rain, "rain", "murphy", style="plane")
 
 

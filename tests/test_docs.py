@@ -97,7 +97,7 @@ def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytes
         words, _, exit_code = line.partition("# exits ")
         ran = CliRunner().invoke(main, shlex.split(words))
         assert ran.exit_code == int(exit_code or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
-        outputs.append(ran.output)
+        outputs.append(ran.stdout)
     printed = [text for _, text in printed_blocks(page)]
     for shown in blocks(page, "text") if page == ROOT / "README.md" else ():
         if shown in printed:

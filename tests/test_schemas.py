@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -112,3 +113,78 @@ def test_a_tally_keeps_its_schema(k: int) -> None:
 @pytest.mark.parametrize("method", ["temperature", "isotonic", "auto"])
 def test_a_calibrator_keeps_its_schema(method: str) -> None:
     valid(to.fit(predictions(3), method).to_dict(), "calibrator")
+
+
+def resolved(node: Any, document: Any) -> list[tuple[Any, Any]]:
+    """A schema and its alternatives without references, each with the document that its own references refer to."""
+    while "$ref" in node:
+        name, _, pointer = node["$ref"].partition("#")
+        document = schema(name.removesuffix(".json")) if name else document
+        node = document
+        for step in filter(None, pointer.split("/")):
+            node = node[step]
+    branches = (branch for group in ("oneOf", "anyOf", "allOf") for branch in node.get(group, ()))
+    return [(node, document), *(pair for branch in branches for pair in resolved(branch, document))]
+
+
+def undocumented(value: Any, node: Any, document: Any, path: str = "") -> set[str]:
+    """The keys of a result, by their paths, that its schema does not describe although it lists the others."""
+    branches = resolved(node, document)
+    if isinstance(value, list):
+        items = [(branch["items"], root) for branch, root in branches if isinstance(branch.get("items"), dict)]
+        return {key for part in value for item, root in items for key in undocumented(part, item, root, f"{path}[]")}
+    properties = {key: (part, root) for branch, root in branches for key, part in branch.get("properties", {}).items()}
+    if not isinstance(value, dict) or not properties:
+        return set()
+    return {f"{path}.{key}" for key in value if key not in properties} | {
+        key
+        for name, part in value.items()
+        if name in properties
+        for key in undocumented(part, *properties[name], f"{path}.{name}")
+    }
+
+
+def voted() -> to.Predictions:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 300)
+    return to.Predictions(rng.multinomial(5, P), P, group={"site": np.arange(300) % 3})
+
+
+def test_every_key_of_a_result_is_in_its_schema() -> None:
+    a = predictions(3)
+    b = to.Predictions(a.y, a.P**1.5, sum_tolerance=1, group={"site": np.arange(a.n) % 2})
+    results: dict[str, list[Any]] = {
+        "audit": [to.audit(voted(), resamples=99), to.audit(b, resamples=99, crossings=False)],
+        "estimate": [to.measure(a, "ece", lens="classwise")],
+        "verdict": [to.test(a, resamples=99), to.test(a, "consistency", margin=0.1, resamples=99)],
+        "comparison": [to.compare(a, b, "brier", resamples=99)],
+        "ranking": [to.compare({"a": a, "b": b, "c": predictions(3)}, "brier", resamples=99)],
+        "table": [to.table({"a": a, "b": b}, ["ece", "brier"])],
+        "power": [to.power(a, width=0.1)],
+        "groups": [to.by_group(b, resamples=99)],
+        "tally": [to.tally(b)],
+        "calibrator": [to.fit(a, "temperature")],
+    }
+    for name, objects in results.items():
+        for result in objects:
+            assert undocumented(valid(result.to_dict(), name), schema(name), schema(name)) == set(), name
+
+
+SECTION_OF_SCHEMA = {name: name.capitalize() for name in NAMES}
+PAGE = FOLDER.parent / "json.md"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_key_of_a_schema_is_in_its_section_of_the_page(name: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    section = re.search(rf"^## {SECTION_OF_SCHEMA[name]}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section is not None, name
+    named = set(re.findall(r"`(\w+)`", section[1]))
+    document = schema(name)
+    keys = set(document["properties"])
+    if name == "tally":
+        keys |= set(document["$defs"]["sums"]["properties"])
+    if name == "audit":
+        parts = [document["properties"][key] for key in ("verdict", "recalibration", "data")]
+        keys |= {key for part in parts for node in (part, *part.get("oneOf", ())) for key in node.get("properties", {})}
+    assert keys - named - {"schema"} == set()

@@ -10,6 +10,7 @@ from .api.displays import ComparisonDisplay as ComparisonDisplay
 from .api.displays import ConfidenceHistogramDisplay as ConfidenceHistogramDisplay
 from .api.displays import CorpDisplay as CorpDisplay
 from .api.displays import CumulativeDisplay as CumulativeDisplay
+from .api.displays import DecisionCurveDisplay as DecisionCurveDisplay
 from .api.displays import LloPosteriorDisplay as LloPosteriorDisplay
 from .api.displays import MclloParametersDisplay as MclloParametersDisplay
 from .api.displays import MurphyDisplay as MurphyDisplay

@@ -432,7 +432,7 @@ def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
     head, *lines = str(by_group(Predictions(y, p, group=group["b"]), resamples=99)).splitlines()
     assert "family-wise p ≤ 0.01 ·" in head
     assert "worst: group=2; joint p ≤ 0.01 ·" in head
-    assert any("detectable from" in line for line in lines)
+    assert any("smallest detectable" in line for line in lines)
     blocks = [[line for line in lines if line.startswith(f"group={name} ")] for name in (0, 2)]
     assert "".join(f"{line}  " for line in blocks[1]).count("≤ 0.01  ") == 2
     assert "[0.0000, " in blocks[0][0]
@@ -479,3 +479,18 @@ def test_the_worst_group_of_a_signed_error_is_the_farthest_from_zero() -> None:
     assert groups["g=a"].estimate.value < groups["g=b"].estimate.value < 0
     assert groups.worst.label == groups.to_dict()["worst"] == "g=a"
     assert "can start at 0" not in groups.describe()
+
+
+def test_groups_of_rare_events_within_the_margin_are_noted() -> None:
+    # Both groups are calibrated; half of their event rates, 4 and 40 %, is .02 and .2, and the margin .05.
+    site = np.repeat(["common", "rare"], 5000)
+    y = np.where(site == "rare", np.arange(10_000) % 25 == 0, np.arange(10_000) % 5 < 2)
+    preds = to.Predictions(y.astype(int), np.where(site == "rare", 0.04, 0.4), group={"site": site})
+    notes = [note.text for note in by_group(preds, resamples=99).notes if note.code == "TN240"]
+    assert len(notes) == 1
+    assert "groups that are within it: site=rare." in notes[0]
+    for settings in ({"min_effect": 0.01}, {"lens": "confidence"}, {"estimator": "o_e"}):
+        assert "TN240" not in [note.code for note in by_group(preds, resamples=99, **settings).notes]
+    for rows in (preds, to.tally(preds)):
+        notes = [note["text"] for note in to.audit(rows, resamples=99).to_dict()["notes"] if note["code"] == "TN240"]
+        assert len(notes) == 1

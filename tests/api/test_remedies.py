@@ -38,7 +38,10 @@ TALLY = to.tally(y, p)
         ),
         (
             lambda: to.measure(Y + 1, P), "TO105",
-            "If they start at 1, subtract 1; if they are other codes, pass Predictions(y_true, y_prob, classes=[…]).",
+            (
+                "If they start at 1, subtract 1, or pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names"
+                " in the order of the columns."
+            ),
         ),
         (lambda: to.measure(Y, P.T), "TO107", "y_prob has one column per row of y_true: pass its transpose, y_prob.T."),
         (lambda: to.power(y, p, effect=3), "TO203", "effect is a fraction: 0.03, not 3."),

@@ -31,7 +31,7 @@ def test_an_error_is_never_shown_bare():
     assert estimate.interval.low <= estimate.value <= estimate.interval.high
     assert estimate.noise_floor > 0
     assert estimate.n == 400
-    assert "uniform 15" in str(estimate)
+    assert "15 uniform bins" in str(estimate)
     assert "noise floor" in str(estimate)
 
 

@@ -16,6 +16,7 @@ from trueodds.calibrators.choose import (
     choose_by_log_loss,
     choose_calibrator,
     choose_leaving_one_fold_out,
+    keeps_score_order,
     one_standard_error_rule,
 )
 from trueodds.calibrators.confirm import confirm_gain
@@ -28,7 +29,9 @@ from trueodds.calibrators.cross_validation import (
 )
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
+from trueodds.calibrators.irm import IrmSpec
 from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
@@ -395,3 +398,29 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
 def test_a_rule_needs_a_fit():
     with pytest.raises(TypeError):
         CalibratorSpec()
+
+
+def test_a_map_keeps_the_order_of_scores_unless_it_decreases():
+    p = np.linspace(0.1, 0.9, 9)
+    P = np.stack([1 - p, p], axis=1)
+    for q, keeps in ((p**2, True), (np.maximum(p, 0.5), True), (np.abs(p - 0.5), False), (1 - p, False)):
+        assert keeps_score_order(P, np.stack([1 - q, q], axis=1)) is keeps
+
+
+def test_the_table_states_whether_a_candidate_keeps_the_order_of_scores():
+    # Beyond |logit p| = 2 the event rate hardly changes, so that the best spline decreases there.
+    x = 2 * rng(0).normal(size=1500)
+    y = (rng([0, 1]).random(1500) < 1 / (1 + np.exp(-1.5 * np.tanh(x)))).astype(int)
+    p = 1 / (1 + np.exp(-x))
+    choice = choose_calibrator(np.stack([1 - p, p], axis=1), one_hot(y), np.ones(1500), [SplineSpec(), IrmSpec()])
+    assert [candidate.keeps_order for candidate in choice.candidates] == [True, False, True]
+    P, Y = mix_of_three_classes()
+    assert [one.keeps_order for one in choose_calibrator(P, Y, np.ones(len(P)), [TemperatureSpec()]).candidates] == [
+        None,
+        None,
+    ]
+
+
+def mix_of_three_classes():
+    P = rng(3).dirichlet(np.ones(3), 300)
+    return P, one_hot((P.cumsum(axis=1) < rng(4).random((300, 1))).sum(axis=1), 3)

@@ -36,7 +36,7 @@ def test_temperature_scaling_changes_no_predicted_class_whatever_the_folds_chose
     # The gain of the procedure is not that of temperature scaling, which the table of candidates contains.
     (temperature,) = (candidate for candidate in document["candidates"] if candidate["method"] == "temperature")
     assert document["log_loss_after"] != pytest.approx(temperature["log_loss"], abs=1e-3)
-    assert "the gain of choice and fit together is" in text(result, "TN509")
+    assert "(estimated for the whole procedure, because the folds chose different methods)" in text(result, "TN509")
 
 
 def test_changed_classes_are_those_of_the_map_and_their_accuracy_is_cross_fitted():
@@ -82,7 +82,7 @@ def test_a_confirmed_gain_of_uncertain_size_says_first_what_is_established():
             break
     assert result.report.confirmation.gain > 0
     assert text(result, "TN509").startswith(
-        "Miscalibration in this direction confirmed; size of the gain uncertain: on rows used neither to fit"
+        "Miscalibration in this direction is confirmed, but the gain in log loss is not: on rows used neither to fit"
     )
 
 
@@ -112,6 +112,30 @@ def test_the_note_of_unchanged_probabilities_states_no_share_of_a_returned_map()
     result = fit(AutoSpec(candidates=("temperature",)), Predictions([0, 1] * 100, [0.5] * 200))
     assert result.method == "identity"
     assert "returned map" not in text(result, "TN508")
+    assert text(result, "TN508").endswith("The returned probabilities are unchanged and not mixed.")
+
+
+def test_the_note_of_unchanged_probabilities_counts_the_exact_zeros_that_they_keep():
+    # 60 of 300 rows have an exact zero, as the votes of a random forest do; no gain, so the identity keeps them.
+    rng = np.random.default_rng(4)
+    p = np.where(np.arange(300) < 60, 0.0, rng.uniform(0.1, 0.9, 300))
+    result = fit(AutoSpec(candidates=("temperature",)), Predictions((rng.random(300) < p).astype(int), p))
+    assert result.method == "identity"
+    assert (result.predict_proba(p)[:, 1] == p).all()
+    note = text(result, "TN508")
+    assert "no log loss is infinite" not in note
+    assert "60 of 300 rows keep a probability of exactly 0, whose log loss is infinite if that class is" in note
+
+
+def test_the_line_of_a_calibrator_confirms_no_gain_whose_interval_includes_0():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        P = rng.dirichlet([1, 1, 1], 60)
+        result = fit(AutoSpec(candidates=("temperature",)), Predictions(labels(P, rng), powers(P, 2.0)))
+        if result.report.confirmed and result.report.confirmation.low <= 0:
+            break
+    assert result.describe().endswith("miscalibration confirmed but not the gain on held-out rows")
+    assert "miscalibration confirmed but not the gain" in str(result.report)
 
 
 def test_the_note_states_the_power_and_its_level():

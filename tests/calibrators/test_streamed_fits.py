@@ -274,10 +274,10 @@ def test_partitions_on_workers_are_fitted_where_they_lie():
 
 def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
     preds = rows_for("vector")
-    monkeypatch.setattr("trueodds.api.fit.MAX_PROBABILITIES_IN_MEMORY", 3 * N - 1)
+    monkeypatch.setattr("trueodds.api.fit.max_probabilities_in_memory", lambda: 3 * N - 1)
     assert "TN560" in [note.code for note in to.fit(read(preds), "vector").notes]
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector", mode="exact").notes]
-    monkeypatch.setattr("trueodds.api.fit.MAX_PROBABILITIES_IN_MEMORY", 3 * N)
+    monkeypatch.setattr("trueodds.api.fit.max_probabilities_in_memory", lambda: 3 * N)
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector").notes]
 
 
@@ -285,7 +285,7 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
 def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
     preds = rows_for("vector")
     expected = to.fit(preds, name)
-    monkeypatch.setattr("trueodds.api.fit.MAX_PROBABILITIES_IN_MEMORY", 1)
+    monkeypatch.setattr("trueodds.api.fit.max_probabilities_in_memory", lambda: 1)
     calibrator = to.fit(preds, name)
     assert (calibrator.n, calibrator.notes, calibrator.to_dict()) == (expected.n, expected.notes, expected.to_dict())
 

@@ -220,7 +220,7 @@ def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
     file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n')
     words = ["answers", file, "--confidence", "c", "--correct", "ok"]
-    assert "--min-prob 0.01 limits the confidence to 0.99" in run(*words).stdout
+    assert "--min-prob 0.01 assumes an error probability 1 − c of at least 0.01" in run(*words).stdout
     assert "--min-prob 0.01 assumes" not in run(*words, "--min-prob", "0.01").stdout
 
 
@@ -246,3 +246,51 @@ def test_a_group_called_like_another_column_keeps_both(run: Run, folder: Path) -
     done = run("answers", file, "--confidence", "c", "--correct", "ok", "--group", "correct", "--out", out)
     assert done.exit_code == 0, done.output
     assert out.read_text().splitlines() == ["confidence,correct,group_correct", "0.5,1,x", "0.7,0,y"]
+
+
+def test_refusals_and_answers_without_a_confidence_are_counted_apart(run: Run, folder: Path) -> None:
+    file = folder / "a.jsonl"
+    rows = [{"c": 90 if i < 60 else None, "ok": i % 2, "refused": i >= 80} for i in range(100)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["answers", file, "--confidence", "c", "--correct", "ok", "--percent", "--abstained", "refused,c"]
+    done = run(*words)
+    values = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
+    assert (values["abstained"], values["no confidence"], values["coverage"]) == ("20", "20", "60%")
+    assert "20 of 100 answers have no confidence (50% of them are correct)" in done.stdout
+    document = json.loads(run(*words, "--json", "-").stdout)
+    valid(document, "answers")
+    assert (document["abstained"], document["without_confidence"], document["coverage"]) == (20, 20, 0.6)
+
+
+def test_doubtful_percentages_are_counted_above_the_numbers(run: Run, folder: Path) -> None:
+    file = folder / "a.jsonl"
+    file.write_text("".join(json.dumps({"c": [90, 0.75][i % 4 == 3], "ok": i % 2}) + "\n" for i in range(40)))
+    done = run("answers", file, "--confidence", "c", "--correct", "ok", "--percent")
+    assert done.stdout.startswith("[TN148] 10 of 40 confidences are above 0 and at most 1")
+    assert done.stdout.count("TN148") == 1
+
+
+def test_several_fields_identify_a_question(run: Run, folder: Path) -> None:
+    for name in "ab":
+        lines = (json.dumps({"q": i, "c": 0.5 + i / 50, "ok": i % 2}) + "\n" for i in range(20))
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    words = ["answers", folder / "*.jsonl", "--confidence", "c", "--correct", "ok", "--question"]
+    noted = run(*words, "q")
+    assert "queries          40 answers, of 20 questions\n" in noted.stdout
+    assert "[TN181] 20 of 20 question ids occur in several files" in noted.stdout
+    assert "use --question file,q." in noted.stdout
+    assert "queries          40\n" in run(*words, "file,q").stdout
+
+
+def test_wrong_answers_at_full_confidence_are_called_so(run: Run, folder: Path) -> None:
+    """The advice of the notes can be followed with clusters too."""
+    file = folder / "a.jsonl"
+    rows = [{"q": i // 2, "c": 1.0 if i % 5 == 0 else 0.8, "ok": int(i % 3 > 0)} for i in range(120)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [file, "--confidence", "c", "--correct", "ok", "--question", "q", "--resamples", 99]
+    text = " ".join(run("audit", *words).stdout.split())
+    assert "8 answers were wrong at confidence 1, or correct at confidence 0." in text
+    assert "observed outcomes" not in text.split("Scores")[0]
+    assert "with --min-prob 1e-6 and --set null=redraw" in text
+    advised = run("test", *words, "--test", "cox", "--min-prob", "1e-6", "--set", "null=redraw")
+    assert advised.exit_code == 0, advised.output

@@ -58,3 +58,38 @@ def test_a_full_disk_leaves_the_old_file_and_is_a_coded_error(
     assert f"{out}: File too large" in done.stderr
     assert Path(out).read_bytes() == b"old"
     assert sorted(os.listdir()) == sorted([*before, out])
+
+
+UNWRITABLE = "/sys/x.json"  # no file can be created there, and permissions do not tell it to the superuser
+
+
+@pytest.mark.skipif(not os.access("/sys", os.W_OK), reason="needs a folder with permission but without files")
+@pytest.mark.parametrize(
+    "words",
+    ["audit {} --json", "audit {} --html", "measure {} --json", "test {} --json", "fit {} --out", "tally {} --out"],
+)
+def test_an_output_that_cannot_be_written_is_an_error_before_the_work(run: Run, folder: Path, words: str) -> None:
+    (folder / "broken.csv").write_text("never read\n")  # reading it would be the first error
+    done = run(*words.format(folder / "broken.csv").split(), UNWRITABLE)
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO602")
+    assert "/sys/x.json: " in done.stderr
+
+
+@pytest.mark.parametrize("words", ["audit {} --resamples 39 --json", "measure {} --interval none --json"])
+def test_a_report_is_printed_although_its_file_cannot_be_written(
+    run: Run, overconfident: str, folder: Path, words: str
+) -> None:
+    with nearly_full(100):
+        done = run(*words.format(overconfident).split(), folder / "o.json")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO602")
+    assert "ece" in done.stdout.lower()
+    assert not (folder / "o.json").exists()
+
+
+def test_the_check_of_an_output_leaves_what_was_there(run: Run, folder: Path) -> None:
+    (folder / "broken.csv").write_text("never read\n")
+    (folder / "old.json").write_text("old")
+    for name in ("old.json", "new.json"):
+        assert run("measure", folder / "broken.csv", "--json", folder / name).exit_code == 2
+    assert (folder / "old.json").read_text() == "old"
+    assert sorted(os.listdir(folder)) == ["broken.csv", "old.json"]

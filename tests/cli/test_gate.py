@@ -96,7 +96,6 @@ def test_reject_is_the_verdict_of_the_family() -> None:
         "0.1<ece",
         "expected>0.1",
         "ece.high[worst]>0.1",  # the group comes first
-        "smece[worst]>0.1",  # the audit tells the ece of groups
         "ece[worst]@classwise>0.1",
         "brier.debiased>0.1",  # noise does not pull a score up
         "risk>0.1",
@@ -451,3 +450,38 @@ def test_a_gate_that_failed_is_reported_beside_one_that_cannot_be_evaluated(
     assert done.exit_code == 2
     assert "gate failed: ece" in done.stderr
     assert "error TO611" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("ece[west]>0.1", "Did you mean region=west?"),
+        ("ece[West]>0.1", "Did you mean region=west?"),
+        ("ece[wset]>0.1", "Did you mean region=west?"),
+        ("ece[site=west]>0.1", "Did you mean region=west?"),
+        ("ece[4]>0.1", "Did you mean region=4 or floor=4?"),
+        ("ece[wrost]>0.1", "Did you mean worst?"),
+        ("ece[nothing of this]>0.1", "Known: floor=4, region=4, region=west, worst."),
+    ],
+)
+def test_the_value_of_a_group_is_recognized_before_the_word_worst(text: str, hint: str) -> None:
+    labels = ("region=west", "region=4", "floor=4")
+    groups = of_groups(**dict.fromkeys(labels, Estimate("ece", "", 0.2, 9)))
+    with pytest.raises(InputError) as error:
+        evaluate_gate(Gate.parse(text), groups)
+    assert (error.value.code, error.value.fix) == ("TO611", hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("ece@classwise.low>0.02", "ece.low@classwise>0.02"),
+        ("smece@confidence.floor >= 0.5", "smece.floor@confidence>=0.5"),
+    ],
+)
+def test_a_part_after_the_lens_is_moved_before_it(text: str, moved: str) -> None:
+    with pytest.raises(InputError) as error:
+        Gate.parse(text)
+    assert (error.value.code, error.value.fix) == ("TO610", f"Write '{moved}'.")
+    assert Gate.parse(moved).part in ("low", "noise_floor")
+    assert Gate.parse("ece@class:a.low>0.02").lens == "class:a.low"

@@ -198,7 +198,7 @@ def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--logprobs", "z"], "TO601", "trueodds answers FILE"),
+        (["--answer", "z"], "TO601", "no outcome is read"),
         (["--samples", "z"], "TO601", "trueodds answers FILE"),
         (["--percent"], "TO601", "Add --confidence C"),
         (["--confidence", "p_cat"], "TO607", "--probs"),

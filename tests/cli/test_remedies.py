@@ -37,7 +37,64 @@ def test_columns_of_logits_are_named_as_they_are_called(run: Run, folder: Path) 
 
 def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:
     error = labelled(run("audit", table(folder / "x.csv", score=P, target=Y)).stderr)
-    assert error["fix"] == "The columns are score, target. Select one with --label."
+    assert error["fix"] == (
+        "If target is the outcome and score the probability of the event, pass --label target and --probs score."
+    )
+    error = labelled(run("audit", table(folder / "y.csv", score=P, age=P, sex=Y)).stderr)
+    assert error["fix"] == (
+        "The columns are score, age, sex. Name that of the outcome with --label C and those of the probabilities with"
+        " --probs 'p_*'."
+    )
+    error = labelled(run("audit", table(folder / "z.csv", p_0=1 - P, p_1=P, target=Y)).stderr)
+    assert error["fix"] == "The columns are p_0, p_1, target. Select one with --label."
+
+
+def test_a_file_of_other_names_is_answered_with_label_and_probabilities_at_once(run: Run, folder: Path) -> None:
+    file = table(folder / "x.csv", prob_no=1 - P, prob_yes=P, answer=np.where(Y == 1, "yes", "no"))
+    error = labelled(run("audit", file).stderr)
+    assert error["fix"] == "If prob_no, prob_yes are the probabilities, pass --label answer and --probs 'prob_*'."
+    assert run("measure", file, "--label", "answer", "--probs", "prob_*").exit_code == 0
+
+
+def test_swapped_columns_are_answered_with_the_options_in_the_right_order(run: Run, folder: Path) -> None:
+    error = labelled(run("audit", table(folder / "x.csv", score=P, y=Y), "--label", "score", "--probs", "y").stderr)
+    assert (error["code"], error["fix"]) == ("TO109", "Swap the columns: --label y, --probs score.")
+    assert "y_true" not in error["problem"] + error["got"]
+
+
+def test_labels_1_and_2_are_answered_with_their_names(run: Run, folder: Path) -> None:
+    file = table(folder / "x.csv", score=P, y=Y + 1)
+    error = labelled(run("measure", file, "--label", "y", "--probs", "score").stderr)
+    assert (error["code"], error["fix"]) == (
+        "TO105",
+        "Pass --classes 1,2: score is the probability of the second class.",
+    )
+    right = run("measure", file, "--label", "y", "--probs", "score", "--classes", "1,2").stdout
+    assert right == run("measure", table(folder / "0.csv", score=P, y=Y), "--label", "y", "--probs", "score").stdout
+
+
+def test_apply_names_the_columns_of_another_number_of_classes(run: Run, good: str, folder: Path) -> None:
+    assert run("fit", good, "--method", "temperature", "--out", folder / "cal.json").exit_code == 0
+    three = table(folder / "three.csv", label=Y, p_a=P / 2, p_b=P / 2, p_c=1 - P)
+    error = labelled(run("apply", folder / "cal.json", three, "--out", folder / "out.csv").stderr)
+    assert (error["code"], error["got"]) == ("TO501", "3 in the file, from the columns p_a, p_b, p_c")
+    assert error["fix"].endswith("--probs a,b,c.")
+
+
+def test_apply_says_that_logits_were_replaced_by_probabilities(run: Run, folder: Path) -> None:
+    file = table(folder / "x.csv", score=4 * P - 2, label=Y)
+    options = ("--logits", "score")
+    assert run("fit", file, *options, "--method", "platt", "--out", folder / "cal.json").exit_code == 0
+    applied = run("apply", folder / "cal.json", file, *options, "--out", folder / "out.csv")
+    assert "Columns of logits were replaced by recalibrated probabilities: score → p." in applied.stdout
+    assert (folder / "out.csv").read_text().startswith("p,label\n")
+
+
+def test_written_files_are_named_on_stderr(run: Run, good: str, folder: Path) -> None:
+    page, report = folder / "report.html", folder / "report.json"
+    audited = run("audit", good, "--resamples", "99", "--html", page, "--json", report)
+    assert audited.stderr.splitlines() == [f"{page} written", f"{report} written"]
+    assert run("measure", good, "--json", "-").stderr == ""
 
 
 def test_the_class_of_a_single_column_is_the_second_of_classes(run: Run, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
 import shutil
 from pathlib import Path
 
@@ -166,3 +167,59 @@ def test_a_file_of_another_kind_is_named(run: Run, first: Path, folder: Path) ->
         assert refused["code"] == code
         assert fix in refused["fix"]
     assert not out.exists()
+
+
+def test_rows_that_a_merged_tally_contains_are_not_counted_again(run: Run, first: Path, folder: Path) -> None:
+    # Days 0, 1 and 2: day 0 is merged, and given again; and the same files are tallied one by one and together.
+    files = [first, animals(folder / "second.csv", NAMES, 2), animals(folder / "third.csv", NAMES, 3)]
+    days = [folder / f"{i}.tally.json" for i in range(3)]
+    merged, combined = folder / "m.tally.json", folder / "combined.tally.json"
+    for file, day in zip(files, days, strict=True):
+        run("tally", file, "--out", day)
+    run("tally", *files[1:], "--out", combined)
+    assert run("merge", *days[:2], "--out", merged).stdout.startswith("600 rows of 2 tallies")
+    for words in (
+        ("merge", merged, days[0], "--out", folder / "x.tally.json"),
+        ("audit", days[2], merged, days[1]),
+        ("merge", merged, combined, "--out", folder / "x.tally.json"),
+        ("measure", merged, combined),
+    ):
+        refused = fields(run(*words).stderr)
+        assert (refused["code"], refused["problem"]) == (
+            "TO603",
+            "Two tallies contain the same 300 rows, which would count twice.",
+        )
+    assert not (folder / "x.tally.json").exists()
+    assert run("merge", merged, days[2], "--out", folder / "x.tally.json").stdout.startswith("900 rows")
+
+
+def test_an_older_tally_is_merged_and_its_copies_are_still_refused(run: Run, first: Path, folder: Path) -> None:
+    second = animals(folder / "second.csv", NAMES, 2)
+    days = [folder / f"{name}.tally.json" for name in ("a", "b")]
+    for file, day in zip((first, second), days, strict=True):
+        run("tally", file, "--out", day)
+    new_copy = shutil.copy(days[0], folder / "new.tally.json")
+    for day in days:  # as a version without fingerprints wrote them
+        saved = json.loads(day.read_text())
+        del saved["batches"]
+        day.write_text(json.dumps(saved))
+    old_copy = shutil.copy(days[0], folder / "copy.tally.json")
+    merged = folder / "m.tally.json"
+    assert run("merge", *days, "--out", merged).stdout.startswith("600 rows")
+    for files in ((days[0], old_copy), (days[0], new_copy), (merged, days[1])):
+        assert fields(run("merge", *files, "--out", folder / "x.tally.json").stderr)["code"] == "TO603"
+
+
+@pytest.mark.parametrize("mode", ["exact", "tally"])
+def test_a_copy_of_a_file_is_noted(run: Run, first: Path, folder: Path, mode: str) -> None:
+    copy = shutil.copy(first, folder / "copy.csv")
+    for command in ("measure", "audit"):
+        done = run(command, first, copy, "--mode", mode)
+        assert (done.exit_code, done.stdout.count("TN172")) == (0, 1)
+    different = run("measure", first, animals(folder / "second.csv", NAMES, 2), "--mode", mode)
+    assert "TN172" not in different.stdout
+    if mode == "tally":
+        assert "300 of 600 rows repeat" in run("tally", first, copy, "--out", folder / "a.tally.json").stdout
+    else:
+        text = " ".join(run("measure", first, copy).stdout.split())
+        assert f"{copy} is a copy of {first}" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ from trueodds.core.errors import InputError
         ("simultaneous=True gives", "--set simultaneous=true gives"),
         ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),
         ("Pass rng=0.", "Pass --seed 0."),
+        ("Pass cluster= and null='redraw'.", "Pass --cluster C and --set null=redraw."),
+        ("For instance classes=[1, 2].", "For instance --classes 1,2."),
         # What is no keyword, or an option already, stays.
         ("For instance --set style=deviation.", "For instance --set style=deviation."),
         ("in data/label=3/x.csv", "in data/label=3/x.csv"),
@@ -132,3 +135,17 @@ def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> No
         assert "--level 0" not in text
         assert "--region" not in text
         assert "--cluster C" in text
+
+
+def test_the_remedy_of_a_missing_interval_is_a_command_that_gives_one(
+    run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trueodds.resampling.intervals.method.MAX_RESAMPLED_ROWS", 100)
+    for words in (("audit", overconfident, "--resamples", 99), ("measure", overconfident, "--lens", "classwise")):
+        text = " ".join(run(*words).stdout.split())
+        command = re.search(r"\[TN201\][^[]* by trueodds (measure FILE [\w -]*--resample rows)\.", text)
+        assert command is not None, text
+        words = command[1].replace("FILE", overconfident).split()
+        done = run(*words, "--resamples", 100)
+        assert "TN201" not in done.stdout
+        assert re.match(r"ece [\d.]+ \[[\d.]+, [\d.]+\] 95%", done.stdout)

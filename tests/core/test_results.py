@@ -40,10 +40,11 @@ VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each labe
 
 def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
     assert (
-        repr(ESTIMATE) == "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
+        repr(ESTIMATE) == "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000"
+        " · lens confidence, 15 uniform bins, tv distance"
     )
     assert str(ESTIMATE) == f"{ESTIMATE!r}\n  [TN105] few <rows>"
-    assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
+    assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · lens confidence"
 
 
 def test_the_noise_floor_of_a_proper_score_is_printed_as_the_expected_score() -> None:
@@ -54,10 +55,35 @@ def test_the_noise_floor_of_a_proper_score_is_printed_as_the_expected_score() ->
 
 
 def test_a_verdict_prints_in_one_line() -> None:
-    assert (
-        str(VERDICT)
-        == "consistency p=0.001 (min 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
+    verdict = replace(VERDICT, settings={"resamples": 999})
+    assert str(verdict) == (
+        "consistency p ≤ 0.001: calibration rejected at the 5% level (999 draws) · statistic 0.0398 · n=10,000 · lens"
+        " confidence · null: each label is drawn"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"pvalue": 0.05, "min_pvalue": None}, "p = 0.05: calibration rejected at the 5% level · "),
+        ({"pvalue": 0.051}, "p = 0.051: calibration not rejected at the 5% level (999 draws) · "),
+        ({"pvalue": 0.1, "min_pvalue": 0.1}, "p ≤ 0.1: calibration cannot be rejected at the 5% level (999 draws) · "),
+        ({"settings": {"resamples": 999, "decision": "within", "margin": 0.1}}, "p ≤ 0.001 (999 draws) · "),
+        ({"settings": {"hypothesis": "temperature"}}, "p ≤ 0.001: hypothesis rejected at the 5% level · "),
+        ({"pvalue": math.nan, "min_pvalue": None}, "p = nan · "),
+    ],
+)
+def test_a_verdict_states_its_decision_and_the_draws(changes: dict[str, Any], text: str) -> None:
+    verdict = replace(VERDICT, **({"settings": {"resamples": 999}} | changes))
+    assert repr(verdict).startswith(f"consistency {text}statistic 0.0398")
+
+
+def test_the_expected_value_of_a_ratio_is_not_called_a_noise_floor() -> None:
+    preds = to.Predictions([0, 1, 1, 0] * 20, [0.2, 0.7, 0.9, 0.4] * 20)
+    for name in ("o_e", "calibration_in_the_large"):
+        line = repr(to.measure(preds, name, resamples=50))
+        assert "expected if calibrated" in line
+        assert "noise floor" not in line
 
 
 def test_a_verdict_ends_with_a_short_null_hypothesis_and_keeps_all_of_it() -> None:

@@ -346,6 +346,56 @@ def test_a_fitted_classifier_brings_its_classes() -> None:
         Predictions.from_estimator(object(), [[0]], [1])
 
 
+def test_a_classifier_without_predict_proba_is_not_called_unfitted() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    with refused("TO117", "LinearSVC()", fix="RecalibratedClassifier(model)"):
+        Predictions.from_estimator(LinearSVC().fit(X, y), X, y)
+    with refused("TO117", "LogisticRegression()", fix="Fit it first."):
+        Predictions.from_estimator(LogisticRegression(), X, y)
+
+
+def test_different_indexes_of_labels_and_probabilities_are_noted_because_rows_are_paired_by_position() -> None:
+    pd = pytest.importorskip("pandas")
+    y, p = pd.Series([0, 1, 1], index=[2, 0, 1]), pd.Series([0.2, 0.7, 0.9])
+    for make in (Predictions, Predictions.from_logits):
+        preds = make(y, p)
+        assert [note.code for note in preds.notes if note.code != "TN108"] == ["TN156"]
+        assert "(2 and 0 in row 0)" in preds.notes[0].text
+        assert preds.y.tolist() == [0, 1, 1]
+        assert not [note for note in make(y, p.set_axis(y.index)).notes if note.code == "TN156"]
+        assert not [note for note in make(y.to_numpy(), p).notes if note.code == "TN156"]
+    table = pd.DataFrame({"a": [0.8, 0.3, 0.1], "b": [0.2, 0.7, 0.9]})
+    assert [note.code for note in Predictions(y, table).notes] == ["TN156"]
+
+
+@pytest.mark.parametrize(("labels", "classes"), [([1, 2, 2], "[1, 2]"), ([-1, 1, 1], "[-1, 1]")])
+def test_two_other_codes_are_proposed_as_classes(labels: list[int], classes: str) -> None:
+    with refused("TO105", fix=f"Predictions(y_true, y_prob, classes={classes})"):
+        Predictions(labels, [0.2, 0.7, 0.9])
+
+
+@pytest.mark.parametrize(
+    ("texts", "fix"),
+    [(["63%", "12 %"], "divide by 100"), (["0.63", "1e-3"], "astype(float)"), (["yes", "no"], "predicted labels")],
+)
+def test_probabilities_as_text_are_answered_by_what_they_look_like(texts: list[str], fix: str) -> None:
+    with refused("TO114", repr(texts[0]), fix=fix):
+        Predictions([0, 1], texts)
+
+
+def test_tensors_are_read_whatever_their_dtype_but_not_with_a_gradient() -> None:
+    torch = pytest.importorskip("torch")
+    z = torch.tensor([[1.0, 2.0], [0.5, 0.25]])
+    plain = Predictions.from_logits([0, 1], z)
+    half = Predictions.from_logits(torch.tensor([0, 1]), z.bfloat16())
+    assert half.p.tolist() == plain.p.tolist()
+    with refused("TO340", fix="tensor.detach()"):
+        Predictions.from_logits([0, 1], z.requires_grad_())
+
+
 def test_numbers_match_classes_that_are_written_as_text() -> None:
     # a command line can only write names as text: labels 1 and 2, or -1 and +1, must still be usable
     assert Predictions([1, 2, 2], [0.1, 0.7, 0.9], classes=["1", "2"]).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]

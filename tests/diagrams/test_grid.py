@@ -220,8 +220,8 @@ def test_names_are_reduced_then_wrapped_then_cut_if_they_stay_distinct() -> None
     cut = fit_names([f"{first} {long}" for first in "AB"], 40, 9.0)
     assert cut.n_lines == 3
     assert all(name.endswith("…") for name in cut.names)
-    whole = fit_names([f"{long} {last}" for last in "AB"], 40, 9.0)
-    assert [name.replace("\n", " ") for name in whole.names] == [f"{long} A", f"{long} B"]
+    uncut = fit_names([f"{long} {last}" for last in "AB"], 40, 9.0)
+    assert [name.replace("\n", " ") for name in uncut.names] == [f"{long} A", f"{long} B"]
     assert fit_names(["unbreakable" * 3, "unbreakable" * 2], 40, 9.0).n_lines > 1
 
 

@@ -372,10 +372,24 @@ def test_few_bins_outside_are_what_chance_does():
     assert say(1) == "1 of 11 bins lies outside (about 1 expected if calibrated)."
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies outside its consistency bar."
     assert say(1, simultaneous=True) == say(1, sure=True)
-    assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside (about 1 expected if calibrated)."
+    assert say(4) == (
+        "Overconfident above 90.9 %: 4 of 11 bins lie outside, 1 of them in this range (about 1 expected if"
+        " calibrated)."
+    )
     assert say(0) == "All 11 bins lie inside their consistency bars."
     expected = "In 1 of 11 bins the interval excludes the mean prediction (about 1 expected if calibrated)."
     assert say(1, is_confidence_interval=True) == expected
+
+
+def test_the_finding_says_how_many_of_the_bins_outside_lie_in_the_range_that_it_names():
+    # eight bins above 20 % hold nearly all of the error, and the ninth lies below on the other side
+    table = columns([0.0, 0.02, *[-0.2] * 8], [0, 1, *[1] * 8])
+    text = plain(
+        describe_outside_bins(
+            table, 9, True, 0.9, simultaneous=False, is_confidence_interval=False, view_name="confidence"
+        )
+    )
+    assert text == "Overconfident above 20 %: 9 of 10 bins lie outside their consistency bars, 8 of them in this range."
 
 
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():

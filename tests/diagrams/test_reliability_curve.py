@@ -433,6 +433,35 @@ def test_many_rows_cost_what_their_grid_costs():
 # Words and notes
 
 
+def described_curve(diagram):
+    """The drawn curve with its band at the score that the finding names, as the finding writes it."""
+    finding = diagram.finding.replace("\u00a0", " ")
+    score, curve = float(finding.split("] at ")[1].split(" %")[0]) / 100, part(diagram)
+    rate, low, high = (100 * np.interp(score, curve["score"], curve[name]) for name in ("rate", "low", "high"))
+    return f"{rate:.0f} % [{low:.0f} %, {high:.0f} %]"
+
+
+def test_the_finding_gives_the_numbers_of_the_drawn_curve():
+    """It gave those of `at`, without the bias of smoothing, which are not on the curve."""
+    rng = np.random.default_rng(5)
+    p = rng.beta(1.5, 4, 300)
+    diagram = to.draw(rng.random(300) < 0.6 * p, p, "reliability_curve")
+    assert f"observed {described_curve(diagram)}" in diagram.finding.replace("\u00a0", " ")
+    curve = part(diagram)
+    assert np.abs(curve["rate"] - curve["probability"]).max() > 0.02
+
+
+def test_the_legend_says_what_the_band_excludes():
+    """The confidence band always contains the curve; what it may exclude is calibration."""
+    rng = np.random.default_rng(5)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    for band, label in (("confidence", "band excludes calibration"), ("consistency", "outside the band")):
+        figure = to.draw(y, p, "reliability_curve", band=band).draw()
+        figure.draw_without_rendering()
+        assert label in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
 def test_where_it_is_miscalibrated_is_put_in_words():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.5, 0.95, 20_000)
@@ -440,8 +469,7 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     diagram = ReliabilityCurve(scale="probability")([View(p, y, name="confidence")])
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith("Overconfident between 7")
-    at = diagram.at(round(float(finding.split("] at ")[1].split(" %")[0]) / 100, 2))
-    assert f"accuracy {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in finding
+    assert described_curve(diagram) in finding
     assert f"{100 * diagram.panels['local_error'][0]:.1f} points" in finding
     other = ReliabilityCurve(scale="probability")([View(p, y, name="positive")]).finding
     assert other.startswith("Overpredicts between 7")

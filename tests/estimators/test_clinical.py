@@ -352,7 +352,7 @@ def test_scores_an_ulp_apart_are_finite(estimator_type: type[IntegratedIndex], s
 def test_few_outcomes_of_one_kind_are_noted() -> None:
     p, y = some(1000)
     assert [note.code for note in IntegratedIndex()(View(p, np.zeros(1000))).notes] == ["TN126"]
-    assert "0 outcomes" in IntegratedIndex()(View(p, np.zeros(1000))).notes[0].text
+    assert "0 events" in IntegratedIndex()(View(p, np.zeros(1000))).notes[0].text
     assert min(y.sum(), 1000 - y.sum()) > 200
     assert not IntegratedIndex()(View(p, y)).notes
 
@@ -442,3 +442,12 @@ def test_isotonic_ici_is_the_mean_distance_to_isotonic_regression() -> None:
     order = np.argsort(p)
     fit = isotonic_regression(y[order]).x
     assert IntegratedIndex("isotonic").value(View(p, y)) == pytest.approx(np.abs(fit - p[order]).mean(), rel=1e-12)
+
+
+def test_an_o_e_ratio_far_from_1_is_noted():
+    """Risks in percent that are all below 1 %: 0.5 is 0.5 %, so about 1 of 200 rows has the event."""
+    percent = np.linspace(0.2, 0.9, 400)
+    (note,) = to.measure(np.arange(400) < 2, percent, "o_e").notes
+    assert note.code == "TN154"
+    assert "0.12 for 12 %" in note.text
+    assert not to.measure(np.arange(400) < 2, percent / 100, "o_e").notes

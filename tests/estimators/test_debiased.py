@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import trueodds as to
 from tests import reference
@@ -441,3 +443,35 @@ def test_an_error_within_the_bins_is_noted_and_an_even_one_is_not():
     )
     assert "TN114" in [note.code for note in wave.notes]
     assert "TN114" not in [note.code for note in even.notes]
+
+
+def test_a_distortion_of_the_slope_is_not_noted_as_an_error_within_the_bins():
+    # The interval covers the full error of these designs. An error within the bins is noted if it is significant at
+    # 5 % and exceeds half of the half-width: of 60 data sets at most 1 in 100 is expected, so more than 4 have a
+    # probability below 0.001. Without a condition on the size, 7 are noted.
+    n_noted = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        for z, slope in ((rng.normal(0, 2, 2500), 0.4), (rng.normal(3, 2.5, 8000), 0.3)):
+            y = (rng.random(len(z)) < expit(slope * z)).astype(int)
+            estimate = to.measure(to.Predictions(y, expit(z)), "debiased_l2", interval=None)
+            n_noted += "TN114" in [note.code for note in estimate.notes]
+    assert n_noted <= 4
+
+
+def test_the_note_on_finer_bins_states_a_larger_error_than_the_estimate():
+    n_noted = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = rng.random(3000)
+        cancelling = p + 0.3 * ((p > 0.44) & (p < 0.47)) - 0.3 * ((p >= 0.47) & (p < 0.5))
+        preds = to.Predictions((rng.random(3000) < cancelling).astype(int), p)
+        estimate = to.measure(preds, "debiased_l2", interval=None)
+        for note in estimate.notes:
+            if note.code == "TN114":
+                coarse, n_bins, fine, n_finer_bins = re.findall(r"\d+(?:\.\d+)?", note.text)[:4]
+                assert float(coarse) == pytest.approx(estimate.value, abs=5e-5)
+                assert float(fine) > float(coarse)
+                assert int(n_finer_bins) == 4 * int(n_bins)
+                n_noted += 1
+    assert n_noted >= 10  # 0.71 of 200 other data sets, so fewer of 30 have a probability below 0.0001

@@ -157,3 +157,26 @@ def test_a_margin_without_an_error_to_compare_is_refused(settings):
 def test_another_test_refers_to_consistency():
     with pytest.raises(InputError, match="Use consistency"):
         to.test(binary(40), "spiegelhalter", margin=0.1)
+
+
+def test_a_margin_of_half_the_event_rate_is_noted():
+    # Events of 4 %, all predicted as 2 %: the error of .02 is below the margin, although every risk is half of the
+    # true one.
+    y = np.arange(5000) % 25 == 0
+    halved = to.Predictions(y.astype(int), np.full(5000, 0.02))
+    verdict = run_test(halved, 0.05)
+    assert verdict.decision == "within"
+    (note,) = [note for note in verdict.notes if note.code == "TN240"]
+    assert "at least half of the rate of the rarer outcome, 4 %" in note.text
+    common = to.Predictions(1 - y.astype(int), np.full(5000, 0.98))  # the same for the complement
+    for preds, settings, expected in (
+        (common, {}, 1),
+        (halved, {"lens": "confidence"}, 0),
+        (halved, {"lens": "class:1"}, 1),
+        (to.tally(halved), {}, 1),
+        (binary(), {}, 0),
+    ):
+        codes = [note.code for note in run_test(preds, 0.05, **settings).notes]
+        assert codes.count("TN240") == expected, settings
+    beyond = run_test(to.Predictions(y.astype(int), np.full(5000, 0.2)), 0.05)
+    assert (beyond.decision, "TN240" in [note.code for note in beyond.notes]) == ("beyond", False)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import trueodds as to
+from tests.data.refused import refused
 from trueodds.core.errors import InputError
 from trueodds.core.power_results import Power
 from trueodds.hypotests import TESTS
@@ -344,8 +345,6 @@ def test_clusters_and_tallies_are_refused():
     preds = binary(40)
     with pytest.raises(InputError, match="TO205"):
         to.power(to.Predictions(preds.y, preds.p, cluster=np.arange(40) // 2), simulations=20)
-    with pytest.raises(InputError, match="TO205"):
-        to.power(to.Predictions(preds.y, preds.p, cluster=np.arange(40) // 2), width=0.1)
     with pytest.raises(InputError, match="TO403"):
         to.power(to.tally(preds))
 
@@ -360,3 +359,15 @@ def test_a_weighted_likelihood_ratio_is_simulated():
     weighted = to.Predictions(preds.y, preds.p, weight=np.r_[np.ones(100), np.full(100, 3.0)])
     plan = to.power(weighted, Cox(), effect=0.1, n=100, simulations=20)
     assert plan.settings["simulations"] == 20
+
+
+def test_one_row_per_cluster_can_be_planned_for() -> None:
+    """The remedy of the error for clustered rows works: rows of different clusters are independent."""
+    p, y = [0.3, 0.8, 0.6, 0.4] * 50, [0, 1, 1, 0] * 50
+    clustered = to.Predictions(y, p, cluster=np.arange(200) // 2)
+    for settings in ({"n": 50, "simulations": 50}, {"width": 0.1, "estimator": "brier"}):
+        with refused("TO205", fix="preds[np.unique(preds.cluster, return_index=True)[1]]"):
+            to.power(clustered, **settings)
+        first_rows = np.unique(clustered.cluster, return_index=True)[1]
+        plain = to.power(to.Predictions(y, p)[first_rows], **settings)
+        assert to.power(clustered[first_rows], **settings) == plain

@@ -169,12 +169,14 @@ def test_percentages_that_never_exceed_one_are_noted() -> None:
 
 
 def test_fractions_among_percentages_are_noted_with_their_number_and_first_row() -> None:
-    stated = [85, 0.9, 0, 1, "0.5%", "0.7", 2]  # 0 and the text 0.5% are the same on no other scale
+    stated = [85, 0.9, 0, 1, "0.7", 2]  # 0 is the same on both scales
     result = read_answers([{"c": value, "correct": 1} for value in stated], confidence="c", percent=True)
     assert [note.code for note in result.notes] == ["TN148"]
     text = result.notes[0].text
-    assert text.startswith("3 confidences are above 0 and at most 1, beside values up to 85; the first is 0.9 in row 1")
-    assert result.predictions.p.tolist() == pytest.approx([0.85, 0.009, 0, 0.01, 0.005, 0.007, 0.02])
+    assert text.startswith(
+        "3 of 6 confidences are above 0 and at most 1, beside values up to 85; the first is 0.9 in row 1"
+    )
+    assert result.predictions.p.tolist() == pytest.approx([0.85, 0.009, 0, 0.01, 0.007, 0.02])
     assert read_answers([{"c": value, "correct": 1} for value in (85, 2, 0, "0.5%")], confidence="c", percent=True
     ).notes == ()  # fmt: skip
 

@@ -47,9 +47,18 @@ def test_a_missing_file_is_an_error_that_lists_near_names(tmp_path: Path) -> Non
         read(tmp_path / "*.parquet")
 
 
-def test_a_directory_is_an_error(tmp_path: Path) -> None:
-    with refusal("TO301", "directory"):
-        read(tmp_path)
+def test_a_folder_is_an_error_that_says_what_it_contains(tmp_path: Path) -> None:
+    with refusal("TO301", "a folder without files"):
+        read(str(tmp_path))
+    (tmp_path / "readme.txt").write_text("x")
+    with refusal("TO301", "a folder with 1 other file"):
+        read(str(tmp_path))
+    for name in ("a.CSV", "b.csv", "c.parquet"):
+        (tmp_path / name).write_text("x")
+    with refusal("TO301", "a folder with 2 .csv files"):
+        read(str(tmp_path))
+    with refusal("TO301", r"for instance .*/\*\.csv"):
+        read(str(tmp_path))
 
 
 @pytest.mark.parametrize("data", ["a.xlsx", 3, None, object(), iter([1])])

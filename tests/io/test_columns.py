@@ -228,3 +228,10 @@ def test_a_confidence_out_of_its_scale_or_without_a_value_says_what_may_be_meant
         read({"c": [0.7, None], "ok": [1, 0]}, **how).collect()
     with pytest.raises(InputError, match=r"never dropped silently\.$"):
         read({"label": [0, 1], "p_0": [0.5, None]}).collect()
+
+
+def test_a_missing_column_of_logits_names_the_keyword_that_was_passed() -> None:
+    with refusal("TO305", r"Got probs='p_\*'"):
+        read({"label": [0, 1], "a": [0.5, 2.0], "b": [1.0, 0.0]}, logits=True)
+    with refusal("TO305", r"Got logits='z_\*'"):
+        read({"label": [0, 1], "a": [0.5, 2.0], "b": [1.0, 0.0]}, logits="z_*")

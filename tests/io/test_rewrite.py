@@ -14,6 +14,7 @@ from pyarrow import feather, parquet
 
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, read
+from trueodds.io.stated_confidence import PercentScale
 from trueodds.io.write import rewrite
 
 OUT = ("parquet", "csv", "jsonl", "feather", "npz")
@@ -116,5 +117,5 @@ def test_a_confidence_in_percent_is_written_in_percent(tmp_path: Path) -> None:
     """Half of the way to one half: 90 % becomes 70 %, and 75 % becomes 62.5 %."""
     (tmp_path / "a.csv").write_text("c,ok\n90,yes\n75,no\n")
     source = read(tmp_path / "a.csv", label=None, confidence="c")
-    rewrite(source, flattened, tmp_path / "b.csv", percent=True)
+    rewrite(source, flattened, tmp_path / "b.csv", percent=PercentScale())
     assert (tmp_path / "b.csv").read_text() == "c,ok\n70.0,yes\n62.5,no\n"

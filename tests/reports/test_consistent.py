@@ -66,10 +66,23 @@ def contradictions(audit):
     claim(verdict["rejected"] is None or verdict["rejected"] is evidence, "rejected and what speaks for it")
     claim(("Calibration rejected" in sentence) == (p <= alpha), "the sentence on the test and p")
     claim(
-        (by_label["Calibration"].tone == "good") == (verdict["state"] == "no evidence"),
+        (by_label["Miscalibration"].tone == "good")
+        == (verdict["state"] == "no evidence" and not verdict["excludes_ideal"]),
         "the summary and the verdict",
     )
-    claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
+    claim(
+        ("No evidence" in sentence) == (verdict["state"] == "no evidence" and not verdict["excludes_ideal"]),
+        "the first words and the state",
+    )
+    excluded = [
+        measure["name"]
+        for measure in facts["standard_measures"]
+        if measure["interval"]
+        and measure["ideal"] is not None
+        and not measure["interval"]["low"] <= measure["ideal"] <= measure["interval"]["high"]
+    ]
+    claim(verdict["excludes_ideal"] == excluded, "the intervals that exclude an ideal value")
+    claim(verdict["rejected"] or not excluded or "excludes " in sentence, "a standard measure and the sentence")
     claim(verdict["state"] != "not tested" or (verdict["min_pvalue"] or 0) > alpha, "not tested and the smallest p")
     tests = {test["lens"]: test for test in facts["tests"]}
     claim(p == facts["tests"][0]["pvalue"], "the verdict's p and the family's")

@@ -50,9 +50,9 @@ def test_a_raised_interval_has_a_method_of_its_own_and_a_note() -> None:
     assert canonical.interval == Interval(0.1743, 0.2565, 0.95, "reconciled")
     (note,) = canonical.notes
     assert note.code == "TN269"
-    assert "its interval (folded-normal, 0 to 0.1871) is raised" in note.text
-    assert "The lower limit ends at the estimate" in note.text
-    assert "can be below its noise floor" in note.text
+    assert "The interval of the canonical error (folded-normal, 0 to 0.1871) is raised" in note.text
+    assert note.text.endswith(" and ends at the estimate.")
+    assert note.text.count(". ") == 0  # one sentence; the explanation of the code has the reasons
     assert canonical.settings["interval"] == "reconciled"
 
 

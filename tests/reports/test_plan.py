@@ -37,7 +37,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["rejected"]
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
     assert verdict["sentence"].startswith("Overconfident: predicts ")
-    assert "Calibration rejected (family-wise p ≤ 0.0053)." in verdict["sentence"]
+    assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
@@ -152,7 +152,7 @@ def test_impossible_outcomes_are_evidence_of_their_own():
     assert document["data"]["true_class_zeros"] == 40
     assert document["measures"][1]["value"] is None  # infinite log loss
     assert document["verdict"]["rejected"]
-    assert "40 observed outcomes had predicted probability 0." in document["verdict"]["sentence"]
+    assert "40 outcomes occurred although the predicted probability was 0." in document["verdict"]["sentence"]
 
 
 def test_one_impossible_outcome_is_enough_whatever_the_test_says():
@@ -163,7 +163,7 @@ def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     verdict = to.audit(to.Predictions(y, p), resamples=99).verdict
     assert (verdict["state"], verdict["rejected"]) == ("miscalibrated", True)
     assert (
-        "1 observed outcome had predicted probability 0. Apart from that, calibration is not rejected"
+        "1 outcome occurred although the predicted probability was 0; apart from that, calibration is not rejected"
         in verdict["sentence"]
     )
 
@@ -188,7 +188,8 @@ def test_calibration_on_average_is_stated_before_where_it_fails():
     document = to.audit(to.Predictions(y, p), resamples=199).to_dict()
     assert document["verdict"]["state"] == "miscalibrated"
     assert re.match(
-        r"Miscalibrated: mean predicted \d+(\.\d+)? %, observed \d+(\.\d+)? %, expected calibration error 0\.\d+\.",
+        r"Miscalibrated: \d+ rows predicted at \d+(\.\d+)? % on average have an event rate of \d+(\.\d+)? %; "
+        r"overall, mean predicted \d+(\.\d+)? %, observed \d+(\.\d+)? %, expected calibration error 0\.\d+\.",
         document["verdict"]["sentence"],
     )
 
@@ -202,8 +203,9 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
     report = to.audit(to.Predictions(y, p), resamples=99)
     assert report.verdict["state"] == "overconfident"
     assert re.match(
-        r"Overconfident: probabilities are too extreme \(calibration slope 0\.\d\d, 95 % confidence interval "
-        r"0\.\d\d to 0\.5\d, ideally 1\); mean predicted 63 %, observed 65 %\.",
+        r"Overconfident: [\d,]+ rows predicted at \d+(\.\d+)? % on average have an event rate of \d+(\.\d+)? %; "
+        r"overall, mean predicted 63 %, observed 65 % "
+        r"\(calibration slope 0\.\d\d, 95 % confidence interval 0\.\d\d to 0\.5\d, ideally 1\)\.",
         report.verdict["sentence"],
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
@@ -282,7 +284,7 @@ def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     p = rng.uniform(0.2, 0.9, 2000)
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
     assert document["verdict"]["state"] == "too high"
-    assert document["verdict"]["sentence"].startswith("Overpredicts: mean predicted 54 %, observed 44 %.")
+    assert document["verdict"]["sentence"].startswith("Overpredicts: mean predicted 54 %, observed 44 %; ")
     assert document["verdict"]["calibration_in_the_large"] == pytest.approx(
         document["data"]["event_rate"] - document["data"]["mean_prediction"]
     )

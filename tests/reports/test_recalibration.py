@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() ->
         "Recalibration, here by temperature scaling (T = 1.40), reduces the log loss by" in report.verdict["sentence"]
     )
     remark = fix_fact(report.to_dict()).remark
-    assert remark.startswith("log loss of choice and fit together ")
+    assert remark.startswith("held-out log loss ")
+    assert "estimated for the whole procedure, because the folds chose different methods" in remark
     assert "the predicted class changes in no row, accuracy stays" in remark
 
 
@@ -65,9 +67,9 @@ def test_an_unconfirmed_gain_beside_a_rejection_says_how_many_rows_it_needs() ->
 
 def test_the_lower_limit_of_the_gain_states_its_confidence() -> None:
     audit = example()
-    assert "gain at least 54.2 % with 95 % confidence" in fix_fact(audit).remark
+    assert "61.7 % lower, at least 54.2 % with 95 % confidence" in fix_fact(audit).remark
     audit["recalibration"]["alpha"] = 0.0025  # the tests do not reject: 5 % of alpha
-    assert "gain at least 54.2 % with 99.75 % confidence" in fix_fact(audit).remark
+    assert "61.7 % lower, at least 54.2 % with 99.75 % confidence" in fix_fact(audit).remark
     assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.recalibration_table(audit).rows
 
 
@@ -76,7 +78,7 @@ def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
     fix = report.to_dict()["recalibration"]
     percent = f"{fix['gain_percent']:.1f} %"
     assert f"by {percent} (at least {fix['gain_low_percent']:.1f} % with" in report.verdict["sentence"]
-    assert f"(−{percent})" in fix_fact(report.to_dict()).remark
+    assert f": {percent} lower, at least " in fix_fact(report.to_dict()).remark
     assert (recalibration.format_gain_percent(78.0), recalibration.format_gain_percent(0.98)) == ("78.0 %", "1.0 %")
 
 
@@ -96,9 +98,16 @@ def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
         fix = report.to_dict()["recalibration"]
         if fix["confirmed"] and fix["gain_low"] <= 0:
             break
-    assert "is confirmed, but the reduction of the held-out log loss" in report.verdict["sentence"]
-    assert "is uncertain" in report.verdict["sentence"]
-    assert "size of the gain uncertain" in next(note.text for note in report.notes if note.code == "TN509")
+    assert re.search(
+        r"Miscalibration that .* corrects is confirmed on held-out rows, but the gain in log loss is not \("
+        r"\d+\.\d % lower, 90 % confidence interval −0\.\d+ to 0\.\d+ nats per row\)\.",
+        report.verdict["sentence"],
+    )
+    assert "the gain in log loss is not" in next(note.text for note in report.notes if note.code == "TN509")
+    assert fix_fact(report.to_dict()).tone == "plain"
+    assert ("outcome", "miscalibration confirmed, gain not confirmed") in recalibration.recalibration_table(
+        report.to_dict()
+    ).rows
     assert fix["gain"] > 0  # the README: recommended only if it improves predictions for other rows
 
 
@@ -145,6 +154,15 @@ def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
     assert "Chosen: the simplest candidate" in recalibration.candidate_table(audit).intro
     fix["candidates"][1]["chosen"], fix["candidates"][0]["chosen"] = False, True
     assert "Chosen: the original probabilities" in recalibration.candidate_table(audit).intro
+
+
+def test_another_log_loss_of_the_original_probabilities_in_the_table_is_explained() -> None:
+    audit = example()
+    audit["recalibration"]["candidates"] = [candidate("identity", 0.1, 0.02), candidate("temperature", 0.0, 0.0)]
+    audit["recalibration"]["log_loss_before"] = 0.4
+    assert "TN508" not in recalibration.candidate_table(audit).intro
+    audit["recalibration"]["log_loss_before"] = 0.4002
+    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
 
 
 def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:

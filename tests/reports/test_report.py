@@ -32,7 +32,9 @@ def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
     assert facts["Expected calibration error"].value == "0.251"  # 0.2507
     assert "ECE of the confidence" in facts["Expected calibration error"].remark
     assert "0.239 to 0.263" in facts["Expected calibration error"].remark  # [0.2391, 0.2625]
-    assert facts["Calibration"].remark.startswith("family-wise p ≤ 0.001")  # at its floor it may be smaller
+    assert facts["Miscalibration"].remark.startswith(
+        "calibration rejected, family-wise p ≤ 0.001"
+    )  # at its floor it may be smaller
     assert facts["Recalibration"].value == "temperature scaling, T = 0.38"
     assert "the predicted class changes in no row, accuracy stays 96.3 %" in facts["Recalibration"].remark
     assert facts["Miscalibrated groups"].value == "2 of 2 groups"
@@ -58,7 +60,7 @@ def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit = example()
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
     text = " ".join(render_text(audit).split())
-    assert "log loss infinite to 0.1578, gain at least 0.2232 nats per row" in text
+    assert "held-out log loss infinite before, 0.1578 after: a gain of at least 0.2232 nats per row" in text
     assert ("log loss before", "infinite") in recalibration.recalibration_table(audit).rows
 
 
@@ -256,13 +258,13 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
 def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
-    assert fact.value == "rejected in subgroups"
-    assert fact.remark.startswith("family-wise p ≤ 0.001")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
+    assert fact.value == "detected in subgroups"
+    assert fact.remark.startswith("calibration rejected, family-wise p ≤ 0.001")
     assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
-    assert fact.value == "rejected by other tests"
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
+    assert fact.value == "detected by other tests"
 
 
 def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:

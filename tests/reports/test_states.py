@@ -120,4 +120,4 @@ def test_the_page_is_red_for_a_reversed_ranking_and_neutral_for_too_few_rows() -
     assert '<header class="bad">' in render_html(audit)
     audit["verdict"] |= {"state": "too few rows", "rejected": False, "pvalue": 0.4}
     assert '<header class="plain">' in render_html(audit)
-    assert next(fact for fact in summary_lines(audit) if fact.label == "Calibration").tone == "plain"
+    assert next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration").tone == "plain"

@@ -52,7 +52,7 @@ def draw_picture(name: str, path: Path) -> None:
     from PIL import Image
 
     rng = np.random.default_rng(0)
-    if name in {"comparison", "murphy"}:
+    if name in {"comparison", "decision_curve", "murphy"}:
         diagram = to.draw(two_models(rng), name)
     elif name == "training":
         diagram = to.draw(epochs(rng), name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ RENAMED = {
 CHAPTERS = {
     "guide": (
         "estimators", "tests", "calibrators", "fixes", "diagrams", "gallery", "tables", "groups", "answers", "people",
-        "pixels", "torch", "engines", "level", "speed", "scaling", "contributing", "plan", "changelog",
+        "pixels", "torch", "engines", "level", "speed", "scaling", "compatibility", "contributing", "plan", "changelog",
     ),
     "studies": ("studies/*",),
     "codes": ("codes/*",),
@@ -96,6 +98,20 @@ def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
         source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:titlesonly:\n\n{lines}\n```\n"
 
 
+def copy_schemas(app: Any, exception: Exception | None) -> None:
+    """Copy the JSON schemas to a folder of the site, where their references to each other work."""
+    if exception is None and app.builder.format == "html":
+        shutil.copytree(Path(app.srcdir) / "schema", Path(app.outdir) / "schema", dirs_exist_ok=True)
+
+
+CODE_BLOCK = re.compile(r"^(```\w+\n(?:(?!```).*\n)*?)\n+(```)$", re.MULTILINE)
+
+
+def trim_code_blocks(app: Any, docname: str, source: list[str]) -> None:
+    """Remove empty lines at the end of blocks of code, which the tests need after what an example prints."""
+    source[0] = CODE_BLOCK.sub(r"\1\2", source[0])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register everything with Sphinx."""
     setup_mathml(app)
@@ -103,6 +119,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", use_site_names, priority=1)
     app.connect("builder-inited", write_pages, priority=900)
     app.connect("source-read", add_toctrees)
+    app.connect("source-read", trim_code_blocks)
+    app.connect("build-finished", copy_schemas)
     app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)
     app.connect("autodoc-process-signature", show_settings)
     app.connect("autodoc-skip-member", skip_foreign_member)

@@ -18,6 +18,7 @@ from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
 from trueodds.core.progress import Progress, report_progress
+from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
@@ -203,6 +204,29 @@ def by_group(
         settings_used | reported_call_settings(rng, rows, weight_kind),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def measure_groups(
+    rows: Predictions | Tally, estimator: str, crossings: bool, level: float, seed: int
+) -> dict[str, Estimate]:
+    """Return the estimate of every subgroup, by its label, without a test.
+
+    The estimates of rows in memory are those of `by_group` with this seed, without a noise floor from joint draws.
+    """
+    generator = as_generator(seed)
+    method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, {}, seed, generator))
+    lens, interval_spec = resolve_lens(rows, None, method), IntervalSpec("auto", level, 2000)
+    if isinstance(rows, Tally):
+        return {
+            f"{column}={value}": estimate_error(part, method, lens, lens.aggregate, interval_spec, generator)
+            for column, values in rows.groups.items()
+            for value, part in values.items()
+        }
+    error_settings = group_gaps.GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
+    groups = [group for partition in group_partitions(rows, crossings, 0.0) for group in partition.groups]
+    return {
+        group.label: error_settings.error_of_group(rows, group, number).estimate for number, group in enumerate(groups)
+    }
 
 
 def _check_has_groups(rows: Predictions) -> None:

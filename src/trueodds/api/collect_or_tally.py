@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
+from trueodds.api.memory_limit import max_probabilities_in_memory
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
@@ -14,7 +15,6 @@ from trueodds.tallies.reservoir import Reservoir, SampledTally
 from trueodds.tallies.tally import Tally
 
 ROWS_REMEDY = "Pass the predictions from which the tally was made."
-MAX_PROBABILITIES_IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
 
 
 def resolve_data(
@@ -81,7 +81,7 @@ def _collect_or_tally(
     if mode == "exact":
         return source.collect(progress=progress)
     if mode is None:
-        preds = source.collect_within(MAX_PROBABILITIES_IN_MEMORY, progress=progress)
+        preds = source.collect_within(max_probabilities_in_memory(), progress=progress)
         if preds is not None:
             return preds
     return tally_source(source)

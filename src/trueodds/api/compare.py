@@ -88,8 +88,10 @@ def compare(
         (or cluster) with probability 1/2. Its null hypothesis is that the predictions are exchangeable, which is
         stronger than equal calibration.
     paired : bool, optional
-        Whether the models have predictions for the same rows in the same order. By default this is inferred from equal
-        outcomes, weights and clusters, and a note reports it.
+        Whether the models have predictions for the same rows. Rows with ids (`question` of `read_answers`, `row_id` of
+        `read`, `Predictions.with_row_id`) are paired by them, in any order; True then compares the rows that all models
+        have, and note TN272 counts the others. Rows without ids are paired in their order. By default pairing is
+        inferred from equal sets of ids, else from equal outcomes, weights and clusters, and a note reports it.
     names : sequence of str, optional
         Names of the models. The defaults are the keys of a mapping, else `a`, `b`, `c`, …
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
@@ -112,10 +114,10 @@ def compare(
     Raises
     ------
     InputError
-        As for `measure`. Also TO205 for fewer than two models, for ``paired=True`` with different outcomes, for
-        ``null="swap"`` with different rows, and for different classes through ``"canonical"`` or ``"classwise"``; TO403
-        for ``paired=True`` or ``null="swap"`` with tallies, and for an estimator that needs more than the cells of a
-        tally.
+        As for `measure`. Also TO205 for fewer than two models, for ``paired=True`` with different outcomes or without
+        common ids, for ``null="swap"`` with different rows, and for different classes through ``"canonical"`` or
+        ``"classwise"``; TO403 for ``paired=True`` or ``null="swap"`` with tallies, and for an estimator that needs more
+        than the cells of a tally.
 
     See Also
     --------
@@ -136,11 +138,12 @@ def compare(
     interval follows from those of the difference and the sum. In simulations of 1,000 pairs of models that were equally
     far from the target, one too high and the other too low, 50 to 57 were called different at the 5 % level.
 
-    Errors with upward bias (`ece`) need far more rows to separate two models than debiased errors, hence the default.
+    Whether `ece` or a debiased error separates two models with fewer rows depends on the models. The default is a
+    debiased error because noise does not add to it.
     McNemar's test compares the accuracies of two models; this function does not.
 
     The t test of a mean is inaccurate where few rows decide, such as those of a rare outcome. If the difference depends
-    on fewer than 25 rows or clusters in effect (Cochran's rule [2]_), or if neither model made an error, the note TN272
+    on fewer than 25 rows or clusters in effect (Cochran's rule [2]_), or if neither model made an error, the note TN273
     says so, and neither model is called better.
 
     References

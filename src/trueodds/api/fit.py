@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.api.arguments import pairs_arrays, resolve_method
-from trueodds.api.collect_or_tally import MAX_PROBABILITIES_IN_MEMORY, resolve_streamed
+from trueodds.api.collect_or_tally import resolve_streamed
+from trueodds.api.memory_limit import max_probabilities_in_memory
 from trueodds.core.json_files import read_schema_family
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -99,7 +100,7 @@ def fit(
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)
-    rows = resolve_streamed(data, mode, weight_kind, MAX_PROBABILITIES_IN_MEMORY)
+    rows = resolve_streamed(data, mode, weight_kind, max_probabilities_in_memory())
     return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
 
 

@@ -59,7 +59,8 @@ def power(
 
     Without `effect` and `width` the result is the smallest error that the test detects with `n` rows and the given
     power. With `effect` it is the power against that error, and the number of rows needed. With `width` it is the
-    number of rows needed for an interval of that width.
+    number of rows needed for an interval of that width: that of `estimator`, or with ``test="cox"`` that of the
+    calibration slope (``part="slope"``) or of calibration-in-the-large on the log-odds scale (``part="in-the-large"``).
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def power(
     effect : float, optional
         Size of the error, in units of probability: the mean :math:`|r - p|` of the lens.
     width : float, optional
-        Width, from end to end, of the interval of `estimator` at level 1 − `alpha`.
+        Width, from end to end, of the interval of `estimator`, or of a coefficient of the test cox, at level 1 −
+        `alpha`.
     alpha : float, default=0.05
         Significance level.
     lens : str, Lens or callable, optional
@@ -122,6 +124,16 @@ def power(
     distribution :math:`r \propto p^t` that differs from the predictions by the requested error, and the test is run.
     For likelihood-ratio tests the non-central χ² distribution with the expected gain replaces the simulation.
 
+    The number of rows for a width of the calibration slope follows from its standard error in the given rows, which
+    decreases with the root of their number; this is the criterion of [1]_ for the slope, with the coefficients and
+    the distribution of the predictions estimated from these rows. With clusters, the number of rows for a width is
+    larger by their design effect, which a note reports; power simulations assume independent rows.
+
+    References
+    ----------
+    .. [1] Riley et al. (2021). Minimum sample size for external validation of a clinical prediction model with a
+       binary outcome. Statistics in Medicine 40, 4230–4251.
+
     Examples
     --------
     >>> import trueodds as to
@@ -129,15 +141,25 @@ def power(
     >>> plan = to.power(preds, effect=0.1, simulations=200)
     >>> plan.n, plan.power > 0.8, 130 < plan.required < 200
     (200, True, True)
+    >>> overlapping = to.Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.3, 0.4] * 50)
+    >>> to.power(overlapping, "cox", part="slope", width=0.5).required
+    709
     """
     check("test", test, str | HypothesisTest)
     check("estimator", estimator, str | Estimator)
     progress_context = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     plan_settings = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
+    if rows.cluster is not None and len(np.unique(rows.cluster)) == rows.n:
+        rows = rows.without_clusters()  # with one row per cluster, rows are independent
     check_power_settings(test, estimator, width, {"n": n, "effect": effect} | plan_settings)
     plan = PowerPlan(n, power, effect, alpha, **plan_settings)
-    if width is not None:
+    if width is not None and test != DEFAULT:
+        from trueodds.hypotests._power.coefficient_width import rows_for_coefficient_width
+
+        cox = resolve_method(TESTS, HypothesisTest, test, settings)
+        result = rows_for_coefficient_width(rows, cox, resolve_lens(rows, lens, cox), width, plan.alpha)
+    elif width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
         error_estimator = resolve_method(
             ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator)

@@ -194,7 +194,7 @@ def table(
         report(1.0, "adjusting the p-values")
     adjusted = holm([column.pvalue for column in evaluated])
     table_columns = tuple(column.build(p, 1 - level) for column, p in zip(evaluated, adjusted, strict=True))
-    notes += [*_resample_notes(evaluated, 1 - level), *_few_rows_notes(evaluated), *_collect_notes(table_columns)]
+    notes += [*_resample_notes(evaluated, 1 - level), *_doubt_notes(evaluated), *_collect_notes(table_columns)]
     call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
     return ResultTable(
         tuple(rows),
@@ -336,7 +336,7 @@ def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[N
     return [Note("TN209", text)]
 
 
-def _few_rows_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
+def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
     """Return a note on columns without a bold value because a significant difference depends on too few rows."""
     labels_of_reason: dict[str, list[str]] = {}
     for column in columns:
@@ -348,7 +348,7 @@ def _few_rows_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
         ):
             labels_of_reason.setdefault(reason, []).append(column.column.label)
     return [
-        Note("TN272", f"{', '.join(labels)}: no value is bold, because {reason}, so that its p-value is inaccurate.")
+        Note("TN273", f"{', '.join(labels)}: no value is bold, because {reason}, so that its p-value is inaccurate.")
         for reason, labels in labels_of_reason.items()
     ]
 

@@ -25,14 +25,13 @@ from trueodds.calibrators.confirm import (
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     Confirmation,
-    HeldOutProbabilities,
-    PredictedClasses,
     Recalibration,
     confirm_gain,
     outcome_notes,
 )
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
+from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
@@ -53,7 +52,8 @@ class AutoSpec(CalibratorSpec):
     """The simplest adequate calibrator, applied only if held-out rows confirm a gain; otherwise the identity.
 
     Candidates are compared by cross-validated log loss and the one-standard-error rule, and the gain of the whole
-    procedure is tested on rows that neither fit nor choice used. Predicted classes may change.
+    procedure is tested on rows that neither fit nor choice used. Predicted classes may change, and for two
+    classes the order of the scores; the report says so.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class AutoSpec(CalibratorSpec):
     rows compares them with their distribution under redrawn labels. If it confirms a gain, choice and fit are repeated
     on all rows ("procedure confirmed"). If not, temperature scaling is fitted if it is confirmed by itself, since one
     parameter that was named in advance needs fewer rows. The map is mixed with 1/(n + 1) of the uniform distribution,
-    so that its log loss is always finite.
+    so that its log loss is always finite. The identity is not mixed: unchanged probabilities keep exact zeros.
 
     Cost: 10 fits of each candidate to three fifths of the rows and 6 to more of them; candidates that are far behind
     after the first 5 are dropped.
@@ -230,10 +230,11 @@ class AutoSpec(CalibratorSpec):
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
         inputs = to_accepted_input(choice.spec, P)
         applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster) if confirmed else (IdentityMap(), [])
-        notes += outcome_notes(choice, confirmation, applied_map.share if isinstance(applied_map, MixedMap) else None)
+        share = applied_map.share if isinstance(applied_map, MixedMap) else None
+        notes += outcome_notes(choice, confirmation, len(P), share, _count_zero_rows(P))
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
-            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
+            notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
         predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
         return applied_map, Recalibration(
             choice=choice,
@@ -301,6 +302,12 @@ def _fit_confirmed(
     calibration_map = spec.fit_with_report(inputs, Y, w, cluster)[0]
     notes = [n for n in spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
     return MixedMap(calibration_map, uniform_share(len(inputs))), notes
+
+
+def _count_zero_rows(P: Probabilities) -> str:
+    """How many rows of P (n, K) have an exact zero, as a clause; empty without any."""
+    n_zero_rows = int((np.isneginf(to_logs(P))).any(axis=1).sum())
+    return f"{n_zero_rows:,} of {len(P):,} rows keep a probability of exactly 0" if n_zero_rows else ""
 
 
 def _assemble_nested_predictions(

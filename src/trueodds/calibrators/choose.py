@@ -45,6 +45,8 @@ class Candidate:
     label_flips: int | None
     accuracy_change: float | None
     dropped: bool = False  # early, so that the log loss is that of fits to fewer rows
+    # Whether its fits give no higher score a lower probability; None if it was dropped early, and for K > 2.
+    keeps_order: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -149,6 +151,7 @@ def choose_by_log_loss(
                 chosen=i == chosen_index,
                 label_flips=count_label_flips(predicted, cross_fitted[i]),
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
+                keeps_order=rows.keeps_score_order(cross_fitted[i]) if predicted.shape[1] == 2 else None,
             )
         )
     return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, float(rows.uniform_shares().max()))
@@ -189,6 +192,7 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
 LOSS_TOLERANCE = 1e-9
+MAX_DECREASE = 1e-3  # of the probability with a higher score, up to which a map is regarded as nondecreasing
 MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
@@ -231,6 +235,12 @@ class CrossFittingRows(NamedTuple):
             logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
         return logs
 
+    def keeps_score_order(self, logs: Array) -> bool:
+        """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, 2)."""
+        predicted = to_probabilities(self.P)
+        folds = (self.fold_of_row == f for f in range(self.n_folds))
+        return all(keeps_score_order(predicted[in_fold], np.exp(logs[in_fold])) for in_fold in folds)
+
     def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
         """Mean excess of each candidate's loss over that of the candidate with the smallest mean loss.
 
@@ -264,6 +274,17 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequ
         i for i, excess in enumerate(excess_losses) if excess.mean <= min(excess.se, gain / 2) + LOSS_TOLERANCE
     )
     return next(i for i in eligible_indices if i != identity)
+
+
+def keeps_score_order(P: Array, Q: Array) -> bool:
+    """Whether a map from P to Q (n, 2) gives no higher score a clearly lower probability.
+
+    >>> P = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
+    >>> keeps_score_order(P, P**2), keeps_score_order(P, P[::-1])
+    (True, False)
+    """
+    q = Q[np.argsort(P[:, 1], kind="stable"), 1]
+    return bool((np.maximum.accumulate(q) - q).max(initial=0.0) <= MAX_DECREASE)
 
 
 def choose_leaving_one_fold_out(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units
+from trueodds.calibrators.cross_validation import count_units
 from trueodds.calibrators.gain_estimate import estimate_gain
+from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
@@ -52,8 +53,13 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the gain is significant."""
+        """Whether the test is significant, which confirms that P is miscalibrated in the direction of the maps."""
         return self.outcome == CONFIRMED
+
+    @property
+    def gain_confirmed(self) -> bool:
+        """Whether the confidence interval of the gain is above 0 too."""
+        return self.confirmed and self.low > 0
 
     def with_loss_of_all_rows(self, before: float) -> Confirmation:
         """The result relative to the log loss of all rows, where the gain was estimated on some of them."""
@@ -153,34 +159,6 @@ def detectable_gain(n: float, df: int, alpha: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictedClasses:
-    """The effect of the applied map on the predicted classes of all rows."""
-
-    label_flips: int  # rows whose predicted class the map changes
-    accuracy_before: float
-    accuracy_after: float  # cross-fitted, because the map was fitted to the rows
-
-    @classmethod
-    def compare_predictions(
-        cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice
-    ) -> PredictedClasses:
-        """Compare the predicted classes of P with those of the applied map, Q."""
-        p = to_probabilities(P)
-        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
-        change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
-        accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
-        return cls(label_flips, accuracy_before, accuracy_after)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutProbabilities:
-    """Recalibrated probabilities of rows that were used neither to fit nor to choose their maps."""
-
-    rows: Array  # (m,) numbers of the compared rows
-    P: Array  # (m, K) their cross-fitted probabilities, whose gain in log loss was tested
-
-
-@dataclass(frozen=True, slots=True)
 class Recalibration:
     """Report of `auto`: candidates, choice, confirmation on held-out rows, and the map that was applied."""
 
@@ -204,6 +182,12 @@ class Recalibration:
     def confirmed(self) -> bool:
         """Whether a recalibration was chosen and confirmed."""
         return self.applied != "identity"
+
+    @property
+    def confirmed_text(self) -> str:
+        """What a confirmed recalibration has established: its gain, or the miscalibration only."""
+        has_gain = self.confirmation is not None and self.confirmation.gain_confirmed
+        return "confirmed" if has_gain else "miscalibration confirmed but not the gain"
 
     @property
     def outcome(self) -> str | None:
@@ -280,8 +264,9 @@ class Recalibration:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
-                f"{self.applied} ({self.summary}) confirmed: log loss {format_number(confirmation.log_loss_before)} →"
-                f" {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
+                f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss"
+                f" {format_number(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
+                f" p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )
         if self.outcome == NOT_ENOUGH_ROWS:
@@ -307,16 +292,26 @@ def round_to_two_digits(rows: float) -> int:
 _NOT_CONFIRMED_CODE = "TN543"
 
 
-def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: float | None = None) -> list[Note]:
-    """The notes on evaluation and gain; `share` is that of the uniform distribution in the map, None if not mixed."""
+def outcome_notes(
+    choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None, zero_rows: str = ""
+) -> list[Note]:
+    """The notes on evaluation and gain; the map is fitted to `n_fit` rows.
+
+    `share` is that of the uniform distribution in the map, None for the identity. `zero_rows` states how many rows have
+    a predicted probability of exactly 0, which the identity keeps.
+    """
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
+    unchanged = ""
+    if share is None:
+        unchanged = " The returned probabilities are unchanged and not mixed"
+        unchanged += f": {zero_rows}, whose log loss is infinite if that class is observed." if zero_rows else "."
     evaluation_note = Note(
         "TN508",
-        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that no log loss is"
-        " infinite. For the candidate table and the test, the original probabilities are raised to at least"
+        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that its log loss is"
+        " finite. For the candidate table and the test, the original probabilities are raised to at least"
         " the smallest probability that this mixture can have. The reported gain uses the unmodified probabilities,"
-        " unless their log loss is infinite.",
+        f" unless their log loss is infinite.{unchanged}",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
@@ -326,14 +321,16 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation, share: fl
     if name != "identity" and confirmation.confirmed:
         established = (
             "Confirmed"
-            if confirmation.low > 0
-            else "Miscalibration in this direction confirmed; size of the gain uncertain"
+            if confirmation.gain_confirmed
+            else "Miscalibration in this direction is confirmed, but the gain in log loss is not"
         )
-        scope = " of choice and fit together" if confirmation.gain_of == PROCEDURE else ""
+        scope = ""
+        if confirmation.gain_of == PROCEDURE:
+            scope = " (estimated for the whole procedure, because the folds chose different methods)"
         text = (
             f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
-            f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
+            f" {name}, fitted on {n_fit:,} rows and mixed with a little of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
     if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:

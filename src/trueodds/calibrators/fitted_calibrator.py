@@ -36,6 +36,7 @@ from trueodds.calibrators.saved_parameters import (
 from trueodds.calibrators.uniform_mixture import read_map
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note, install_command
+from trueodds.core.formatting import format_keywords
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
@@ -242,10 +243,9 @@ class FittedCalibrator(Result):
         str
             Several lines of text.
         """
-        settings_text = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
-        lines = [self.describe()]
-        if requested := self.settings.get("calibrator"):
-            lines.append(f"settings: {requested}" + (f" ({settings_text})" if settings_text else ""))
+        lines, settings = [self.describe()], dict(self.settings)
+        if requested := settings.pop("calibrator", None):
+            lines.append(f"settings: {requested}" + (f" ({format_keywords(settings)})" if settings else ""))
         return "\n".join(map(to_printable, [*lines, *self.calibration_map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -321,12 +321,11 @@ class FittedCalibrator(Result):
             One line of text.
         """
         text = to_printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
-        if self.report is None:
-            return text
-        if not self.report.choice:
-            return f"{text} · no recalibration attempted"
-        outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
-        return f"{text} · {outcome.get(self.report.outcome, 'no gain found')}"
+        if self.report is None or not self.report.choice:
+            return text if self.report is None else f"{text} · no recalibration attempted"
+        if self.report.confirmed:
+            return f"{text} · {self.report.confirmed_text} on held-out rows"
+        return f"{text} · {'not confirmed: too few rows' if self.report.outcome == 'too few rows' else 'no gain found'}"
 
     def __repr__(self) -> str:
         return f"FittedCalibrator({self.describe()})"

@@ -278,7 +278,7 @@ class SplineSpec(CalibratorSpec):
             which_curves = " of a class" * (len(calibration_map.curves) > 1)
             text = (
                 f"The curve{which_curves} decreases by up to {max_decrease:.2g} in places, where a higher score gets a"
-                " lower probability; a larger penalty, or isotonic, keeps the order of scores."
+                " lower probability. llo, beta and centered_isotonic keep the order of scores, as may a larger penalty."
             )
             fit_notes.append(Note("TN529", text))
         return fit_notes

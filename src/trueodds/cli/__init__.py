@@ -31,8 +31,12 @@ from trueodds.cli.test import test
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import suggest_names
 
-# Options of records of answers, which `apply` cannot read.
-_RECORD_OPTIONS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
+# Options of records of answers that `apply` does not have, and the remedies.
+_UNUSED_RECORD_OPTIONS = {
+    "--samples": "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
+    " FILE … --out F.",
+    **dict.fromkeys(("--answer", "--choices", "--question", "--correct"), "Leave it out: no outcome is read."),
+}
 EXIT_INVALID_INPUT = 2  # exit codes; `gate.GATE_FAILED` is 1
 EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIGINT, SIGPIPE
 
@@ -151,11 +155,8 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
     From the most to the least specific: what to do instead, the commands that have the option, and similar options.
     """
     near_options, are_synonyms = find_near_options(problem)
-    if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
-        fix = (
-            "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers FILE …"
-            " --out F."
-        )
+    if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
+        fix = _UNUSED_RECORD_OPTIONS[problem.option_name]
     elif other_commands := _commands_with_option(problem):
         takes = "takes" if len(other_commands) == 1 else "take"
         fix = f"Leave it out: only {', '.join(other_commands)} {takes} it."

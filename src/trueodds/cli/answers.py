@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Coverages (shares of all questions) at which the risk is printed.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
 CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
+DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that question every number, and are printed above them
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
@@ -113,14 +114,17 @@ def answers(
         if out is not None:
             _write_predictions(answer_set, out)
     notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
+    first_notes = [note for note in notes if note.code in DOUBTFUL_SCALE_CODES]
     report = _build_report(files, answer_set, risk, measures, notes)
     if json_path is not None:
         output.save_text(json_path, output.format_json(report))
     if json_path != "-":
+        for note in first_notes:
+            output.print_text(restate_keywords(str(note)))
         output.print_text(
             "\n".join([*_format_report(answer_set, risk, measures), *(path for path in (curve, out) if path)])
         )
-        for note in notes:
+        for note in (note for note in notes if note not in first_notes):
             output.print_text(f"  {restate_keywords(str(note))}")
     gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures))
 
@@ -148,13 +152,14 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
         """Format confidence limits at the level of the risk; empty if it has no interval."""
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
-    coverage_text = format_coverage(answer_set.n_queries - answer_set.abstained, answer_set.n_queries)
+    coverage_text = format_coverage(answer_set.n_evaluated, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
     accuracy_limits = format_limits(1 - high, 1 - low)
     answered = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
         ("queries", f"{answer_set.n_queries:,}{answered}"),
         ("abstained", f"{answer_set.abstained:,}"),
+        *([("no confidence", f"{answer_set.without_confidence:,}")] if answer_set.without_confidence else []),
         ("coverage", coverage_text),
         ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
         ("mean confidence", format_number(float(view.p.mean()))),
@@ -210,6 +215,7 @@ def _build_report(
         "n_queries": answer_set.n_queries,
         "questions": answer_set.questions,
         "abstained": answer_set.abstained,
+        "without_confidence": answer_set.without_confidence,
         "coverage": answer_set.coverage,
         "n": answer_set.predictions.n,
         "accuracy": {"value": 1 - risk.random, "low": 1 - high, "high": 1 - low},

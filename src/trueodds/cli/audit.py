@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli import gate, gate_notes, gate_values, output, records
 from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
 from trueodds.cli.options import (
     COST,
@@ -90,7 +90,7 @@ def audit(
     with ProgressBar() as progress, records.restate_cluster_errors(columns, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         computed_values = ComputedGateValues(
-            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}
+            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings
         )
         computed_values.prepare(gates)
         from trueodds.reports import audit as audited
@@ -109,37 +109,48 @@ def audit(
             **costs,
         )
         report = audit_result.to_dict()
+    try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
             audit_result.to_html(html_path)
-    if json_path is not None:
-        output.save_text(json_path, output.format_json(report))
-    if json_path != "-":
-        from trueodds.reports.text import terminal
-
-        render = terminal.render_brief if is_brief else terminal.render_text
-        text = render(
-            output.restate_notes(report), output.terminal_width(), output.colorize if output.uses_colors() else None
-        )
-        output.print_text(text, is_colored=True)
-    gate.evaluate_gates(
-        ctx, gates, gate_values.GatedAudit(report, computed_values.measure, lambda: computed_values.risk(gates))
+            output.report_written(html_path)
+        if json_path is not None:
+            output.save_text(json_path, output.format_json(report))
+    finally:  # a file that cannot be written does not lose the report
+        if json_path != "-":
+            _print_report(report, is_brief=is_brief)
+    gated_audit = gate_values.GatedAudit(
+        report, computed_values.measure, lambda: computed_values.risk(gates), computed_values.measure_groups
     )
+    gate.evaluate_gates(ctx, gates, gated_audit, lambda condition: gate_notes.note_in_audit(condition, report))
+
+
+def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
+    """Print the report as text, whole or brief."""
+    from trueodds.reports.text import terminal
+
+    render = terminal.render_brief if is_brief else terminal.render_text
+    style = output.colorize if output.uses_colors() else None
+    output.print_text(render(output.restate_notes(report), output.terminal_width(), style), is_colored=True)
 
 
 class ComputedGateValues:
     """Numbers of gates that the audit does not report, computed on the same rows in a second pass.
 
-    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`. Each estimate is computed once.
+    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`; `crossings` says whether every two
+    group columns are combined. Each estimate is computed once.
     """
 
-    def __init__(self, data: Any, settings: Mapping[str, Any]) -> None:
-        self._data, self._settings = data, settings
+    def __init__(self, data: Any, settings: Mapping[str, Any], crossings: bool = False) -> None:
+        self._data, self._settings, self._crossings = data, settings, crossings
         self._estimates: dict[tuple[str, str | None], Estimate] = {}
+        self._group_estimates: dict[str, dict[str, Estimate]] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
         """Compute the estimates that the audit does not report, so that invalid gates are rejected before it starts."""
         for condition in gates:
-            if (
+            if condition.group is not None and condition.name != "ece":
+                self.measure_groups(condition)
+            elif (
                 condition.operator
                 and condition.group is None
                 and condition.name not in gate.AUDIT_SCOPE.numbers
@@ -155,6 +166,16 @@ class ComputedGateValues:
 
             self._estimates[key] = to.measure(self._rows, condition.name, lens=condition.lens, **self._settings)
         return self._estimates[key]
+
+    def measure_groups(self, condition: gate.Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of every group that a gate bounds, with the numbers of `trueodds groups`."""
+        if condition.name not in self._group_estimates:
+            from trueodds.api.by_group import measure_groups
+
+            self._group_estimates[condition.name] = measure_groups(
+                self._rows, condition.name, self._crossings, self._settings["level"], self._settings["rng"]
+            )
+        return self._group_estimates[condition.name]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
         """Return the selective risk of the confidence at the coverages of the gates."""

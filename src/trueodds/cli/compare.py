@@ -34,7 +34,8 @@ from trueodds.core.progress import ProgressBar
 @click.option(
     "--paired/--unpaired",
     default=None,
-    help="Whether all files have the same rows. [default: paired if the outcomes are equal]",
+    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
+    " outcomes are equal]",
 )
 @click.option(
     "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
@@ -67,7 +68,7 @@ def compare(
     """Compare the errors or scores of two models, or rank several models.
 
     Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same
-    rows in the same order are compared row by row.
+    rows are compared row by row; --question or --row-id identifies the rows.
     """
     method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, html=html_path, json=json_path)
@@ -99,6 +100,8 @@ def compare(
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
             comparison.to_html(dict(zip(model_names, models, strict=True)), html_path)
+    if html_path is not None:
+        output.report_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

@@ -36,8 +36,8 @@ _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that a page lets turn; no oth
     "per_file",
     is_flag=True,
     help=(
-        "Treat each FILE as a model named like the file (epochs in folders: run/epoch); default for comparison, murphy"
-        " and training."
+        "Treat each FILE as a model named like the file (epochs in folders: run/epoch); default for comparison,"
+        " decision_curve, murphy and training."
     ),
 )
 @click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from trueodds.cli import output
+from trueodds.cli import output, records
 from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, open_data, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.cli.settings import pop_settings, settings_options
-from trueodds.core.errors import InputError, install_command
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, install_command, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
 
 
@@ -67,14 +69,19 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 @click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
 @click.option("--percent", is_flag=True, help="Confidences are percentages (70 means 70 %), also in the output.")
 @click.option(
+    "--logprobs", metavar="F", help="Field of the log-probabilities of the options, in records of answers; adds p_…"
+)
+@click.option("--abstained", metavar="F", help="Field (or a,b) of records without an answer, as for trueodds answers.")
+@click.option(
     "--sum-tolerance", type=float, metavar="X", help="Largest deviation of the sum of a row from 1 (rounded tables)."
 )
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
 def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
     """Apply a saved calibrator: write the file again, with recalibrated probabilities.
 
-    No label is needed, and all other columns are unchanged. Records of a language model, such as --logprobs reads, are
-    first written as a file of predictions by trueodds answers --out.
+    No label is needed, and all other columns are unchanged. FILE may have the records of answers of a language model:
+    --confidence may be a field inside another one or a text such as 85%, and --logprobs adds the probabilities of the
+    options as p_….
     """
     tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
     columns = pop_columns(params, needs_outcome=False)
@@ -94,19 +101,17 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     from trueodds.calibrators import fitted_calibrator
 
     loaded_calibrator = fitted_calibrator.load(calibrator)
+    if records.has_records_to_recalibrate(files, columns):
+        _apply_to_records(loaded_calibrator, files, out, columns, percent=percent)
+        return
     from trueodds.io import read
-    from trueodds.io.write import rewrite
+    from trueodds.io.stated_confidence import PercentScale
+    from trueodds.io.write import output_column_names, rewrite
 
     source = read(list(files), label=None, **columns)
     roles = getattr(source, "roles", None)
-    if roles is not None and roles.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
-        raise InputError(
-            "TO607",
-            "The calibrator is for class probabilities, not for the confidence in an answer.",
-            f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the"
-            " calibrator",
-            "Name the columns of the probabilities by --probs.",
-        )
+    if roles is not None and roles.kind == "confidence":
+        _check_is_for_confidence(loaded_calibrator, columns)
     on_logits = (
         roles is not None
         and roles.logits
@@ -127,14 +132,92 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         )
         return renewed
 
-    with ProgressBar() as progress:
-        rows_written = rewrite(
-            source, recalibrate, out, logits=on_logits, percent=percent, progress=report_in_rows(progress)
-        )
-    output.print_text(f"{loaded_calibrator.describe()}\n{rows_written:,} rows written to {out}")
+    scale = PercentScale() if percent else None
+    try:
+        with ProgressBar() as progress, _restate_class_errors(roles):
+            rows_written = rewrite(
+                source, recalibrate, out, logits=on_logits, percent=scale, progress=report_in_rows(progress)
+            )
+    except InputError as problem:
+        if problem.code != "TO307" or "confidence" not in columns:
+            raise
+        _apply_to_records(loaded_calibrator, files, out, columns, percent=percent)  # texts such as 85%
+        return
+    _print_applied(loaded_calibrator, rows_written, out, [] if scale is None else scale.notes())
+    if roles is not None and roles.logits:
+        renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]
+        listed = ", ".join(renamed if len(renamed) <= MAX_LISTED_ITEMS else [*renamed[:2], "…", renamed[-1]])
+        output.print_text(f"  Columns of logits were replaced by recalibrated probabilities: {listed}.")
     if column_suffixes and class_columns is None and column_suffixes != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(column_suffixes, classes, strict=True))
         output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
+
+
+@contextmanager
+def _restate_class_errors(roles: Any) -> Iterator[None]:
+    """Describe the columns of the file, and not the array, in the error of another number of classes (TO501)."""
+    try:
+        yield
+    except InputError as problem:
+        if problem.code != "TO501" or roles is None:
+            raise
+        n_classes, columns = problem.got.partition(" ")[0], shorten(", ".join(roles.probs), MAX_VALUE_LENGTH)
+        got = f"{n_classes} in the file, from the column{'s' * (len(roles.probs) > 1)} {columns}"
+        fix = "Name one column per class, in the order of the calibrator's classes: --probs a,b,c."
+        raise InputError("TO501", problem.problem, got, fix) from None
+
+
+def _apply_to_records(
+    calibrator: Any, files: Sequence[str], out: str, columns: dict[str, Any], *, percent: bool
+) -> None:
+    """Write records of answers again, with recalibrated confidences or probabilities of the options."""
+    from trueodds.io.recalibrated_records import recalibrate_options, recalibrate_stated
+
+    data = files[0] if len(files) == 1 else list(files)
+    abstained = columns.get("abstained", ())
+    abstained = [abstained] if isinstance(abstained, str) else abstained
+    notes: list[Any] = []
+    if "confidence" in columns:
+        _check_is_for_confidence(calibrator, columns)
+        rows_written, notes = recalibrate_stated(
+            data,
+            lambda p: calibrator.predict_proba(p)[:, 1],
+            out,
+            confidence=columns["confidence"],
+            percent=percent,
+            abstained=abstained,
+        )
+    else:
+        if tuple(calibrator.classes) == ("wrong", "correct"):
+            problem, fix = "The calibrator is for the confidence in an answer, not for options.", "Pass --confidence F."
+            raise InputError("TO607", problem, f"--logprobs {columns['logprobs']}", fix)
+        rows_written = recalibrate_options(
+            data,
+            lambda log_probs: calibrator.predict_proba(log_probs, logits=True),
+            out,
+            options=columns["logprobs"],
+            class_names=calibrator.classes,
+            abstained=abstained,
+        )
+    _print_applied(calibrator, rows_written, out, notes)
+
+
+def _print_applied(calibrator: Any, rows_written: int, out: str, notes: Sequence[Any]) -> None:
+    """Print what was applied, the number of rows, and notes on them."""
+    output.print_text(f"{calibrator.describe()}\n{rows_written:,} rows written to {out}")
+    for note in notes:
+        output.print_text(f"  {restate_keywords(str(note))}")
+
+
+def _check_is_for_confidence(calibrator: Any, columns: dict[str, Any]) -> None:
+    """Raise TO607 if a calibrator of class probabilities is applied to a confidence."""
+    if tuple(calibrator.classes) != ("wrong", "correct"):
+        raise InputError(
+            "TO607",
+            "The calibrator is for class probabilities, not for the confidence in an answer.",
+            f"--confidence {columns['confidence']} and {', '.join(map(str, calibrator.classes))} in the calibrator",
+            "Name the columns of the probabilities by --probs.",
+        )
 
 
 def _match_classes(classes: list[str], columns: list[str]) -> list[int] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import click
 
@@ -14,6 +14,10 @@ from trueodds.cli import output
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
+
+if TYPE_CHECKING:
+    from trueodds.core.errors import Note
+    from trueodds.core.results import Estimate
 
 GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 
@@ -46,7 +50,7 @@ class Scope:
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers that are no estimates, with parts
     estimators: tuple[str, ...] | None = ()  # None allows any
-    estimators_by_group: tuple[str, ...] = ()  # the estimators that are reported for every group
+    estimators_by_group: tuple[str, ...] | None = ()  # those that are known for every group; None allows any
     accepts_lens: bool = False  # whether a lens may be named
     omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
@@ -63,7 +67,7 @@ AUDIT_SCOPE = Scope(
     ("reject",),
     {"pvalue": VALUE_PART, "aurc": VALUE_AND_ENDS, "risk": VALUE_AND_ENDS},
     None,
-    ("ece",),
+    None,
     accepts_lens=True,
 )
 
@@ -142,13 +146,30 @@ class GatedResult(Protocol):
         ...
 
 
+@runtime_checkable
+class GatedGroupResult(GatedResult, Protocol):
+    """A result with an estimate for every group."""
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of each group, by its label."""
+        ...
+
+
 def parse_gates(texts: Sequence[str], scope: Scope) -> list[Gate]:
     """Parse the gates of a command; invalid ones are rejected before the command runs."""
     return [Gate.parse(text, scope) for text in texts]
 
 
-def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], result: GatedResult) -> None:
-    """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error."""
+def evaluate_gates(
+    ctx: click.Context,
+    gates: Sequence[Gate],
+    result: GatedResult,
+    note_on_bound: Callable[[Gate], Note | None] | None = None,
+) -> None:
+    """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error.
+
+    `note_on_bound` returns what has to be known about the bound of a gate that passed.
+    """
     failed, errors = False, []
     for gate in gates:
         try:
@@ -157,6 +178,11 @@ def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], result: GatedResul
             errors.append(problem)
             continue
         output.print_text(f"gate {'failed' if fails else 'passed'}: {reason}", err=True)
+        if fails:
+            for other_reason in _reasons_of_other_groups(gate, result):
+                output.print_text(f"gate failed: {other_reason}", err=True)
+        elif note_on_bound is not None and (note := note_on_bound(gate)) is not None:
+            output.print_text(f"  {note}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -176,6 +202,18 @@ def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
     if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
         number_text = repr(number)
     return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+
+
+def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:
+    """Return the reasons of the groups that fail a gate on the worst group, except for that group itself."""
+    if gate.group != WORST_GROUP or not isinstance(result, GatedGroupResult):
+        return []
+    gates_of_groups = [replace(gate, group=label) for label in result.estimates_of_groups(gate)]
+    numbers = [(result.number(group_gate)[0], group_gate) for group_gate in gates_of_groups]
+    failing = [(number, group_gate) for number, group_gate in numbers if number is not None and gate.fails(number)]
+    # The sort keeps the order of equal numbers, so the first one is the group that the gate has named.
+    failing.sort(key=lambda pair: pair[0], reverse=gate.fails_above)
+    return [evaluate_gate(group_gate, result)[1] for _, group_gate in failing[1:]]
 
 
 def _parse_limit(text: str) -> float:
@@ -210,8 +248,28 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
             )
         from trueodds.lenses.lens_by_name import as_lens
 
+        _refuse_part_after_lens(gate)
         as_lens(gate.lens)
     _check_attainable(gate, *_value_range(gate, scope))
+
+
+def _refuse_part_after_lens(gate: Gate) -> None:
+    """Raise an error for a part at the end of the lens, as in ece@classwise.low, which belongs before the @."""
+    lens, _, part = str(gate.lens).rpartition(".")
+    if lens and part in (*PARTS, "floor") and gate.part == "value" and not is_lens(str(gate.lens)):
+        fix = f"Write '{gate.name}.{part}@{lens}{gate.operator}{gate.limit:g}'."
+        raise _invalid_gate_error("The part of the number comes before the lens.", gate.text, fix)
+
+
+def is_lens(name: str) -> bool:
+    """Return whether this is a lens, and not a part of an estimate such as `over`; a class may have any name."""
+    from trueodds.lenses.lens_by_name import as_lens
+
+    try:
+        as_lens(name)
+    except InputError:
+        return False
+    return True
 
 
 def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
@@ -249,7 +307,8 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
         )
         raise _invalid_gate_error(f"trueodds {scope.command} has no such number.", gate.name, suggestion)
     estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
-    if gate.group is not None and gate.name not in scope.estimators_by_group:
+    by_group = scope.estimators_by_group
+    if gate.group is not None and by_group is not None and gate.name not in by_group:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not report the {gate.name} of every group."
         raise _invalid_gate_error(problem, gate.text, fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ from trueodds.cli.gate import (
     WORST_GROUP,
     Gate,
     Scope,
+    is_lens,
     make_default_estimator,
     make_estimator,
 )
-from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
+from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-ALPHA = 0.05  # significance level of `reject` for a single test or comparison
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 
@@ -92,7 +93,7 @@ class GatedEstimate:
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
+        lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(is_lens, estimate.parts)])
         raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
@@ -120,7 +121,7 @@ class GatedVerdict:
             if decision is None:
                 raise gate.not_evaluable_error("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class GatedComparison:
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
-        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, DECISION_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,11 @@ class GatedGroups:
             return self.by_group.pvalue, gate.name
         if gate.group is None:
             return GatedEstimate(self.by_group.overall).number(gate)
-        return find_group_number(gate, {group.label: group.estimate for group in self.by_group.groups})
+        return find_group_number(gate, self.estimates_of_groups(gate))
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of every group."""
+        return {group.label: group.estimate for group in self.by_group.groups}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
@@ -196,6 +201,8 @@ class GatedAudit:
     report: Mapping[str, Any]
     measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
     risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
+    # Computes the estimate of a gate for every group, if the audit does not report it.
+    measure_groups: Callable[[Gate], Mapping[str, Estimate]] = lambda _gate: {}
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
@@ -206,9 +213,7 @@ class GatedAudit:
         if gate.name in ("aurc", "risk"):
             return find_risk(gate, self.risk())
         if gate.group is not None:
-            return find_group_number(
-                gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
-            )
+            return find_group_number(gate, self.estimates_of_groups(gate))
         reported_estimates = [
             _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
         ]
@@ -218,6 +223,12 @@ class GatedAudit:
                 if number is not None and not math.isnan(number):
                     return number, name
         return GatedEstimate(self.measure(gate)).number(gate)
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+        """Return the estimate of every group: of the ECE as the audit reports it, else computed for the gate."""
+        if gate.name != "ece":
+            return self.measure_groups(gate)
+        return {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the audit rejects calibration, and why."""
@@ -256,7 +267,7 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         number, remark = find_part_and_remark(groups[requested], gate.part)
         return number, f"{_format_gate_number_name(gate, None)}{remark}"
     if requested != WORST_GROUP:
-        raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
+        raise gate.not_evaluable_error(f"no group {requested!r}", _suggest_group(requested, list(groups)))
     numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
     defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
     nearest_to_failing = max if gate.fails_above else min
@@ -269,6 +280,20 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
     return defined_numbers[
         label
     ], f"{_format_gate_number_name(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+
+
+def _suggest_group(requested: str, labels: Sequence[str]) -> str:
+    """Return the hint for an unknown label: those with this value, else similar ones, or all labels.
+
+    >>> _suggest_group("west", ["region=west", "region=east"]), _suggest_group("wrost", ["region=west"])
+    ('Did you mean region=west?', 'Did you mean worst?')
+    """
+    values = [label.rpartition("=")[2].casefold() for label in labels]
+    value = requested.rpartition("=")[2].casefold()
+    nearest = [value] if value in values else difflib.get_close_matches(value, {WORST_GROUP, *values}, n=1)
+    names = [label for label, other in zip(labels, values, strict=True) if other in nearest]
+    names += [WORST_GROUP] if WORST_GROUP in nearest else []
+    return f"Did you mean {' or '.join(names[:3])}?" if names else suggest_names(requested, [WORST_GROUP, *labels])
 
 
 def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
@@ -305,17 +330,6 @@ def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> Non
 
 def _end_of_interval(interval: Interval | None, part: str) -> float | None:
     return None if interval is None else float(getattr(interval, part))
-
-
-def _is_lens(name: str) -> bool:
-    """Return whether a part of an estimate is a view through a lens, and not a term such as `over`."""
-    from trueodds.lenses.lens_by_name import as_lens
-
-    try:
-        as_lens(name)
-    except InputError:
-        return False
-    return True
 
 
 def _format_gate_number_name(gate: Gate, lens: str | None) -> str:

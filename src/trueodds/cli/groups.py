@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import gate, gate_values, output
+from trueodds.cli import gate, gate_notes, gate_values, output
 from trueodds.cli.options import (
     FAIL_ON,
     JSON,
@@ -108,4 +108,9 @@ def groups(
         )
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.print_result(text, group_results.notes, group_results.to_dict(), json_path)
-    gate.evaluate_gates(ctx, gates, gate_values.GatedGroups(group_results))
+    gate.evaluate_gates(
+        ctx,
+        gates,
+        gate_values.GatedGroups(group_results),
+        lambda condition: gate_notes.note_in_groups(condition, group_results),
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli import gate, gate_notes, gate_values, output, records
 from trueodds.cli.options import (
     COST,
     FAIL_ON,
@@ -63,8 +63,17 @@ def measure(
     data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
     method_settings |= costs
     with records.restate_cluster_errors(columns, costs=bool(cost_path)):
+        if gates:  # whose notes need the rows too, which are read once
+            from trueodds.api.collect_or_tally import resolve_data
+
+            data = resolve_data(data, mode, weight_kind)
         estimate = to.measure(
             data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
         )
     output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
-    gate.evaluate_gates(ctx, gates, gate_values.GatedEstimate(estimate))
+    gate.evaluate_gates(
+        ctx,
+        gates,
+        gate_values.GatedEstimate(estimate),
+        lambda condition: gate_notes.note_in_rows(condition, data, estimate.lens, method_settings.get("region")),
+    )

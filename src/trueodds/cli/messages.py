@@ -9,7 +9,7 @@ from trueodds.cli.options import COLUMN_OPTIONS
 from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError
 
-_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group")
+_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group", "question", "abstained")
 # The option of a keyword, and the value that is shown if the message gives none.
 _OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
@@ -54,6 +54,7 @@ _UNDERSCORED_KEYWORD_PATTERN = re.compile(
 _LISTED_NAMES_PATTERN = re.compile(
     r"(?:Known:|The columns are|The fields are|The only column is|Did you mean) (.+?)(?:\?|\.(?= |$))"
 )
+_LIST_ITEM_PATTERN = re.compile(r"'([^']*)'|(?<![\w.])(-?\d+)")  # a quoted name or a number of a list
 _SHELL_WORD_PATTERN = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Constructors, calls and attributes of the library, and their counterparts on the command line; applied in this order.
 _PHRASE_REPLACEMENTS = tuple(
@@ -75,10 +76,18 @@ _PHRASE_REPLACEMENTS = tuple(
         ),
         (r"Name each by itself: group=\[(.+)\]", lambda match: f"Repeat --group: {_group_options(match[1])}"),
         (
-            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
-            lambda match: f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}",
+            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'((?:, \w+='[^']*')*)\)",
+            lambda match: (
+                f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}{match[3].replace(', ', ' ')}"
+            ),
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
+        (r"\bpercent=True\b", "--percent"),
+        (
+            r"Use one row per cluster: preds\[np\..*\]\.",
+            "Use a file with one row per cluster, and leave out --cluster and --question.",
+        ),
+        (r"\bnull='redraw'", "--set null=redraw"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
@@ -133,6 +142,10 @@ def restate_error(error: InputError) -> InputError:
             ),
         )
     )
+    if error.code == "TO109":  # arguments of Python are columns here
+        problem, got = (
+            text.replace("y_true", "the label").replace("y_prob", "the probability") for text in (problem, got)
+        )
     return InputError(error.code, problem, got, fix)
 
 
@@ -152,7 +165,8 @@ def _format_option(match: re.Match[str]) -> str:
     if value == "" or (name == "logits" and value == "True"):
         text = placeholder
     elif value.startswith("["):
-        text = ",".join(re.findall(r"'([^']*)'", value)) if name in _LIST_KEYWORDS else f"'{value}'"
+        items = ("".join(quoted_or_number) for quoted_or_number in _LIST_ITEM_PATTERN.findall(value))
+        text = ",".join(items) if name in _LIST_KEYWORDS else f"'{value}'"
     elif value.startswith("'"):
         text = value[1:-1] if _SHELL_WORD_PATTERN.fullmatch(value[1:-1]) else value
     else:

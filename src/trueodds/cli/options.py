@@ -34,7 +34,10 @@ ENGINE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--master", {"metavar": "URL", "help": "Spark master, with --engine spark, such as local[4]."}),
     (
         "--row-id",
-        {"metavar": "C", "help": "Column with a unique id, so that samples do not depend on the order of files."},
+        {
+            "metavar": "C",
+            "help": "Column with a unique id: compare pairs rows by it, and samples do not depend on the files.",
+        },
     ),
 )
 _ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
@@ -122,7 +125,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     *ENGINE_OPTIONS,
 )
 _COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
-_LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel")
+_LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel", "question", "abstained")
 # Pairs of options that exclude each other, because one of them would be ignored, and the reason.
 _EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),

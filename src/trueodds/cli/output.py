@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from trueodds.cli.messages import restate_keywords
+from trueodds.core.atomic_write import check_writable
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
 from trueodds.core.text_table import TEXT_WIDTH, display_width
@@ -51,6 +52,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
         target = output_path if output_path.exists() else folder
         if not os.access(target, os.W_OK):
             raise InputError("TO602", "The output path cannot be written.", str(target), "Choose another path.")
+        check_writable(output_path, "TO602")
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
@@ -97,6 +99,12 @@ def save_text(path: str, text: str) -> None:
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
+    report_written(path)
+
+
+def report_written(path: str) -> None:
+    """Say on stderr that a file was written."""
+    print_text(f"{path} written", err=True)
 
 
 def print_text(text: str, *, err: bool = False, is_colored: bool = False, is_verbatim: bool = False) -> None:
@@ -154,14 +162,19 @@ def format_json(report: Mapping[str, Any]) -> str:
 def print_result(
     text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None, *, is_verbatim: bool = False
 ) -> None:
-    """Print one line and its notes, or only JSON if that goes to stdout; verbatim text is not wrapped, as a table."""
-    if json_path is not None:
-        save_text(json_path, format_json(report))
-    if json_path != "-":
-        print_text(text, is_verbatim=is_verbatim)
-        labels = _group_labels(report)
-        for note in notes:
-            print_text(f"  {restate_keywords(str(note), labels)}")
+    """Print one line and its notes, or only JSON if that goes to stdout; verbatim text is not wrapped, as a table.
+
+    The file is written first, because a reader such as `head` may close stdout; text is printed even if that fails.
+    """
+    try:
+        if json_path is not None:
+            save_text(json_path, format_json(report))
+    finally:
+        if json_path != "-":
+            print_text(text, is_verbatim=is_verbatim)
+            labels = _group_labels(report)
+            for note in notes:
+                print_text(f"  {restate_keywords(str(note), labels)}")
 
 
 def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:

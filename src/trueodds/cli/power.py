@@ -27,7 +27,10 @@ from trueodds.core.progress import ProgressBar
     help="An error such as 0.03: compute its power, and the rows needed to detect it.",
 )
 @click.option(
-    "--width", type=float, metavar="X", help="Compute the rows needed for an interval of this width, with --estimator."
+    "--width",
+    type=float,
+    metavar="X",
+    help="Compute the rows needed for an interval of this width, with --estimator or --test cox.",
 )
 @click.option(
     "--estimator", default="ece", show_default=True, help="Estimator of the interval: see trueodds list estimators."
@@ -63,7 +66,7 @@ def power(
     from trueodds.hypotests import TESTS
     from trueodds.hypotests._power.power import PLAN_SETTINGS
 
-    if width is None:
+    if width is None or name == "cox":
         TESTS.check(name, method_settings, ("region", *PLAN_SETTINGS))
     else:
         ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))

@@ -23,14 +23,17 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--choices", {"metavar": "F", "help": "Field of the names of the options, if --answer is one of them."}),
     (
         "--question",
-        {"metavar": "F", "help": "Field that identifies the question; several rows of one question form a cluster."},
+        {
+            "metavar": "F",
+            "help": "Field (or a,b) that identifies the question; its rows form a cluster, and compare pairs by it.",
+        },
     ),
     (
         "--abstained",
         {
             "metavar": "F",
-            "help": "Field that is yes where no answer was given; or the confidence field itself, if it is empty in"
-            " that case.",
+            "help": "Field (or a,b) that is yes where no answer was given; or the confidence field itself, if it is"
+            " empty in that case.",
         },
     ),
 )
@@ -117,6 +120,19 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
     )
 
 
+def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
+    """Return whether `apply` reads records of answers, and not a table of confidences or probabilities."""
+    if "logprobs" in columns or "abstained" in columns:
+        return True
+    if "confidence" not in columns:
+        return False
+    if all(file.lower().endswith((".jsonl", ".ndjson")) for file in files) and "." in columns["confidence"]:
+        from trueodds.io.records import iterate_records
+
+        return columns["confidence"] not in next(iterate_records(files[0])).fields
+    return all(file.lower().endswith(".json") for file in files)
+
+
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """Read the answers in these files; errors name options in place of keywords."""
     from trueodds.io.answers import read_answers
@@ -138,7 +154,9 @@ def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterat
     except InputError as problem:
         if problem.code != "TO205" or "question" not in columns or "cluster" not in problem.got:
             raise
-        got = re.sub(r"clusters?=?", f"--question {columns['question']}", problem.got).replace("cost=", "--cost")
+        got = re.sub(r"clusters?=?", f"--question {','.join(columns['question'])}", problem.got).replace(
+            "cost=", "--cost"
+        )
         fix = "With --cost leave out --question, on a file with one row of each question." if costs else problem.fix
         raise InputError(problem.code, problem.problem, got, fix) from None
 

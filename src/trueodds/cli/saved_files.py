@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
-from hashlib import sha256
 from operator import add
 from typing import Any
 
@@ -24,26 +25,43 @@ def add_tallies(files: Sequence[str]) -> Any:
         if os.path.exists(file) and not file.endswith(".json"):
             fix = f"Tally the rows first: trueodds tally {file} --out F."
             raise InputError("TO402", "The file is not a tally.", file, fix)
-    tallies = [tally_reader.load(file) for file in files]
-    _refuse_copies(files, tallies)
+    if len(files) == 1:
+        return tally_reader.load(files[0])
+    tallies = [_with_batches(tally_reader.load(file)) for file in files]
+    _refuse_common_rows(files, tallies)
     return reduce(add, tallies)
 
 
-def _refuse_copies(files: Sequence[str], tallies: Sequence[Any]) -> None:
-    """Raise TO603 for two tallies with the same sums, which are copies: their rows would count twice."""
+def _with_batches(tally: Any) -> Any:
+    """Return a tally without fingerprints of its rows with one of its sums, by which a merge of it is recognized."""
+    from trueodds.tallies import tally_sums
+    from trueodds.tallies.row_batches import FINGERPRINT_LENGTH, RowBatches
+
+    if tally.batches.rows:
+        return tally
+    return replace(tally, batches=RowBatches({tally_sums.digest(tally)[:FINGERPRINT_LENGTH]: tally.n}))
+
+
+def _refuse_common_rows(files: Sequence[str], tallies: Sequence[Any]) -> None:
+    """Raise TO603 for two tallies that contain the same rows, or have the same sums: these rows would count twice."""
     from trueodds.tallies import tally_sums
 
-    file_of_digest: dict[bytes, str] = {}
+    fix = "Leave one of them out. If the rows are different but equal, tally their files together: trueodds tally."
+    file_of_batch: dict[str, str] = {}
+    file_of_digest: dict[str, str] = {}
     for file, tally in zip(files, tallies, strict=True):
-        content = {name: value for name, value in tally_sums.to_dict(tally).items() if name != "version"}
-        digest = sha256(tally_sums.to_strict_json(content).encode()).digest()
-        if (first := file_of_digest.setdefault(digest, file)) != file:
-            raise InputError(
-                "TO603",
-                "Two tallies have the same sums, so they are copies, and their rows would count twice.",
-                f"{first} and {file}",
-                "Name one of them. If the rows are different but equal, tally their files together: trueodds tally.",
-            )
+        # Sums are also compared because an older tally has no fingerprints of its rows, and a copy of it may have them.
+        if (first := file_of_digest.setdefault(tally_sums.digest(tally), file)) != file:
+            problem = "Two tallies have the same sums, so they are copies, and their rows would count twice."
+            raise InputError("TO603", problem, f"{first} and {file}", fix)
+        common = Counter[str]()  # number of common rows by the file that has them
+        for fingerprint, n_rows in tally.batches.rows.items():
+            if (first := file_of_batch.setdefault(fingerprint, file)) != file:
+                common[first] += n_rows
+        if common:
+            ((first, n_rows),) = common.most_common(1)
+            problem = f"Two tallies contain the same {n_rows:,} rows, which would count twice."
+            raise InputError("TO603", problem, f"{first} and {file}", fix)
 
 
 def is_tally(path: str) -> bool:

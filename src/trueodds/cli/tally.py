@@ -55,7 +55,7 @@ def tally(
         tally_sums.save(result, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # its sums are in the tally
-    output.print_text(f"{result.n:,} rows\n{out}")
+    _print_tally(f"{result.n:,} rows", result, out)
 
 
 @click.command(short_help="Merge tallies.")
@@ -68,4 +68,10 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
     merged = add_tallies(files)
     tally_sums.save(merged, out)
-    output.print_text(f"{merged.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")
+    _print_tally(f"{merged.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}", merged, out)
+
+
+def _print_tally(rows: str, result: Any, out: str) -> None:
+    """Print the number of rows, whether some of them count twice, and the file."""
+    repeated = "".join(f"\n  {note}" for note in result.notes() if note.code == "TN172")
+    output.print_text(f"{rows}{repeated}\n{out}")

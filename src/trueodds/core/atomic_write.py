@@ -58,6 +58,20 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
         raise InputError(code, "The file cannot be written.", f"{name}: {reason}", fix) from None
 
 
+def check_writable(path: str | os.PathLike[str], code: str) -> None:
+    """Raise InputError with this code unless `open_atomic` could write a file now; the file remains as it is.
+
+    Permissions do not tell whether a file can be created, for instance on a read-only or a virtual file system or over
+    a quota, so a temporary file is created and removed.
+    """
+    with suppress(_CheckPassed), open_atomic(path, code):
+        raise _CheckPassed
+
+
+class _CheckPassed(Exception):
+    """Ends the writing of a file that was only opened to check that this is possible."""
+
+
 def _open_for_writing(name: str) -> AbstractContextManager[IO[bytes]]:
     """Return a context manager that replaces the file, or writes in place what cannot be replaced."""
     descriptor = _descriptor_of_path(name)

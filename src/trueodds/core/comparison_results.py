@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
@@ -83,11 +83,11 @@ class Comparison(Result):
     def better(self) -> str | None:
         """The model whose error is closer to the best value if the interval excludes 0, else None.
 
-        None also if the interval is based on too few rows, which the note TN272 reports.
+        None also if the interval is based on too few rows, which the note TN273 reports.
         """
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
-        if any(note.code == "TN272" for note in self.notes):
+        if any(note.code == "TN273" for note in self.notes):
             return None
         first, second = self.names
         best_value = float(self.settings.get("best_value", -math.inf))
@@ -109,7 +109,7 @@ class Comparison(Result):
             pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
         pieces.append(", ".join(_format_estimate(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class Ranking(Result):
         pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def to_html(self, models: Any, path: str | Path | None = None) -> str:

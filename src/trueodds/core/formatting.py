@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+MAX_LISTED_VALUES = 4  # values of a setting that are listed in one line
 
 
 def format_number(x: float | None) -> str:
@@ -43,9 +46,55 @@ def format_percent_in_text(share: float) -> str:
     return f"{100 * share:.6g} %"
 
 
-def format_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Describe the settings that affect the value in a few words; `to_dict` has all of them."""
-    return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
+def format_lens_and_settings(lens: str, settings: Mapping[str, Any]) -> str:
+    """Describe the lens and the settings that affect the value in a few words; `to_dict` has all of them.
+
+    >>> format_lens_and_settings("confidence", {"partition": "uniform 15", "distance": "tv", "order": 1.0})
+    'lens confidence, 15 uniform bins, tv distance'
+    """
+    pieces = [f"lens {lens}"]
+    if (partition := settings.get("partition")) is not None:
+        pieces.append(format_bins(str(partition), settings.get("bins")))
+    if (distance := settings.get("distance")) is not None:
+        pieces.append(f"{distance} distance")
+    if (aggregate := settings.get("aggregate")) is not None:
+        pieces.append(str(aggregate))
+    return ", ".join(pieces)
+
+
+def format_keywords(settings: Mapping[str, Any]) -> str:
+    """Format settings as keyword arguments; of a long list only the length is given.
+
+    >>> format_keywords({"candidates": ("identity",) * 15, "folds": 5, "penalty": "auto"})
+    "15 candidates, folds=5, penalty='auto'"
+    """
+    return ", ".join(
+        f"{len(value)} {name}"
+        if isinstance(value, (list, tuple)) and len(value) > MAX_LISTED_VALUES
+        else f"{name}={value!r}"
+        for name, value in settings.items()
+    )
+
+
+def format_bins(partition: str, bins: object = None) -> str:
+    """Describe a partition in words; `bins` is the number of bins if the partition chose it.
+
+    >>> format_bins("uniform 15"), format_bins("equal-mass auto", 23), format_bins("mass 100")
+    ('15 uniform bins', '23 equal-mass bins', 'bins of 100 rows')
+    >>> format_bins("median-variance min 10"), format_bins("edges 0 0.5 1")
+    ('median-variance tree with at least 10 rows per bin', 'bins (edges 0 0.5 1)')
+    """
+    name, comma, closed = partition.partition(", ")
+    if match := re.fullmatch(r"(uniform|equal-mass) (\d+|auto)(.*)", name):
+        count = bins if match[2] == "auto" else match[2]
+        text = f"{f'{count} ' if count is not None else ''}{match[1]} bins{match[3]}"
+    elif match := re.fullmatch(r"mass (\d+)", name):
+        text = f"bins of {match[1]} rows"
+    elif match := re.fullmatch(r"median-variance min (\d+)", name):
+        text = f"median-variance tree with at least {match[1]} rows per bin"
+    else:
+        return f"bins ({partition})"
+    return text + comma + closed
 
 
 def format_pvalue(p: float, min_pvalue: float) -> str:
@@ -55,6 +104,16 @@ def format_pvalue(p: float, min_pvalue: float) -> str:
     ('≤ 0.001', '0.42')
     """
     return f"≤ {format_number(p)}" if p <= min_pvalue * (1 + 1e-9) else format_number(p)
+
+
+def format_pvalue_relation(p: float, min_pvalue: float | None) -> str:
+    """Format a p-value after a relation sign; `min_pvalue` is the smallest that the null draws can give.
+
+    >>> format_pvalue_relation(0.001, 0.001), format_pvalue_relation(0.42, None)
+    ('≤ 0.001', '= 0.42')
+    """
+    text = format_pvalue(p, min_pvalue if min_pvalue is not None else -math.inf)
+    return text if text.startswith("≤") else f"= {text}"
 
 
 def format_column(column: Sequence[float | None]) -> list[str]:

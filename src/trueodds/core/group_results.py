@@ -12,10 +12,11 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_column,
     format_intervals,
+    format_lens_and_settings,
     format_number,
     format_percent_in_text,
     format_pvalue,
-    format_settings,
+    format_pvalue_relation,
 )
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
@@ -290,13 +291,13 @@ class ByGroup(Result):
 def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     """Format the table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
-    family_pvalue = _with_equals_sign(format_pvalue(by_group.pvalue, min_pvalue))
-    joint_pvalue = _with_equals_sign(format_pvalue(worst.joint, min_pvalue))
+    family_pvalue = format_pvalue_relation(by_group.pvalue, min_pvalue)
+    joint_pvalue = format_pvalue_relation(worst.joint, min_pvalue)
     heading = (
         f"{by_group.estimator} by group · family-wise p {family_pvalue} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
-        f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
+        f" {format_lens_and_settings(by_group.lens, by_group.overall.settings)}"
     )
     lines = [heading, *(_format_group_table(by_group) if with_table else ())]
     from_zero_labels = [
@@ -366,15 +367,11 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
-        ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],
+        ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(group.status for group in by_group.groups), ""],
     ]
     headings, *rows = zip(*columns, strict=True)
     return list(headings), rows
-
-
-def _with_equals_sign(pvalue_text: str) -> str:
-    return pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
 
 
 def _describe_largest_gap(gap: Gap, level: float, column_prefix: str) -> str:

@@ -24,7 +24,7 @@ class Power(Result):
     Attributes
     ----------
     name : str
-        Name of the test, or of the estimator whose interval is planned.
+        Name of the test, or of the estimator or coefficient whose interval is planned.
     question : {"effect", "rows", "width"}
         The quantity that was requested.
     lens : str

@@ -9,21 +9,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.formatting import (
+    format_lens_and_settings,
+    format_number,
+    format_percent,
+    format_pvalue_relation,
+)
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
+SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a perfect model
+
+_TWO_SIDED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e")  # not biased upward by noise
+DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected
 
 
 def noise_floor_label(estimator: str) -> str:
-    """Return what the noise floor of an estimator is called: of a score or accuracy it is the expected value, no bias.
+    """Return what the noise floor of an estimator is called: of a score or ratio it is the expected value, no bias.
 
-    >>> noise_floor_label("ece"), noise_floor_label("brier")
-    ('noise floor', 'expected if calibrated')
+    >>> noise_floor_label("ece"), noise_floor_label("brier"), noise_floor_label("o_e")
+    ('noise floor', 'expected if calibrated', 'expected if calibrated')
     """
-    return "expected if calibrated" if estimator in (*SCORES, "accuracy") else "noise floor"
+    return "expected if calibrated" if estimator in (*SCORES, *_TWO_SIDED_MEASURES) else "noise floor"
 
 
 class Result:
@@ -166,7 +174,7 @@ class Estimate(Result):
         if self.noise_floor is not None and not math.isnan(self.noise_floor):
             pieces.append(f"{noise_floor_label(self.estimator)} {format_number(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
-        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
@@ -253,20 +261,34 @@ class Verdict(Result):
         return str(self.settings.get("summary", ""))
 
     def describe(self) -> str:
-        """Describe the p-value, the statistic and the null hypothesis in one line.
+        """Describe the p-value, the decision at the 5 % level, the statistic and the null hypothesis in one line.
 
         Returns
         -------
         str
             The line.
         """
-        min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
         family = f" · family-wise p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return to_printable(
-            f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
-            f" {format_number(self.statistic)}{self._margin_text()}{f' · {self.summary}' if self.summary else ''} ·"
-            f" n={self.n:,} · {self.lens} · null: {_NULL_DETAILS.split(self.null)[0]}"
+            f"{self.test} p {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
+            f" statistic {format_number(self.statistic)}{self._margin_text()}"
+            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · lens {self.lens} · null:"
+            f" {_NULL_DETAILS.split(self.null)[0]}"
         )
+
+    def _decision_text(self) -> str:
+        """Describe whether the null hypothesis is rejected, and the number of draws; only draws if a margin decides."""
+        draws = self.settings.get("resamples") if self.min_pvalue is not None else None
+        draws_text = "" if draws is None else f" ({draws:,} draws)"
+        if self.decision is not None or math.isnan(self.pvalue):
+            return draws_text
+        hypothesis = "calibration" if self.settings.get("hypothesis") is None else "hypothesis"
+        if self.pvalue <= DECISION_LEVEL:
+            verb = "rejected"
+        else:
+            is_possible = self.min_pvalue is None or self.min_pvalue <= DECISION_LEVEL
+            verb = "not rejected" if is_possible else "cannot be rejected"
+        return f": {hypothesis} {verb} at the {format_percent(DECISION_LEVEL)} level{draws_text}"
 
     def _margin_text(self) -> str:
         """Describe the decision about the margin; empty without one."""

@@ -45,6 +45,7 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
         "nll", "negative log likelihood", "cross entropy", "neg log loss", "log score", "logarithmic score",
         "ignorance score", "deviance",
     ),
+    "net_benefit": ("nb", "net benefit", "standardized net benefit", "decision curve analysis", "dca"),
     "rps": ("ranked probability score",),
     "ici": ("integrated calibration index", "eavg"),
     "calibration_in_the_large": ("mean calibration", "mean difference", "mean bias", "mean gap"),
@@ -87,6 +88,7 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "reliability_curve": ("loess", "lowess", "smooth calibration curve", "flexible calibration curve"),
     "corp": ("corp diagram", "corp reliability diagram"),
     "murphy": ("murphy diagram",),
+    "decision_curve": ("decision curve analysis", "dca", "net benefit curve", "net benefit"),
     "calibration_belt": ("belt", "giviti belt"),
     "confidence_histogram": ("prediction histogram",),
     "selective_risk": ("aurc", "risk coverage", "risk coverage curve", "accuracy rejection curve"),
@@ -114,7 +116,8 @@ _DISCRIMINATION_TEXT = (
     "separate them."
 )
 _ACCURACY_TEXT = (
-    "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
+    "That measures accuracy, not calibration; an audit and a table report it as accuracy, and 'brier' and 'log_loss'"
+    " reflect both."
 )
 # Measures that the library does not have, because they do not measure calibration, with the explanation.
 UNRELATED_MEASURES = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from trueodds.core.formatting import format_percent
+from trueodds.core.formatting import format_bins, format_percent
 from trueodds.core.results import SCORES, Estimate
 
 # What each lens examines. With two classes, "canonical" examines one probability and its complement.
@@ -131,12 +130,8 @@ def _describe_bins(settings: Sequence[Mapping[str, object]]) -> str:
     >>> _describe_bins([{"partition": "equal-mass auto", "bins": 12}, {"partition": "equal-mass auto", "bins": 11}])
     'equal-mass bins'
     """
-    partition = str(settings[0]["partition"])
-    if match := re.fullmatch(r"(uniform|equal-mass) (\d+|auto)", partition):
-        counts = {str(one.get("bins", match[2])) if match[2] == "auto" else match[2] for one in settings}
-        count = f"{counts.pop()} " if len(counts) == 1 else ""
-        return f"{count.removeprefix('auto ')}{match[1]} bins"
-    return f"bins ({partition})"
+    counts = {one.get("bins") for one in settings}
+    return format_bins(str(settings[0]["partition"]), counts.pop() if len(counts) == 1 else None)
 
 
 def _ends_at_value(estimate: Estimate) -> bool:

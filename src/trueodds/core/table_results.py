@@ -119,7 +119,8 @@ class ResultTable(Result):
         """
         n_bold = sum(column.bold is not None for column in self.columns)
         bold_text = f" · a bold value in {n_bold} of {len(self.columns)}" if self.compared else ""
-        size = f"{len(self.names)} models × {len(self.columns)} measures · n={describe_n_rows(self.columns)}"
+        measures = "1 measure" if len(self.columns) == 1 else f"{len(self.columns)} measures"
+        size = f"{len(self.names)} models × {measures} · n={describe_n_rows(self.columns)}"
         heading = f"table · {size}{bold_text}"
         return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True), width)])
 

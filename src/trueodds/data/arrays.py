@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, describe
+from trueodds.core.errors import MAX_LISTED_ITEMS, InputError, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 
@@ -29,17 +29,22 @@ def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> I
 
 
 def as_array(x: Any, name: str) -> Array:
-    """Convert lists, NumPy arrays, torch tensors on the CPU and columns of data frames to an array."""
+    """Convert lists, NumPy arrays, torch tensors and columns of data frames to an array."""
     if x is None:
         raise InputError("TO101", f"{name} is missing.", "None", "Pass an array.")
+    if type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach"):
+        if x.requires_grad:
+            fix = "Pass tensor.detach(), or compute it under torch.no_grad()."
+            raise InputError("TO340", f"{name} is a tensor that requires grad.", f"shape {tuple(x.shape)}", fix)
+        x = tensor_to_array(x)
     try:
         array = np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as problem:
         raise InputError(
             "TO101",
             f"{name} is not an array.",
-            str(problem),
-            "Pass rows of equal length; a torch tensor as tensor.detach().cpu().float().numpy().",
+            str(problem).removeprefix("Got ").rstrip("."),
+            "Pass rows of equal length; a tensor as tensor.detach().cpu().numpy().",
         ) from None
     if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
         raise InputError(
@@ -146,10 +151,17 @@ def as_float_array(array: Array, name: str) -> Array:
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
-        fix = "Convert it to float64."
+        got, fix = f"dtype {array.dtype}", "Convert it to float64."
         if array.dtype.kind in "US" and name == "y_prob":
-            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
-        raise InputError("TO114", f"{name} must hold numbers.", f"dtype {array.dtype}", fix)
+            texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str)
+            got = f"{describe(str(texts[0]))} in row 0"
+            if all(re.fullmatch(r"\s*[\d.,]+\s*%\s*", text) for text in texts):
+                fix = "These are percentages as text: remove the % and divide by 100."
+            elif all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", text) for text in texts):
+                fix = "These are numbers as text: convert them, for example by astype(float)."
+            else:
+                fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        raise InputError("TO114", f"{name} must hold numbers.", got, fix)
     if array.dtype.itemsize < 4:
         return array.astype(np.float32)
     if array.dtype.itemsize > 8 or not array.dtype.isnative:

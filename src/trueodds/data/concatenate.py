@@ -11,7 +11,7 @@ from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
 # The arrays with one entry or row per prediction; those of `group` are concatenated separately.
-_ROW_ARRAYS = ("p", "logits", "y", "votes", "counts", "weight")
+_ROW_ARRAYS = ("p", "logits", "y", "votes", "counts", "weight", "row_id")
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, describe
+from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, describe, shorten
 from trueodds.core.printable import has_surrogates
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
@@ -118,25 +118,26 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
-        refuse_first_invalid(
-            y,
-            (y < 0) | (y >= k),
-            "TO105",
-            f"Labels must lie in 0..{k - 1}.",
-            f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}.",
-        )
+        fix = f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}."
+        if len(np.unique(y)) == k:
+            remedy = suggest_classes(y, k, is_single=is_single)
+            fix = f"If they start at 1, subtract 1, or p{remedy[1:]}" if y.min() == 1 else remedy
+        refuse_first_invalid(y, (y < 0) | (y >= k), "TO105", f"Labels must lie in 0..{k - 1}.", fix)
     return y.astype(np.int64, copy=False)
 
 
 def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = None) -> str:
-    """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
+    """Return the remedy for labels that are names or codes: the classes to pass, in the order of the columns.
 
     >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
+    >>> suggest_classes(np.array([2, 1, 3]), 3, is_single=False)
+    'Pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names in the order of the columns.'
     """
-    labels = sorted({str(label) for label in np.unique(y)})
+    is_text = y.dtype.kind in "US" or y.dtype.kind == "O"
+    labels: list[Any] = sorted({str(label) if is_text else int(label) for label in np.unique(y)})
     if column is not None:  # the class that the name of a single column ends with is the second
-        labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
+        labels.sort(key=lambda label: column == str(label) or column.endswith(f"_{label}"))
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
     remedy = f"Pass {as_predictions_argument(classes_argument or 'classes=[…]')}"
     if is_single:
@@ -270,12 +271,21 @@ def column_names(x: Any) -> list[str] | None:
 def classes_from_columns(
     y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, list[Note]]:
-    """Return the classes in the order of the columns of `y_prob`, if it is a data frame whose column names define them.
+    """Return the classes that the columns of `y_prob` name, and notes on the columns and indexes of both arguments.
 
-    `y` is `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class
-    names if the labels are text, define the classes; other names do not. Raises InputError TO113 if `classes`, or the
-    columns of votes, are the same names in another order.
+    The classes are in the order of the columns if `y_prob` is a data frame whose column names define them. `y` is
+    `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class names
+    if the labels are text, define the classes; other names do not. Raises InputError TO113 if `classes`, or the columns
+    of votes, are the same names in another order.
     """
+    named_classes, notes = _classes_from_names(y_true, y, y_prob, classes)
+    return named_classes, [*notes, *_different_index_notes(y_true, y_prob)]
+
+
+def _classes_from_names(
+    y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
+) -> tuple[Sequence[Any] | None, list[Note]]:
+    """Return the classes and a note on numbered columns, as `classes_from_columns`."""
     names = column_names(y_prob)
     if names is None or len(names) < 2:
         return classes, []
@@ -301,6 +311,22 @@ def classes_from_columns(
         " of the columns."
     )
     return [int(number) for number in numeric_names], [Note("TN302", text)]
+
+
+def _different_index_notes(y_true: Any, y_prob: Any) -> list[Note]:
+    """Return a note if both are pandas objects with different indexes, because rows are paired by position."""
+    indexes: list[Any] = [getattr(x, "index", None) for x in (y_true, y_prob)]
+    if not all(hasattr(index, "equals") for index in indexes):
+        return []
+    if len(indexes[0]) != len(indexes[1]) or indexes[0].equals(indexes[1]):
+        return []
+    row = int(np.argmax(np.asarray(indexes[0]) != np.asarray(indexes[1])))
+    labels = " and ".join(shorten(str(index[row]), MAX_VALUE_LENGTH // 2) for index in indexes) + f" in row {row}"
+    text = (
+        f"y_true and y_prob have different indexes ({labels}); their rows were paired by position. If rows of equal"
+        " index belong together, pass y_prob.loc[y_true.index]."
+    )
+    return [Note("TN156", text)]
 
 
 def refuse_other_column_order(Y: Any, P: Any) -> None:

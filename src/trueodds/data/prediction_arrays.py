@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
+from trueodds.data.groups import check_groups
 from trueodds.data.probabilities import two_columns
 from trueodds.data.weights import repeat_rows
 
@@ -31,6 +33,7 @@ ARRAY_FIELDS = (
     "n",
     "notes",
     "p",
+    "row_id",
     "votes",
     "weight",
     "y",
@@ -54,6 +57,7 @@ class PredictionArrays:
     weight: Array | None  # (n,)
     group: Groups  # column name -> (n,) subgroup of each row
     cluster: Array | None  # (n,) int64, numbered from 0
+    row_id: Array | None  # (n,) identifier of each row, by which models are paired
     classes: tuple[Any, ...]  # names of the classes
     notes: tuple[Note, ...]  # facts found in the validation
     _n_tied: int | None  # number of rows with several largest probabilities; None until they are counted
@@ -144,7 +148,7 @@ class PredictionArrays:
         row_numbers = select_rows(rows, self.n)
         subset = type(self).__new__(type(self))
         values = {name: getattr(self, name) for name in ARRAY_FIELDS}
-        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
+        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster", "row_id"):
             if values[name] is not None:
                 values[name] = values[name][row_numbers]
         if values["cluster"] is not None:  # renumbered, so that clusters outside the subset leave no gaps
@@ -177,6 +181,36 @@ class PredictionArrays:
         object.__setattr__(new, "notes", (*self.notes, *notes))
         return new
 
+    def with_row_id(self, row_id: ArrayLike) -> Self:
+        """Return the same predictions with identifiers of the rows, by which `compare` pairs models.
+
+        Parameters
+        ----------
+        row_id : array (n,)
+            A number or text that is different for each row, such as the question.
+
+        Returns
+        -------
+        Predictions
+            The predictions with `row_id`, which subsets and recalibrated predictions keep.
+
+        Raises
+        ------
+        InputError
+            TO112 for missing values, or for another number of rows.
+
+        Examples
+        --------
+        >>> from trueodds import Predictions
+        >>> preds = Predictions([0, 1, 1], [0.2, 0.7, 0.9]).with_row_id(["q1", "q2", "q3"])
+        >>> preds[1:].row_id.tolist()
+        ['q2', 'q3']
+        """
+        new = type(self).__new__(type(self))
+        ids = check_groups({"row_id": row_id}, self.n)["row_id"]
+        new._set_arrays({name: getattr(self, name) for name in ARRAY_FIELDS} | {"row_id": ids})
+        return new
+
     def with_labels(self, labels: Array) -> Self:
         """Return the same predictions with other labels.
 
@@ -193,6 +227,18 @@ class PredictionArrays:
         new = self[:]
         for name, value in (("y", labels.astype(np.int64)), ("votes", None), ("counts", None)):
             object.__setattr__(new, name, value)
+        return new
+
+    def without_clusters(self) -> Self:
+        """Return the same predictions as independent rows.
+
+        Returns
+        -------
+        Predictions
+            The predictions without clusters.
+        """
+        new = self[:]
+        object.__setattr__(new, "cluster", None)
         return new
 
     def expand_frequencies(self) -> Self:

@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
+from trueodds.data.classifiers import predict_probabilities
 from trueodds.data.dense import from_dense
 from trueodds.data.labels import (
     check_binary,
@@ -65,6 +65,8 @@ class Predictions(PredictionArrays):
         As given; clusters are numbered.
     group : mapping of name to array (n,)
         The group columns.
+    row_id : array (n,) or None
+        Identifier of each row, which `with_row_id` adds.
     classes : tuple
         Names of the classes.
     kind : {"classes", "confidence", "multilabel"}
@@ -135,7 +137,7 @@ class Predictions(PredictionArrays):
         The outcomes and logits that are not among them are None.
         """
         n = len(p)
-        values = dict.fromkeys(("logits", "y", "votes", "counts")) | fields
+        values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
         values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
         self._set_arrays(values)
@@ -370,14 +372,8 @@ class Predictions(PredictionArrays):
         InputError
             TO117 if the model has no `predict_proba` or is not fitted, and as for `Predictions`.
         """
-        if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
-            raise InputError(
-                "TO117",
-                "The model must be a fitted classifier with predict_proba and classes_.",
-                type(model).__name__,
-                "Fit it first, or pass its probabilities to Predictions(y_true, y_prob).",
-            )
-        return cls(y, model.predict_proba(X), weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
+        y_prob = predict_probabilities(model, X)
+        return cls(y, y_prob, weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_predictions, (

@@ -19,6 +19,7 @@ DIAGRAMS = Registry(
         "simplex": "trueodds.diagrams.simplex.compute:Simplex",
         "tetrahedron": "trueodds.diagrams.tetrahedron.compute:Tetrahedron",
         "murphy": "trueodds.diagrams.murphy.compute:Murphy",
+        "decision_curve": "trueodds.diagrams.decision_curve.compute:DecisionCurve",
         "comparison": "trueodds.diagrams.comparison.compute:Comparison",
     },
 )

@@ -5,6 +5,7 @@ from trueodds.diagrams.comparison.compute import Comparison as Comparison
 from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram as ConfidenceHistogram
 from trueodds.diagrams.corp.compute import Corp as Corp
 from trueodds.diagrams.cumulative.compute import Cumulative as Cumulative
+from trueodds.diagrams.decision_curve.compute import DecisionCurve as DecisionCurve
 from trueodds.diagrams.llo_posterior.compute import LloPosterior as LloPosterior
 from trueodds.diagrams.mcllo_parameters.compute import MclloParameters as MclloParameters
 from trueodds.diagrams.murphy.compute import Murphy as Murphy
@@ -22,6 +23,7 @@ comparison = Comparison
 confidence_histogram = ConfidenceHistogram
 corp = Corp
 cumulative = Cumulative
+decision_curve = DecisionCurve
 llo_posterior = LloPosterior
 mcllo_parameters = MclloParameters
 murphy = Murphy

@@ -38,6 +38,7 @@ ESTIMATORS = Registry(
         "log_loss": "trueodds.estimators.proper_scores:LogLoss",
         "spherical": "trueodds.estimators.proper_scores:Spherical",
         "murphy_loss": "trueodds.estimators.threshold_scores:MurphyLoss",
+        "net_benefit": "trueodds.estimators.net_benefit:NetBenefit",
         "rps": "trueodds.estimators.proper_scores:RankedProbability",
         "macroce": "trueodds.estimators.instance_level:MacroError",
         "ice": "trueodds.estimators.instance_level:InstanceError",

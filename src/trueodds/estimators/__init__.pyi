@@ -32,6 +32,7 @@ from trueodds.estimators.kde_mixnmatch import MixNMatchError as MixNMatchError
 from trueodds.estimators.laplace_kernel import LaplaceError as LaplaceError
 from trueodds.estimators.laplace_kernel import MeanEmbeddingError as MeanEmbeddingError
 from trueodds.estimators.linear_binning import LinearBinError as LinearBinError
+from trueodds.estimators.net_benefit import NetBenefit as NetBenefit
 from trueodds.estimators.observed_expected import CalibrationInTheLarge as CalibrationInTheLarge
 from trueodds.estimators.observed_expected import ObservedExpected as ObservedExpected
 from trueodds.estimators.proper_scores import Brier as Brier
@@ -80,6 +81,7 @@ macroce = MacroError
 mce = MaxError
 mmce = MeanEmbeddingError
 murphy_loss = MurphyLoss
+net_benefit = NetBenefit
 o_e = ObservedExpected
 rankcs = RankAgreement
 rmsce = RootMeanSquareError

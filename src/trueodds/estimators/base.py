@@ -93,6 +93,10 @@ class Estimator(Settings):
         """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
+    def supports_interval(self, view: View) -> bool:
+        """Whether the default interval has its coverage for this view; if not, `interval="auto"` gives none."""
+        return True
+
     def interval_estimator(self) -> Estimator:
         """Return the estimator whose interval is reported: itself, unless a plug-in estimate has better coverage."""
         return self

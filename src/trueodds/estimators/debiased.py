@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import chdtrc, ndtr
+from scipy.special import ndtr
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
@@ -15,6 +15,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.finer_bins import finer_bins_note
 from trueodds.estimators._pairwise.pairs_in_bins import (
     BinCells,
     BinStatistic,
@@ -22,7 +23,6 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     divide_or_zero,
     has_pairs,
     mean_of_bins,
-    mean_square,
 )
 from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
@@ -30,10 +30,7 @@ from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMean
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")
-FINER_BINS_FACTOR = 4  # number of finer bins per bin, which show whether errors cancel within a bin
-MIN_ROWS_PER_FINER_BIN = 5  # minimum mean number of rows of these finer bins
 MIN_ROWS_FOR_BIN_DRAWS = 50_000  # number of rows from which draws use bin sums instead of single rows
-MAX_PVALUE = 0.05  # largest adjusted p-value at which the gaps of the finer bins count as different
 DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
 
 
@@ -211,18 +208,8 @@ class DebiasedL2(_Debiased):
     def notes(self, view: View) -> list[Note]:
         """Adds a note if finer bins show an error that cancels within these bins."""
         note_list = super().notes(view)
-        if (
-            self.form == "t_mn"
-            and self.partition == DEFAULT_PARTITION
-            and len(view)
-            and (finer := _error_in_finer_bins(view, len(self.binned(view).w)))
-        ):
-            error, n_finer_bins = finer
-            text = (
-                f"In {n_finer_bins} bins the debiased error is {error:.3g}: the calibration error varies within these "
-                "bins. The interval is for the error in these bins and covers the full error too rarely."
-            )
-            note_list.append(Note("TN114", text))
+        if self.form == "t_mn" and self.partition == DEFAULT_PARTITION and len(view):
+            note_list += finer_bins_note(view, view.cached(self.partition, lambda: self.partition.fit(view)))
         return note_list
 
     def cell_statistic(self, view: View) -> CellStatistic:
@@ -359,28 +346,6 @@ class DebiasedL1(_Debiased):
         """The plug-in value and the subtracted term."""
         plug_in = self.interval_estimator().value(view)
         return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
-
-
-def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
-    """Debiased error in four times as many bins, and their number, if the gaps within some bin differ significantly.
-
-    In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-squared if the
-    gap is constant. The smallest p-value times the number of bins must be at most 5 %.
-    """
-    if view.n_rows < MIN_ROWS_PER_FINER_BIN * FINER_BINS_FACTOR * bins:
-        return None
-    finer = view.binned(EqualMass(FINER_BINS_FACTOR * bins).fit(view))
-    parent_bin = view.cached(DEFAULT_PARTITION, lambda: DEFAULT_PARTITION.fit(view)).index(finer.p)
-    gap, ww = finer.y - finer.p, finer.sums("ww")
-    v = np.maximum(finer.sums("wwr") - gap**2 * ww, finer.sums("wwv")) / finer.w**2
-    precision = divide_or_zero(np.ones(len(v)), v)
-    mean = divide_or_zero(np.bincount(parent_bin, precision * gap), np.bincount(parent_bin, precision))
-    x, df = np.bincount(parent_bin, precision * (gap - mean[parent_bin]) ** 2), np.bincount(parent_bin) - 1
-    p = np.where(df > 0, chdtrc(np.maximum(df, 1), x), 1.0)
-    if p.min() * len(p) > MAX_PVALUE:
-        return None
-    square = float(mean_square(finer.w, finer.w * gap, finer.sums("wwr"), ww))
-    return max(square, 0.0) ** 0.5, len(finer.w)
 
 
 def _has_hard_labels(view: View) -> bool:

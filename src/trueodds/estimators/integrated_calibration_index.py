@@ -128,9 +128,10 @@ class IntegratedIndex(UnbinnedError):
         rarer = round(min(n_events, view.n_rows - n_events))
         if rarer >= MIN_STABLE_OUTCOMES:
             return []
+        kind = "events" if n_events <= view.n_rows - n_events else "nonevents"
         text = (
-            f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about"
-            f" {MIN_STABLE_OUTCOMES} of each kind."
+            f"With {rarer:,} {kind}, a smooth curve is unstable. It is stable from about {MIN_STABLE_OUTCOMES} events"
+            " and as many nonevents."
         )
         return [Note("TN126", text)]
 

@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, require_one_score
 from trueodds.lenses.view import View
+
+MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 
 @dataclass(frozen=True)
@@ -162,10 +165,16 @@ class ObservedExpected(_FromTotals):
         return 1.0 if self._rates(view)[1] > 0 else None
 
     def notes(self, view: View) -> list[Note]:
-        """Note if no event was expected."""
+        """Note if no event was expected, or if predictions and outcomes seem not to belong together."""
         observed, expected = self._rates(view)
         if expected > 0:
-            return []
+            if observed == 0 or MIN_PLAUSIBLE_RATIO <= observed / expected <= 1 / MIN_PLAUSIBLE_RATIO:
+                return []
+            text = (
+                f"The O:E ratio is {format_number(observed / expected)}. Check that the predictions are probabilities"
+                " (0.12 for 12 %) of the event that was observed."
+            )
+            return [Note("TN154", text)]
         if observed > 0:
             return [Note("TN125", "Events were observed but none was expected: the O:E ratio is infinite.")]
         return [Note("TN125", "No event was expected and none was observed: the O:E ratio is undefined.")]

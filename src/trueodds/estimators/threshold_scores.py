@@ -189,7 +189,11 @@ class AnswerOrAbstain(ProperScore):
                 f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1"
                 f" {'was' if n_wrong == 1 else 'were'} wrong, which is impossible under calibration."
             )
-            suffix = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
+            suffix = (
+                ""
+                if self.min_prob
+                else " The mean is −∞. min_prob=0.01 assumes an error probability 1 − c of at least 0.01 for them."
+            )
             note_list.append(Note("TN104", text + suffix))
         if self.min_prob and (n_clipped := int(((log_complement < np.log(self.min_prob)) & counted).sum())):
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))

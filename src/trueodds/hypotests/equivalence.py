@@ -14,6 +14,7 @@ from trueodds.core.settings import Range
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.event_rates import EventRate
 from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
@@ -38,7 +39,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
             f"margin={margin} with {test.name}",
             "Use consistency, whose statistic can be any error.",
         )
-    if not _is_in_probability_units(error):
+    if not is_in_probability_units(error):
         raise InputError(
             "TO205",
             f"A margin requires an error in probability units that is 0 under calibration, which {error.name} is not.",
@@ -48,7 +49,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
     return error
 
 
-def _is_in_probability_units(error: Estimator) -> bool:
+def is_in_probability_units(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
     if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
@@ -69,7 +70,8 @@ def add_equivalence_decision(
     """Add the equivalence decision to the verdict: within, beyond or undecided, from the interval of the error.
 
     Within: the interval lies at or below the margin. Beyond: it lies above the margin. The interval is that of
-    `to.measure` with the same seed. Without an interval the decision is undecided.
+    `to.measure` with the same seed. Without an interval the decision is undecided. The note TN240 says that a margin
+    which is not exceeded is at least half of the event rate.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
     estimate = estimate_error(data, error, lens, aggregate, IntervalSpec(level=level), rng)
@@ -78,11 +80,13 @@ def add_equivalence_decision(
     settings = dict(verdict.settings) | {
         "margin": float(margin), "decision": decision, "low": low, "high": high, "level": level,
     }  # fmt: skip
-    return replace(
-        verdict,
-        settings=settings,
-        notes=(*verdict.notes, Note("TN230", _describe_decision(estimate, margin, decision))),
-    )
+    notes = [*verdict.notes, Note("TN230", _describe_decision(estimate, margin, decision))]
+    if estimate.interval is not None and decision != "beyond":
+        views = data.views(lens) if isinstance(data, Tally) else lens.views(data)
+        rate = EventRate.from_views(str(lens), views)
+        if rate is not None and (note := rate.margin_note("equivalence margin", margin)) is not None:
+            notes.append(note)
+    return replace(verdict, settings=settings, notes=tuple(notes))
 
 
 def classify_interval(low: float | None, high: float | None, margin: float) -> str:

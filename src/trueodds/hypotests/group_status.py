@@ -12,6 +12,9 @@ from trueodds.core.group_results import Gap, Group
 from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.equivalence import is_in_probability_units
+from trueodds.hypotests.event_rates import EventRate, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
 from trueodds.resampling.comparison import group_gaps as gaps
@@ -101,7 +104,11 @@ def assess_groups(
         tuple(group_errors),
         differences,
         widest,
-        (*_notes_on_untested(partitions), *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws)),
+        (
+            *_notes_on_untested(partitions),
+            *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws),
+            *margin_notes(group_results, error_settings.estimator, str(error_settings.lens), min_effect),
+        ),
     )
 
 
@@ -233,7 +240,7 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
             else ""
         )
         detectable_text = (
-            ' "detectable from" (`min_detectable`) is the smallest error that would have been significant.'
+            ' "smallest detectable" (`min_detectable`) is the smallest error that would have been significant.'
             if joint
             else ""
         )
@@ -243,6 +250,27 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
         )
         notes.append(Note("TN153", text))
     return notes
+
+
+def margin_notes(groups: Sequence[Group], estimator: Estimator, lens_name: str, min_effect: float) -> list[Note]:
+    """Note TN240 on subgroups that are within a margin of at least half of their event rate."""
+    if not (is_lens_on_classes(lens_name) and is_in_probability_units(estimator)):
+        return []
+    rare_groups = [
+        group.label
+        for group in groups
+        if group.status == "within"
+        and group.event_rate is not None
+        and EventRate.from_rate(group.event_rate).hides_factor_of_two(min_effect)
+    ]
+    if not rare_groups:
+        return []
+    text = (
+        f"The equivalence margin of {min_effect:g} is at least half of the rate of the rarer outcome in groups that are"
+        f" within it: {_name_groups(rare_groups)}. Predictions that are wrong by a factor of two can lie within it."
+        " Pass a smaller min_effect, or also examine the ratio o_e."
+    )
+    return [Note("TN240", text)]
 
 
 def _name_groups(labels: Sequence[str]) -> str:

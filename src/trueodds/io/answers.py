@@ -14,14 +14,32 @@ from trueodds.core.results import Result
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.io.answer_confidence import (
+from trueodds.io.abstentions import (
+    coverage_notes,
+    describe_missing_confidence,
+    find_abstentions,
+    ignored_confidence_notes,
+)
+from trueodds.io.option_confidence import (
     option_number_notes,
     read_option_log_probs,
-    sample_agreement,
     shared_option_names,
     top_option_confidence,
 )
-from trueodds.io.records import Record, count_questions, field_as_name, iterate_records, question_clusters, question_ids
+from trueodds.io.questions import (
+    FILE_FIELD,
+    add_file_names,
+    answer_ids,
+    count_questions,
+    question_clusters,
+    question_ids,
+    question_name,
+    question_names,
+    shared_question_notes,
+)
+from trueodds.io.records import Record, field_as_name, iterate_records
+from trueodds.io.sample_agreement import has_sample_lists, sample_agreement, single_samples
+from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
 
@@ -42,7 +60,10 @@ class Answers(Result):
     questions : int or None
         Number of different questions, if a question was asked several times.
     ids : array (n,) or None
-        The question of each answer.
+        The question of each answer. `predictions.row_id` also has its number if a question has several rows.
+    without_confidence : int
+        Number of rows or questions with an answer but without a usable confidence: `abstained` names the empty field of
+        the confidence besides another field, or a single sample is left. They are not among the predictions.
     """
 
     predictions: Predictions
@@ -51,11 +72,17 @@ class Answers(Result):
     notes: tuple[Note, ...]
     questions: int | None = None  # where a question was asked several times, how many there are
     ids: Array | None = None  # (n,) the question of each answer, as the records have it
+    without_confidence: int = 0  # rows or questions with an answer that has no usable confidence
 
     @property
     def coverage(self) -> float:
-        """The share of the questions that were answered."""
-        return (self.n_queries - self.abstained) / self.n_queries
+        """The share of the questions that have an answer with a confidence."""
+        return self.n_evaluated / self.n_queries
+
+    @property
+    def n_evaluated(self) -> int:
+        """Number of rows, or of questions, with an answer that has a confidence."""
+        return self.n_queries - self.abstained - self.without_confidence
 
     def selective_risk(
         self,
@@ -81,7 +108,7 @@ class Answers(Result):
         Returns
         -------
         SelectiveRisk
-            The curve. Abstentions count in the coverage.
+            The curve. Abstentions, and answers without a confidence, count in the coverage as not answered.
         """
         return selective_risk(
             self.predictions, n_queries=self.n_queries, at=at, resamples=resamples, level=level, rng=rng
@@ -95,10 +122,11 @@ class Answers(Result):
         str
             The line.
         """
+        without_text = f", {self.without_confidence:,} without confidence" if self.without_confidence else ""
         question_text = "" if self.questions is None else f" of {self.questions:,} questions"
         return (
-            f"{self.predictions!r} · {self.n_queries:,} queries{question_text}, {self.abstained:,} abstained, coverage"
-            f" {format_coverage(self.n_queries - self.abstained, self.n_queries)}"
+            f"{self.predictions!r} · {self.n_queries:,} queries{question_text}, {self.abstained:,}"
+            f" abstained{without_text}, coverage {format_coverage(self.n_evaluated, self.n_queries)}"
         )
 
 
@@ -113,8 +141,8 @@ def read_answers(
     correct: str | None = None,
     percent: bool = False,
     samples: str | None = None,
-    question: str | None = None,
-    abstained: str | None = None,
+    question: str | Sequence[str] | None = None,
+    abstained: str | Sequence[str] | None = None,
     group: str | Sequence[str] | None = None,
 ) -> Answers:
     """Read the answers of a language model from the records of an evaluation.
@@ -142,18 +170,21 @@ def read_answers(
         Field that says whether the answer was correct: true or false, 1 or 0, yes or no. With `confidence` the default
         is ``"correct"``.
     percent : bool, default=False
-        Whether a confidence of 70 means 70 %. Then 0.9 means 0.9 %; note TN148 reports such values beside larger ones.
+        Whether a confidence of 70 means 70 %. Then 0.9 means 0.9 %; note TN148 reports such values beside larger ones,
+        and they are an error beside texts with a percent sign.
     samples : str, optional
         Field of several answers to one question: a list in its record, or one answer per record with `question`.
-    question : str, optional
-        Field that identifies the question. Several rows of one question form a cluster because they are not
-        independent.
-    abstained : str, optional
+    question : str or sequence of str, optional
+        Field that identifies the question, or several that identify it together. Several rows of one question form a
+        cluster because they are not independent, and `compare` pairs the answers of two models by it. The field
+        ``"file"`` is the name of the file, if the records have no such field.
+    abstained : str or sequence of str, optional
         Field that says yes if no answer was given, or the field of the confidence itself (that of `options` or
-        `samples`), which is then empty if no answer was given. These rows are counted and otherwise ignored. If they
-        have a confidence nevertheless, note TN169 reports it.
+        `samples`), which is then empty (null, NaN or an empty text) if no answer was given. These rows are counted and
+        otherwise ignored. If they have a confidence nevertheless, note TN169 reports it. With both kinds of fields,
+        rows with an empty confidence that do not say yes are counted as answers without a confidence (note TN183).
     group : str or sequence of str, optional
-        Fields of subgroups, such as the subject.
+        Fields of subgroups, such as the subject, or ``"file"``.
 
     Returns
     -------
@@ -179,8 +210,10 @@ def read_answers(
     (the first if several are equal) and its correctness are kept, and note TN145 reports it.
 
     The confidence of `samples` is the share of the most frequent answer, the first if several are equally frequent.
-    Answers are equal if their texts are equal, ignoring surrounding blanks. The answer is correct if it equals `answer`
-    or, with `correct`, if the first sample that gave it was correct.
+    It refers to the samples that are an answer: with one record per sample, those that abstain are left out, and note
+    TN182 reports how many samples the questions have. Answers are equal if their texts are equal, ignoring surrounding
+    blanks. The answer is correct if it equals `answer` or, with `correct`, if the first sample that gave it was
+    correct.
 
     Only with `choices` is a text looked up among the names of the options. A whole number is always a position. Without
     `choices` so is a text such as "1", counted from 0 (notes TN170, TN180). If the names are the same for every
@@ -195,95 +228,70 @@ def read_answers(
     ([0.85, 0.6], [1, 0])
     """
     _check_compatible_settings(options, confidence, samples, correct, choices, percent)
-    notes: list[Note] = []
     groups = [group] if isinstance(group, str) else list(group or ())
+    question_fields = (question,) if isinstance(question, str) else tuple(question or ())
+    abstained_fields = (abstained,) if isinstance(abstained, str) else tuple(abstained or ())
     rows = list(iterate_records(data))
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
+    if FILE_FIELD in (*groups, *question_fields):
+        rows = add_file_names(rows, data)
     confidence_field = samples or confidence or options or "logprobs"
-    is_abstention = [_abstains(row, abstained, confidence_field) for row in rows]
-    if abstained == confidence_field and all(is_abstention):
+    correct = correct or ("correct" if confidence is not None else None)
+    abstentions = find_abstentions(rows, abstained_fields, confidence_field)
+    if abstained_fields == (confidence_field,) and all(abstentions.abstains):
         rows[0].value(confidence_field)  # refused: no row has that field, or all leave it empty
-    answered_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if not abstains]
-    n_queries, n_abstained = len(rows), len(rows) - len(answered_rows)
-    notes += _abstention_notes(rows, is_abstention, confidence_field)
-    if answered_rows and samples is not None:
-        question_records, agreement, is_correct = sample_agreement(answered_rows, samples, answer, correct, question)
-        if len(question_records) < len(answered_rows):  # one record per sample: questions are what was asked
-            assert question is not None
-            answered = {field_as_name(row, question) for row in answered_rows}
-            n_queries = len({field_as_name(row, question) for row in rows})
-            n_abstained = n_queries - len(answered)
-        answered_rows = question_records
+    is_answered = abstentions.is_answered
+    answered_rows = [row for row, answered in zip(rows, is_answered, strict=True) if answered]
+    names = question_names(rows, is_answered, question_fields) if question_fields else []
+    answered_names = [name for name, answered in zip(names, is_answered, strict=False) if answered and name is not None]
+    n_queries, n_abstained, n_without = len(rows), sum(abstentions.abstains), sum(abstentions.lacks_confidence)
+    notes = ignored_confidence_notes(rows, abstentions.abstains, confidence_field)
+    reason = describe_missing_confidence(rows, abstentions.lacks_confidence, correct)
+    has_one_sample_per_row = (
+        bool(answered_rows) and samples is not None and not has_sample_lists(answered_rows, samples)
+    )
+    if has_one_sample_per_row and question_fields:  # questions are what was asked
+        n_queries = len(set(names) - {None})
+        n_abstained = n_queries - len(set(answered_names))
+        single = single_samples(names, answered_names)
+        n_without, reason = (
+            len(single),
+            "questions have a single sample left, which always agrees with itself",
+        )
+        answered_rows = [row for row, name in zip(answered_rows, answered_names, strict=True) if name not in single]
     if not answered_rows:
-        fix = "Calibration needs at least one answer."
-        raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
-    ids = question_ids(answered_rows, question)
+        problem = "No answer has a confidence." if n_without else "Every row abstains."
+        raise InputError("TO319", problem, f"{len(rows):,} rows of {source}", "Calibration needs at least one answer.")
+    if samples is not None:
+        agreement = sample_agreement(answered_rows, samples, answer, correct, question_fields)
+        answered_rows = agreement.records
+        notes += agreement.size_notes(sum(abstentions.abstains) if has_one_sample_per_row else 0, len(rows))
+        answered_names = [question_name(row, question_fields) for row in answered_rows] if question_fields else []
+    ids = question_ids(answered_rows, answered_names, question_fields) if question_fields else None
     extras: dict[str, Any] = {
         "group": {name: np.array([field_as_name(row, name) for row in answered_rows]) for name in groups} or None,
         "cluster": question_clusters(ids),
     }
     if samples is not None:
-        preds = Predictions.from_confidence(agreement, is_correct, **extras)
+        preds = Predictions.from_confidence(agreement.confidence, agreement.is_correct, **extras)
     elif confidence is not None:
-        preds, confidence_notes = _predict_from_confidence(
-            answered_rows, confidence, correct or "correct", percent, extras
-        )
+        stated, confidence_notes = read_stated_confidences(answered_rows, confidence, percent)
+        assert correct is not None
+        preds = Predictions.from_confidence(stated, [row.is_true(correct) for row in answered_rows], **extras)
         notes += confidence_notes
     else:
         preds, option_notes = _predict_from_options(answered_rows, options or "logprobs", answer, choices, extras)
         notes += option_notes
-    questions = count_questions(rows, n_queries, question)
-    if n_abstained:
-        notes.append(_coverage_note(n_queries, n_abstained, questions))
+    notes += shared_question_notes(rows, names, question_fields)
+    questions = count_questions(names, n_queries)
+    notes += coverage_notes(n_queries, n_abstained, n_without, questions, reason)
+    if ids is not None:
+        preds = preds.with_row_id(ids if has_one_sample_per_row else answer_ids(names, is_answered))
     return Answers(
-        preds.with_notes(*notes) if notes else preds,
-        n_queries,
-        n_abstained,
-        tuple(notes),
-        questions,
-        ids,
+        preds.with_notes(*notes) if notes else preds, n_queries, n_abstained, tuple(notes), questions, ids, n_without
     )
-
-
-def _predict_from_confidence(
-    rows: list[Record], confidence: str, correct: str, percent: bool, extras: Mapping[str, Any]
-) -> tuple[Predictions, list[Note]]:
-    """Return the predictions of records with a stated confidence, and notes on percentages that look like fractions.
-
-    `extras` are the subgroups and clusters of the rows.
-    """
-    stated = np.array([_read_stated_confidence(row, confidence, percent) for row in rows])
-    notes = []
-    if percent and stated.max() <= 0.01:
-        text = (
-            f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of percentages?"
-        )
-        notes.append(Note("TN147", text))
-    elif percent:
-        notes += _mixed_scale_notes(rows, confidence, stated)
-    return Predictions.from_confidence(stated, [row.is_true(correct) for row in rows], **extras), notes
-
-
-def _mixed_scale_notes(rows: list[Record], confidence: str, stated: Array) -> list[Note]:
-    """Return the note on percentages of at most 1 beside larger ones, which may be fractions.
-
-    A text with a percent sign, such as 0.5%, is none.
-    """
-    doubtful = [
-        row for row, share in zip(rows, stated, strict=True)
-        if 0 < share <= 0.01 and not str(row.value(confidence)).strip().endswith("%")
-    ]  # fmt: skip
-    if not doubtful:
-        return []
-    value = str(doubtful[0].value(confidence)).strip()
-    count = "1 confidence is" if len(doubtful) == 1 else f"{len(doubtful):,} confidences are"
-    text = (
-        f"{count} above 0 and at most 1, beside values up to {100 * stated.max():.4g}; the first is {value} in"
-        f" {doubtful[0].location}, which was read as {value} %. Does the field mix fractions and percentages?"
-    )
-    return [Note("TN148", text)]
 
 
 def _predict_from_options(
@@ -309,22 +317,6 @@ def _predict_from_options(
     return preds, [*notes, Note("TN145", text)]
 
 
-def _coverage_note(n_queries: int, n_abstained: int, questions: int | None) -> Note:
-    """Return the note on queries without an answer; `questions` is None if every query is a question of its own."""
-    coverage = f"(coverage {format_coverage(n_queries - n_abstained, n_queries)})"
-    if questions is None:
-        text = (
-            f"{n_abstained:,} of {n_queries:,} questions have no answer {coverage}; all results are for those that"
-            " have one."
-        )
-    else:
-        text = (
-            f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing {coverage}; all"
-            " results are for the others."
-        )
-    return Note("TN146", text)
-
-
 def _check_compatible_settings(
     options: str | None,
     confidence: str | None,
@@ -347,45 +339,3 @@ def _check_compatible_settings(
             raise InputError(
                 "TO205", f"{name} goes with {' or '.join(kind)}.", f"{name} with {kinds[0]}", "Leave it out."
             )
-
-
-def _abstains(record: Record, abstained: str | None, confidence_field: str) -> bool:
-    """Return whether no answer was given: `abstained` says yes, or it is the field of the confidence and is empty."""
-    if abstained is None:
-        return False
-    return not record.has_field(confidence_field) if abstained == confidence_field else record.is_true(abstained)
-
-
-def _abstention_notes(rows: list[Record], is_abstention: list[bool], confidence_field: str) -> list[Note]:
-    """Return the note on rows that abstain but have a confidence."""
-    ignored_rows = [
-        row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(confidence_field)
-    ]
-    if not ignored_rows:
-        return []
-    subject = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
-    text = f"{subject} a value of {confidence_field!r}, which was ignored; the first is {ignored_rows[0].location}."
-    return [Note("TN169", text)]
-
-
-def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
-    """Return the stated confidence of a record as a fraction."""
-    value = record.value(field)
-    if isinstance(value, str) and value.strip().endswith("%"):
-        if not percent:
-            raise record.wrong_type_error(field, value, "Pass percent=True, which reads both 70 and 70%.")
-        value = value.strip().removesuffix("%")
-    confidence, upper_bound = record.to_number(field, value), 100 if percent else 1
-    if not 0 <= confidence <= upper_bound:
-        fix = (
-            "Correct the row; values are never clipped."
-            if percent or not 1 < confidence <= 100
-            else "Pass percent=True if 70 means 70 %."
-        )
-        raise InputError(
-            "TO317",
-            f"A confidence lies outside 0 to {upper_bound}.",
-            f"{value} for {field!r} in {record.location}",
-            fix,
-        )
-    return confidence / upper_bound

@@ -24,6 +24,9 @@ from trueodds.io.table import ColumnBatch
 _ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
 _ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table
 
+# Errors of labels that are names or codes, with the kind of their array; the remedy lists the labels as classes.
+_LABEL_ERRORS = {("TO106", "U"), ("TO105", "i"), ("TO105", "f")}
+
 
 @dataclass(frozen=True, slots=True)
 class BlockSegment:
@@ -62,6 +65,8 @@ class Block:
         got, fix = problem.got, self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
+        elif problem.code == "TO102" and roles.kind == "confidence" and "logits" in fix:
+            fix = "If these are log-probabilities, write exp(x) in their place."
         # Replace the last occurrence only: earlier text may be a label that looks like a position.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
         segment = self.segments[0]
@@ -83,7 +88,10 @@ class Block:
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         """Return the remedy of an error with the names of the columns, as arguments of `read`."""
-        if problem.code == "TO106" and self.y is not None and self.y.dtype.kind == "U":
+        if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
+            prob_keyword = "logits" if roles.logits else "probs"
+            return f"Swap the columns: label={roles.probs[0]!r}, {prob_keyword}={roles.truth[0]!r}."
+        if self.y is not None and "classes=[" in problem.fix and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS:
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(
                 self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]

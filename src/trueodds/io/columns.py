@@ -75,6 +75,8 @@ def without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
 
 
 Names = str | Sequence[str]
+# Usual names of the column of the outcome, which a remedy proposes.
+_OUTCOME_NAMES = ("y", "y_true", "target", "outcome", "event", "class", "truth", "observed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class ColumnSelection:
                 kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
             )
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
-        use = "logits" if self.has_logits else "probs"
+        use = "logits" if isinstance(self.logits, (str, Sequence)) else "probs"
         outcome_names: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
@@ -150,7 +152,7 @@ class ColumnSelection:
             if self.label is not None and self.label in table.columns:
                 roles.setdefault(self.label, "label")  # not read here, but not a probability either
         else:
-            label = finder.find_label(self.label)
+            label = finder.find_label(self.label, requested)
             truth = () if label is None else (label,)
             roles |= dict.fromkeys(truth, "label")
         probs, name_of_column = finder.find_several(requested, use, roles)
@@ -188,8 +190,8 @@ class _ColumnFinder:
             )
         return name
 
-    def find_label(self, name: str | None) -> str | None:
-        """Return the column of the label, under its usual names."""
+    def find_label(self, name: str | None, probs: Names) -> str | None:
+        """Return the column of the label, under its usual names; `probs` are the columns requested as probabilities."""
         if (
             name == "label"
             and self.table.has_keys
@@ -200,7 +202,7 @@ class _ColumnFinder:
         if (
             name == "label"
             and name not in self.column_names
-            and (suggestion := _suggest_outcome_columns(self.table.columns))
+            and (suggestion := _suggest_outcome_columns(self.table.columns, probs))
         ):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", suggestion)
         return self.find_one(name, "label")
@@ -258,8 +260,11 @@ class _ColumnFinder:
         return tuple(matches), name_of_column if len(matches) > 1 else None
 
 
-def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
-    """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness."""
+def _suggest_outcome_columns(columns: tuple[str, ...], probs: Names) -> str | None:
+    """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness.
+
+    If the columns of the probabilities, requested as `probs`, do not exist either, suggest those of both.
+    """
     votes = {name[2:] for name in columns if name.startswith("v_")}
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
         return "For votes pass votes='v_*'; for a label of another name pass label=."
@@ -268,13 +273,46 @@ def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
             "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
             " name pass label=."
         )
+    if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
+        return _suggest_label_and_probs(columns)
     return None
+
+
+def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
+    """Suggest the columns of the label and of the probabilities of a table where neither has its usual name.
+
+    >>> _suggest_label_and_probs(("prob_cat", "prob_dog", "animal"))
+    "If prob_cat, prob_dog are the probabilities, pass label='animal' and probs='prob_*'."
+    >>> _suggest_label_and_probs(("score", "y"))
+    "If y is the outcome and score the probability of the event, pass label='y' and probs='score'."
+    """
+    if prefix := _shared_prefix(columns):
+        names = [name for name in columns if name.startswith(f"{prefix}_")]
+        other_columns = [name for name in columns if name not in names]
+        label = f"label={other_columns[0]!r}" if len(other_columns) == 1 else "the column of the outcome as label="
+        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+        return f"If {listed} are the probabilities, pass {label} and probs='{prefix}_*'."
+    outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
+    if len(columns) == 2 and len(outcomes) == 1:
+        score = next(name for name in columns if name not in outcomes)
+        return (
+            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass label={outcomes[0]!r} and"
+            f" probs={score!r}."
+        )
+    if len(columns) < 2:
+        return None
+    return f"{list_columns(columns)} Name that of the outcome with label= and those of the probabilities with probs=."
+
+
+def _shared_prefix(columns: tuple[str, ...]) -> str | None:
+    """Return the first prefix, up to the last underscore, that several columns have, without those of outcomes."""
+    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
+    return next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
 
 
 def _suggest_numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
     """Suggest the columns that share a prefix with each other where none has the one that was looked for."""
-    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
-    prefix = next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
+    prefix = _shared_prefix(columns)
     if use not in ("probs", "logits") or prefix is None:
         return None
     names = [name for name in columns if name.startswith(f"{prefix}_")]

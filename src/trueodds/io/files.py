@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import importlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,7 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     """Return the files that match a path or pattern, sorted by name."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
-        fix = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."
-        raise InputError("TO301", f"{path} is a directory.", "", fix)
+        raise _folder_error(path)
     if os.path.exists(path):
         return [path]
     if glob.has_magic(path):
@@ -75,6 +75,25 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     siblings = os.listdir(folder) if os.path.isdir(folder) else []
     fix = did_you_mean(os.path.basename(path), siblings) or "Check the path."
     raise InputError("TO301", "There is no such file.", repr(path), fix)
+
+
+def _folder_error(folder: str) -> InputError:
+    """Return the error of a folder in place of a file, with the pattern of its files if it contains any."""
+    names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
+    suffixes = Counter(suffix for name in names if (suffix := Path(name).suffix.lower()) in FORMAT_OF_SUFFIX)
+    problem = f"{folder} is a folder, not a file."
+    if not suffixes:
+        got = (
+            f"a folder with {len(names):,} other {'file' if len(names) == 1 else 'files'}"
+            if names
+            else "a folder without files"
+        )
+        fix = f"Name a file, or a pattern, of the formats {', '.join(FORMAT_OF_SUFFIX)}."
+        return InputError("TO301", problem, got, fix)
+    ((suffix, count),) = suffixes.most_common(1)
+    fix = f"Name its files, for instance '{os.path.join(folder, '*' + suffix)}'."
+    got = f"a folder with {count:,} {suffix} {'file' if count == 1 else 'files'}"
+    return InputError("TO301", problem, got, fix)
 
 
 def _table_constructor(file_format: str) -> Callable[[str], Table]:

@@ -81,9 +81,9 @@ def read(
     cluster : str or array, optional
         Column of the clusters.
     row_id : str, optional
-        Column of a unique number or text. If there are too many rows to hold, the random sample of rows then does not
-        depend on how they are distributed over files or partitions. The default is the position in the file or
-        partition.
+        Column of a unique number or text, by which `compare` pairs the rows of models. If there are too many rows to
+        hold, the random sample of rows then does not depend on how they are distributed over files or partitions. The
+        default is the position in the file or partition.
     classes : sequence, optional
         Names of the classes in the order of the columns. By default they are the texts that the wildcard matches.
         Labels that are text are these names; labels that are numbers count the columns from 0, in the order of the

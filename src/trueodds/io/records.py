@@ -1,4 +1,4 @@
-"""Records of language-model evaluations: read their fields and the question that each is about."""
+"""Records of language-model evaluations, one per answer, and their fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.core.suggestions import did_you_mean, list_names
-from trueodds.core.typing import Array
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.json_lines import JsonLinesTable
@@ -217,31 +216,3 @@ def field_as_name(record: Record, field: str) -> str:
     if isinstance(value, (list, dict)):
         raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
     return record.to_name(field, value)
-
-
-def count_questions(rows: list[Record], n_queries: int, question: str | None) -> int | None:
-    """Return the number of questions if there are fewer than answers; a row that abstains may have no question."""
-    if question is None:
-        return None
-    names = {row.to_text(question, row.value(question)) for row in rows if row.has_field(question)}
-    return len(names) if len(names) < n_queries else None
-
-
-def question_ids(rows: list[Record], question: str | None) -> Array | None:
-    """Return the question of each row, as integers if possible, else as text."""
-    if question is None:
-        return None
-    keys = np.array([field_as_name(row, question) for row in rows])
-    values = np.array([row.value(question) for row in rows])
-    return values if values.dtype.kind in "iu" else keys
-
-
-def question_clusters(ids: Array | None) -> Array | None:
-    """Return the question of each row as clusters if a question has several rows; numbers are sorted numerically."""
-    if ids is None or len(np.unique(ids)) == len(ids):
-        return None
-    all_integers = all(
-        str(value).isascii() and str(value).isdigit() and len(str(value)) < 19 and str(int(value)) == str(value)
-        for value in ids.tolist()
-    )
-    return np.array([int(value) for value in ids.tolist()]) if all_integers else ids

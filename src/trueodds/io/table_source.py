@@ -25,6 +25,7 @@ from trueodds.io.columns import (
     numbered_suffixes,
     without_common_prefix,
 )
+from trueodds.io.copies import note_copies
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ColumnBatch, Table
 
@@ -135,7 +136,8 @@ class TableSource(Source):
                 progress(rows_read, self.rows)
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
-        return self.validate_block(join_blocks(blocks), is_part=False)
+        preds = self.validate_block(join_blocks(blocks), is_part=False)
+        return preds.with_notes(*note_copies([table.name for table in self.tables]))
 
     @property
     def n_probabilities(self) -> int | None:
@@ -225,10 +227,15 @@ class TableSource(Source):
             yield pending
 
     def validate_block(self, block: Block, *, is_part: bool) -> Predictions:
-        """Return the rows of a block as Predictions; an error names the file and its row.
+        """Return the rows of a block as Predictions, with their ids; an error names the file and its row.
 
         `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
         """
+        preds = self._validate_columns(block, is_part=is_part)
+        return preds if block.row_id is None else preds.with_row_id(block.row_id)
+
+    def _validate_columns(self, block: Block, *, is_part: bool) -> Predictions:
+        """Return the rows of a block as Predictions without ids."""
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}

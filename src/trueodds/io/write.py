@@ -27,6 +27,7 @@ from trueodds.io.conversion import Place, to_array
 from trueodds.io.csv_reader import CsvTable
 from trueodds.io.files import format_of, require_pyarrow
 from trueodds.io.source import RowProgress, Source
+from trueodds.io.stated_confidence import PercentScale
 from trueodds.io.table import Table, Writer, to_list
 from trueodds.io.table_source import TableSource
 
@@ -133,7 +134,7 @@ def rewrite(
     out: str | os.PathLike[str],
     *,
     logits: bool = False,
-    percent: bool = False,
+    percent: PercentScale | None = None,
     progress: RowProgress | None = None,
 ) -> int:
     """Write the rows of a file with other probabilities, and return the number of rows written.
@@ -149,8 +150,9 @@ def rewrite(
         From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
     logits : bool
         Whether `transform` takes the logits of the file instead.
-    percent : bool
-        Whether a confidence of 70 means 70 %; the new ones are written likewise.
+    percent : PercentScale, optional
+        Says that a confidence of 70 means 70 %, and counts values that may be fractions; the new ones are written
+        likewise.
     out : path
         .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. It appears when all is written, or not at all;
         it may be the file that is read.
@@ -158,7 +160,8 @@ def rewrite(
     Raises
     ------
     InputError
-        TO314 for a source that is no file, an unknown suffix, or rows that the format cannot hold.
+        TO314 for a source that is no file, an unknown suffix, or rows that the format cannot hold; TO317 if no
+        percentage is above 1.
     """
     if not isinstance(source, TableSource):
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
@@ -170,20 +173,22 @@ def rewrite(
         raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
     rows_written = 0
     with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
-        for columns, n in _transform_chunks(source, transform, file_format, logits, 100 if percent else 1):
+        for columns, n in _transform_chunks(source, transform, file_format, logits, percent):
             writer.write(columns, rows_written)
             rows_written += n
             if progress is not None:
                 progress(rows_written, source.rows)
+        if percent is not None:
+            percent.refuse_fractions()
     return rows_written
 
 
 def _transform_chunks(
-    source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, scale: int
+    source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, percent: PercentScale | None
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the columns of each chunk with the transformed probabilities, and the number of its rows.
 
-    `scale` is 100 if confidences are percentages, else 1, and `logits` says that `transform` takes logits.
+    `percent` counts confidences that are percentages, and `logits` says that `transform` takes logits.
     """
     roles, columns = source.roles, source.tables[0].columns
     is_empty = True
@@ -205,7 +210,9 @@ def _transform_chunks(
                 continue
             block = Block((BlockSegment(table.name, next_row, len(p)),), p, None, None, {}, None)
             try:
-                P = check_and_convert_probabilities(p / scale if scale > 1 else p, roles, source.sum_tolerance, logits)
+                P = check_and_convert_probabilities(
+                    p if percent is None else p / 100, roles, source.sum_tolerance, logits
+                )
             except InputError as problem:
                 raise block.locate_error(problem, roles, is_part=True) from None
             transformed = np.asarray(transform(P), dtype=np.float64)
@@ -216,7 +223,9 @@ def _transform_chunks(
                     f"{transformed.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
-            transformed = transformed * scale if scale > 1 else transformed
+            if percent is not None:
+                percent.add_column(p, table.name, next_row)
+                transformed = transformed * 100
             yield (
                 _replace_columns({name: chunk[name] for name in columns}, roles, transformed, p.ndim, table.name),
                 len(p),
@@ -267,7 +276,7 @@ def _replace_columns(
         new_columns = {column: transformed[:, j] for j, column in enumerate(roles.probs)}
     else:
         new_columns = {roles.probs[0]: transformed if ndim == 2 else transformed[:, 1]}
-    names = dict(zip(roles.probs, _output_column_names(roles), strict=True))
+    names = dict(zip(roles.probs, output_column_names(roles), strict=True))
     renamed = {names.get(column, column): new_columns.get(column, cells) for column, cells in chunk.items()}
     if len(renamed) < len(chunk):
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
@@ -280,7 +289,7 @@ def _replace_columns(
     return renamed
 
 
-def _output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
+def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
     """Return the names of the written probability columns: those that were read, but p_… in place of logits."""
     if not roles.logits:
         return roles.probs

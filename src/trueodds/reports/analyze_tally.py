@@ -13,7 +13,7 @@ from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
-from trueodds.hypotests.group_status import classify_status, group_notes
+from trueodds.hypotests.group_status import classify_status, group_notes, margin_notes
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
@@ -133,7 +133,11 @@ def _test_groups(
         "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
     )
     accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
-    notes = (note, *group_notes(groups, alpha, joint=False))
+    notes = (
+        note,
+        *group_notes(groups, alpha, joint=False),
+        *margin_notes(groups, ESTIMATORS.make("ece", {}), str(lens), min_effect),
+    )
     return AuditGroups(
         groups=tuple(groups),
         accuracies=accuracies,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,8 @@ from trueodds.reports.provenance import program_versions
 from trueodds.reports.recalibration_diagrams import diagrams_before_and_after
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.data_and_settings import iterate_notes
-from trueodds.reports.text.verdict import verdict_sentence, verdict_state
+from trueodds.reports.text.verdict import measures_excluding_ideal, verdict_state
+from trueodds.reports.text.verdict_sentence import verdict_sentence
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
 
@@ -267,7 +268,7 @@ def audit(
         "version": trueodds.__version__,
         "versions": program_versions(),
         "data": description,
-        "verdict": _verdict_entry(results, alpha, description, recalibration),
+        "verdict": _verdict_entry(results, alpha, description, recalibration, diagrams[0].to_dict()["table"]),
         "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
         "standard_measures": [measure.to_dict() for measure in results.standard_measures],
         "tests": [test.to_dict() for test in results.tests],
@@ -313,13 +314,20 @@ def _source_name(data: Any) -> str:
 
 
 def _verdict_entry(
-    results: AuditResults, alpha: float, description: Mapping[str, Any], recalibration: Mapping[str, Any] | None
+    results: AuditResults,
+    alpha: float,
+    description: Mapping[str, Any],
+    recalibration: Mapping[str, Any] | None,
+    bins: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
-    """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value."""
+    """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value.
+
+    `bins` is the table of the reliability diagram through the default lens.
+    """
     family = results.tests[0]
     state = verdict_state(results, family, alpha, description)
     return {
-        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration),
+        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration, bins),
         "state": state,
         "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
         "reason": _describe_evidence(family, alpha, state, has_impossible_outcomes=description["true_class_zeros"] > 0),
@@ -328,6 +336,7 @@ def _verdict_entry(
         "calibration_in_the_large": results.calibration_in_the_large,
         "calibration_in_the_large_z": results.calibration_in_the_large_z,
         "alpha": alpha,
+        "excludes_ideal": measures_excluding_ideal(results),
     }
 
 

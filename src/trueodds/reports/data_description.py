@@ -43,6 +43,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
             "fingerprint": None,
             "group_columns": list(rows.groups),
             "resolution": rows.resolution,
+            "logits": None,
             "zeros": rows.counts.zeros,
             "true_class_zeros": rows.counts.true_zeros,
         }
@@ -54,6 +55,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "fingerprint": fingerprint_rows(rows),
         "group_columns": list(rows.group),
         "resolution": "exact: every row in memory",
+        "logits": None if rows.logits is None else "log odds" if rows.logits.ndim == 1 else "logits",
         **_count_zeros(rows),
     }
 
@@ -64,8 +66,20 @@ def data_notes(rows: Predictions | Tally) -> list[Note]:
     return (
         list(rows.notes(lens))
         if isinstance(rows, Tally)
-        else [*rows.notes, *plausibility_notes(rows), *lens.notes(rows)]
+        else [*rows.notes, *plausibility_notes(rows), *_log_odds_notes(rows), *lens.notes(rows)]
     )
+
+
+def _log_odds_notes(preds: Predictions) -> list[Note]:
+    """Return a note if the predictions are scores that were read as log odds, which margins are not."""
+    if preds.logits is None or preds.logits.ndim > 1:
+        return []
+    text = (
+        "The scores were read as log odds: the probability is 1/(1 + exp(−score)). Margins, such as those of a support"
+        " vector machine, are no log odds, and the reported errors are then those of this reading: recalibrate them"
+        " first, for example by platt."
+    )
+    return [Note("TN157", text)]
 
 
 def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:

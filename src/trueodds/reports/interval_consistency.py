@@ -66,20 +66,11 @@ def _raise_limits(
     high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser_intervals)]), 1.0)
     if (low, high) == (interval.low, interval.high):
         return canonical
+    end = " and ends at the estimate" if interval.low < low == canonical.value else ""
     text = (
-        "In the population, the canonical error is at least the confidence error and at least K/2 times the mean class"
-        f" error, so its interval ({_format_interval(interval)}) is raised to their limits."
+        f"The interval of the canonical error ({_format_interval(interval)}) is raised to those of the confidence and"
+        f" class errors, which the true canonical error cannot be below{end}."
     )
-    if interval.low < low == canonical.value:
-        text += (
-            " The lower limit ends at the estimate, which is smaller, because errors of opposite sign cancel within a"
-            " cell of the tree."
-        )
-    if rejected and canonical.noise_floor is not None and canonical.value < canonical.noise_floor:
-        text += (
-            " The estimate can be below its noise floor although calibration is rejected, because the noise floor is"
-            " that of outcomes that vary as much as predicted."
-        )
     raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
     # The noise floor was larger than the bias if it makes the debiased value smaller than the lower limit.
     is_debiased_below = canonical.debiased is not None and canonical.debiased < low

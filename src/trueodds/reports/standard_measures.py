@@ -13,6 +13,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import default_lens
+from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import in_the_large_measure
@@ -24,6 +25,7 @@ from trueodds.resampling.measure import estimate_error
 from trueodds.resampling.noise_floor import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
+CLIPPING_LIMITS = (1e-6, 1e-3)  # lower limits of clipped probabilities, to show how much the slope depends on them
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
@@ -81,12 +83,20 @@ def standard_notes(preds: Predictions) -> list[Note]:
     extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
     if not extreme:
         return []
+    clipped = (f"{_describe_clipped(view, min_prob)} with min_prob={min_prob:g}" for min_prob in CLIPPING_LIMITS)
     text = (
         f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
-        " intercept and slope are undefined. The test cox estimates both with limited probabilities, for example with"
-        " min_prob=1e-6."
+        f" intercept and slope are undefined. With clipped probabilities they are {' and '.join(clipped)}; the test cox"
+        " estimates them with intervals."
     )
     return [Note("TN268", text)]
+
+
+def _describe_clipped(view: View, min_prob: float) -> str:
+    """Return calibration intercept and slope with probabilities clipped to [min_prob, 1 − min_prob]."""
+    coefficients = Cox(min_prob=min_prob).coefficients(view)
+    values = (coefficients[name].value for name in ("in_the_large", "slope"))
+    return " and ".join(f"{value:.2f}".replace("-", "−").replace("nan", "undefined") for value in values)
 
 
 def _coefficient_measure(name: str, coefficient: Coefficient, ideal: float, level: float) -> StandardMeasure:

@@ -199,7 +199,7 @@ def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps:
     """Return how many subgroups are miscalibrated, and whether their errors are known to differ; empty if none is.
 
     >>> count_miscalibrated_groups([{"status": "miscalibrated"}] * 5, [{"settled": False}])
-    'all 5 groups are miscalibrated; errors do not differ significantly between groups'
+    'all 5 groups are miscalibrated, and their errors do not differ significantly'
     """
     n_miscalibrated = len(miscalibrated_groups(groups))
     if not n_miscalibrated:
@@ -210,4 +210,4 @@ def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps:
     # Without joint null draws there are no gaps, so nothing is known about them.
     if not widest_gaps or any(gap["settled"] for gap in widest_gaps):
         return text
-    return f"{text}; {ERRORS_DO_NOT_DIFFER}"
+    return f"{text}, and their errors do not differ significantly"

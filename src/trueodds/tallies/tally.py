@@ -24,6 +24,7 @@ from trueodds.tallies import stored_views
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
+from trueodds.tallies.row_batches import RowBatches
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
@@ -67,6 +68,8 @@ class Tally(TallySums):
         Sums of the proper scores by name, and counts of special rows.
     groups : mapping
         Tally of each value of each group column.
+    batches : RowBatches
+        Fingerprints of the batches of rows, by which rows that are added twice are recognized.
 
     Notes
     -----
@@ -126,7 +129,8 @@ class Tally(TallySums):
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
         count_group = partial(_tally_rows, preds, bins=bins, is_group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
-        tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups)
+        batches = RowBatches.from_predictions(preds)
+        tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups, batches=batches)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
             extra_lenses.append(Canonical())
@@ -169,6 +173,7 @@ class Tally(TallySums):
             scores={name: sums + other.scores[name] for name, sums in self.scores.items()},
             counts=self.counts + other.counts,
             groups={column: merge_groups(values, other.groups[column]) for column, values in self.groups.items()},
+            batches=self.batches + other.batches,
         )
 
     def _check_mergeable(self, other: Tally) -> None:
@@ -304,6 +309,12 @@ class Tally(TallySums):
             The notes.
         """
         notes = self.counts.notes()
+        if repeated := self.batches.repeated_rows:
+            text = (
+                f"{repeated:,} of {self.n:,} rows repeat a batch of the same rows in the same order. If it was added"
+                " twice, its rows count twice."
+            )
+            notes = (*notes, Note("TN172", text))
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))

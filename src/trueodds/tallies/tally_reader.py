@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
+from trueodds.tallies.row_batches import MAX_FINGERPRINTS, RowBatches
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
@@ -49,6 +51,7 @@ def load(path: str | Path) -> Tally:
 
 PREDICTION_KINDS = ("classes", "confidence", "multilabel")
 SUM_TOLERANCE = 1e-6  # relative: rounding of long sums may violate an inequality between them by so much
+_FINGERPRINT_PATTERN = re.compile("[0-9a-f]{16}")
 MAX_ROUNDING_EXCESS = 0.5  # largest excess of a mean over 1 by rounding, for float16 tables of many classes
 
 
@@ -92,7 +95,20 @@ class TallyReader:
             scores=scores,
             counts=counts,
             groups=groups,
+            batches=self.read_batches(n) if parent is None and "batches" in self.json_object else RowBatches(),
         )
+
+    def read_batches(self, n: int) -> RowBatches:
+        """Read the fingerprints of the batches of the n rows, which older tallies do not have."""
+        reader = self.child_reader("batches")
+        rows_reader = reader.child_reader("rows")
+        names = reader.read_keys("rows")
+        is_valid = len(names) <= MAX_FINGERPRINTS and all(map(_FINGERPRINT_PATTERN.fullmatch, names))
+        reader.require(is_valid, "rows", f"{len(names):,} fingerprints, or one that is not 16 hexadecimal digits")
+        rows = {name: rows_reader.read_integer(name, 1) for name in names}
+        repeated_rows = reader.read_integer("repeated_rows", 0)
+        reader.require(sum(rows.values()) + repeated_rows <= n, "rows", f"more than {n:,} rows")
+        return RowBatches(rows, repeated_rows)
 
     def read_joint_lenses(self, grid: int | None, n: int) -> dict[str, SimplexCells]:
         """Read the cells of each joint lens, by its name."""

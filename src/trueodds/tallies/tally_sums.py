@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
+from trueodds.tallies.row_batches import RowBatches
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
@@ -41,6 +43,7 @@ class TallySums:
     scores: Mapping[str, ProperScoreSums]
     counts: SpecialRowCounts
     groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
+    batches: RowBatches = field(default_factory=RowBatches)  # of all rows; groups have none
 
     def __add__(self, other: Any) -> Self:
         raise NotImplementedError
@@ -73,7 +76,13 @@ class TallySums:
 
 def to_dict(tally: TallySums) -> dict[str, Any]:
     """The tally as plain values that JSON represents without loss."""
-    return {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally)}
+    batches = {"rows": dict(sorted(tally.batches.rows.items())), "repeated_rows": tally.batches.repeated_rows}
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally), "batches": batches}
+
+
+def digest(tally: TallySums) -> str:
+    """Hash of the sums: that of another tally is equal if it is a copy."""
+    return sha256(to_strict_json(_sums_to_dict(tally)).encode()).hexdigest()
 
 
 def dumps(tally: TallySums) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -104,6 +104,7 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         classes: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        _refuse_torchmetrics_arguments(kwargs)
         super().__init__(**kwargs)
         self.estimator = estimator
         settings = {"lens": lens, "bins": bins}
@@ -274,3 +275,16 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
     def _sums(self) -> dict[str, torch.Tensor]:
         """Return the tensors of the state by name."""
         return {name: getattr(self, name) for name in self._state_names}
+
+
+def _refuse_torchmetrics_arguments(settings: Mapping[str, Any]) -> None:
+    """Raise TO202 for settings of the calibration error of torchmetrics, which have other names here."""
+    remedies = {
+        "n_bins": "Pass bins=.",
+        "norm": "The norms l1, l2 and max are the estimators 'ece', 'rmsce' and 'mce'.",
+    }
+    unknown = [name for name in remedies if name in settings]
+    if unknown:
+        got = ", ".join(f"{name}={settings[name]!r}" for name in unknown)
+        fix = " ".join(remedies[name] for name in unknown)
+        raise InputError("TO202", "CalibrationError has no such setting.", got, fix)

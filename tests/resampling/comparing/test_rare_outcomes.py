@@ -41,7 +41,7 @@ def test_a_model_that_predicts_too_little_is_not_bold_by_luck() -> None:
     limit = binom(200, 0.05).ppf(0.999)
     assert sum(table.bold["log_loss"] is not None for table in tables) <= limit
     pvalues = [table.columns[0].comparisons[0].pvalue for table in tables]
-    doubted = ["TN272" in {note.code for note in table.notes} for table in tables]
+    doubted = ["TN273" in {note.code for note in table.notes} for table in tables]
     assert sum(p is not None and p <= 0.05 for p in pvalues) >= sum(doubted) >= 8
 
 
@@ -53,7 +53,7 @@ def test_a_few_events_settle_no_comparison(n_events: int) -> None:
     comparison = to.compare(y, high, low, "brier", resamples=200)
     assert comparison.pvalue < 0.05
     assert comparison.better is None
-    assert "TN272" in {note.code for note in comparison.notes}
+    assert "TN273" in {note.code for note in comparison.notes}
     ranking = to.compare(y, {"high": high, "low": low, "half": (high + low) / 2}, "brier", resamples=200)
     assert ranking.settled == ()
 
@@ -63,7 +63,7 @@ def test_events_that_refute_a_model_settle_a_comparison() -> None:
     y = (np.arange(1000) < 12).astype(int)
     comparison = to.compare(y, np.full(1000, 0.012), np.full(1000, 1e-9), "log_loss", resamples=200)
     assert comparison.better == "a"
-    assert "TN272" not in {note.code for note in comparison.notes}
+    assert "TN273" not in {note.code for note in comparison.notes}
 
 
 def test_common_outcomes_are_compared_as_before() -> None:
@@ -87,9 +87,9 @@ def test_clusters_count_once() -> None:
 
 def test_every_model_right_in_every_row_is_not_enough_to_compare_confidences() -> None:
     prob = np.tile([0.99, 0.005, 0.005], (50, 1))
-    sure = np.tile([0.9998, 0.0001, 0.0001], (50, 1))
+    confident = np.tile([0.9998, 0.0001, 0.0001], (50, 1))
     prob[:, 0] += np.linspace(-0.004, 0.004, 50)
     prob[:, 1] -= np.linspace(-0.004, 0.004, 50)
-    comparison = to.compare(np.zeros(50, int), prob, sure, "log_loss", resamples=200)
+    comparison = to.compare(np.zeros(50, int), prob, confident, "log_loss", resamples=200)
     assert comparison.better is None
     assert "neither model made an error" in "".join(note.text for note in comparison.notes)

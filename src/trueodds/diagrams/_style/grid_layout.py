@@ -346,14 +346,14 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
 
 def _name_panel(panel: Any, grid: GridOfModels, i: int, result: str, max_width: float) -> None:
     """Write the name of a panel at the left, if it has one, and its result at the right if it fits."""
-    fitted = grid.panel_names
-    name = fitted.names[i] if i < len(fitted.names) else ""
+    names = grid.panel_names
+    name = names.names[i] if i < len(names.names) else ""
     last_line = name.rpartition("\n")[2]
     if name and grid.names.versions:  # these names stand above the results, and others beside them
         name, last_line = f"{name}\n ", ""
-    layout.write_panel_title(panel, "", result, max_width - styling.text_width(last_line, fitted.size, "bold"))
+    layout.write_panel_title(panel, "", result, max_width - styling.text_width(last_line, names.size, "bold"))
     panel.set_title(
-        name, loc="left", pad=3, parse_math=False, fontsize=fitted.size, fontweight="bold", color=styling.TEXT_COLOR,
+        name, loc="left", pad=3, parse_math=False, fontsize=names.size, fontweight="bold", color=styling.TEXT_COLOR,
         linespacing=1.5 if grid.names.versions else NAME_LINE_HEIGHT,
     )  # fmt: skip
 

@@ -33,10 +33,10 @@ def fit_names(names: Sequence[str], max_width: float, size: float) -> FittedName
         return FittedNames(tuple(names), min(size, fitting_size))
     size = min(size, MIN_FONT_SIZE)
     wrapped = [_wrap_name(name, max_width, size) for name in names]
-    fitted = [_cut_lines(name, max_width, size) for name in wrapped]
-    if len(set(fitted)) < len(set(names)):
-        fitted = wrapped
-    return FittedNames(tuple(fitted), size)
+    shortened = [_cut_lines(name, max_width, size) for name in wrapped]
+    if len(set(shortened)) < len(set(names)):
+        shortened = wrapped
+    return FittedNames(tuple(shortened), size)
 
 
 def _wrap_name(name: str, max_width: float, size: float) -> str:

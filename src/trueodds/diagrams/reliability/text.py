@@ -46,8 +46,16 @@ def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[Bin
     return sorted(segments, key=lambda segment: -segment.error_contribution)
 
 
+def largest_segments(table: Mapping[str, Array]) -> list[BinSegment]:
+    """Return at most two segments of bins, those with the largest error, lowest first."""
+    segments = find_segments(table["deviation"], table["share"], table["outside"])
+    total = sum(segment.error_contribution for segment in segments)
+    largest = [segment for segment in segments[:2] if segment.error_contribution >= _MIN_ERROR_SHARE * total]
+    return sorted(largest, key=lambda segment: segment.first)
+
+
 def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str:
-    """Describe at most two segments, those with the largest error, such as `overconfident above 60 %`.
+    """Describe the segments with the largest error, such as `overconfident above 60 %`.
 
     Edges are those of the bins. The first and last occupied bin count as reaching to 0 and 1.
 
@@ -57,11 +65,8 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
     >>> describe_segments(table, is_confidence=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
-    segments = find_segments(table["deviation"], table["share"], table["outside"])
-    total = sum(segment.error_contribution for segment in segments)
-    largest_segments = [segment for segment in segments[:2] if segment.error_contribution >= _MIN_ERROR_SHARE * total]
     bias_verbs = ("underconfident", "overconfident") if is_confidence else ("underpredicts", "overpredicts")
-    ordered = sorted(largest_segments, key=lambda segment: segment.first)
+    ordered = largest_segments(table)
     phrases: list[str] = []
     for i, current in enumerate(ordered):
         verb = bias_verbs[0] if current.above else bias_verbs[1]
@@ -69,6 +74,15 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
             verb = ""  # overconfident below 10 % and above 70 %
         phrases.append(f"{verb} {_segment_range(table, current)}".strip())
     return " and ".join(phrases)
+
+
+def _named_bins_phrase(table: Mapping[str, Array], n_outside: int) -> str:
+    """Say how many of the bins outside lie in the described segments; empty if all of them do."""
+    segments = largest_segments(table)
+    n_named = sum(segment.last - segment.first + 1 for segment in segments)
+    if n_named == n_outside:
+        return ""
+    return f", {n_named} of them in {'this range' if len(segments) == 1 else 'these ranges'}"
 
 
 def is_explained_by_chance(n_bins: int, n_outside: int, level: float) -> bool:
@@ -144,13 +158,14 @@ def describe_outside_bins(
     is_significant = jointly_outside or simultaneous
     if not is_significant and is_explained_by_chance(n_bins, n_outside, level):
         return f"{_capitalize_first(text)} ({expected_text})."
+    named_text = _named_bins_phrase(table, n_outside)
     segment_text = _capitalize_first(describe_segments(table, is_confidence=view_name == "confidence"))
     if not is_significant:
-        return f"{segment_text}: {text} ({expected_text})."
+        return f"{segment_text}: {text}{named_text} ({expected_text})."
     if is_confidence_interval:
-        return f"{segment_text}: {text}."
+        return f"{segment_text}: {text}{named_text}."
     bars = "its consistency bar" if n_outside == 1 else "their consistency bars"
-    return f"{segment_text}: {count_text} {verb} outside {bars}."
+    return f"{segment_text}: {count_text} {verb} outside {bars}{named_text}."
 
 
 def _bins_phrase(n_bins: int) -> str:

@@ -46,9 +46,10 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         Returns
         -------
         LocalEstimate
-            Interpolated linearly between the points of the table. The limits are those of the confidence band, and NaN
-            with another band. Everything is NaN if no prediction lies within a bandwidth of the score; `reason` then
-            says so.
+            Interpolated linearly between the points of the table. The probability is that of the curve without the bias
+            of smoothing at the diagonal, so it can differ from the drawn curve. The limits are those of the confidence
+            band, and NaN with another band. Everything is NaN if no prediction lies within a bandwidth of the score;
+            `reason` then says so.
 
         Raises
         ------
@@ -98,12 +99,10 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
 
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            curve_label, outside_label = (
-                ("observed, smoothed", "outside the band") if self.has_long_labels else ("observed", "outside")
-            )
+            curve_label = "observed, smoothed" if self.has_long_labels else "observed"
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), curve_label))
             if self.table["outside"].any():
-                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.2), outside_label))
+                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.2), self._outside_label()))
         if self.settings["band"] and self.has("band"):
             entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
         if self.has("reference"):
@@ -114,6 +113,12 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
                 )
             )
         return entries + self.shared_legend_entries()
+
+    def _outside_label(self) -> str:
+        """The label of the marked parts of the curve in the legend."""
+        if self.settings["band"] == "confidence":  # the band contains the curve, but not the reference
+            return "band excludes calibration" if self.has_long_labels else "significant"
+        return "outside the band" if self.has_long_labels else "outside"
 
     def _band_label(self) -> str:
         """The label of the band in the legend."""

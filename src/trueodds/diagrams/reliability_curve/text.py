@@ -58,7 +58,7 @@ def find_segments_outside(columns: dict[str, Array], row_scores: Array, w: Array
 def describe_finding(
     columns: dict[str, Array], segments: list[CurveSegment], mean_local_error: float, view: str, band: str | None
 ) -> str:
-    """Describe where the model is miscalibrated, by how much at one score, and the mean local error."""
+    """Describe where the model is miscalibrated, the drawn curve at one score there, and the mean local error."""
     observed = "accuracy" if view == "confidence" else "observed"
     mean_text = f"Mean local error {100 * mean_local_error:.1f} points."
     if band is None:
@@ -84,7 +84,7 @@ def describe_finding(
             [format_probabilities(values)[0] for values in (segment.low, segment.high)],
             format_probabilities(float(columns["score"][i])),
         )
-        names = ("probability", "probability_low", "probability_high")
+        names = ("rate", "low", "high")  # the drawn curve and its band
         rate, *limits = format_probabilities(
             *(float(columns[name][i]) for name in (names if band == "confidence" else names[:1]))
         )

@@ -46,7 +46,8 @@ class Logits:
                 "TO205",
                 f"{name} uses log odds, which are infinite for probabilities of 0 or 1.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
-                "Pass min_prob=, for example 1e-6, or use the tests spiegelhalter or consistency.",
+                "Pass min_prob=, for example 0.001, on which the result depends, or use the tests spiegelhalter or"
+                " consistency.",
             )
         clipped = np.zeros(len(w), dtype=bool)
         p, q = (np.where(mask, prob.astype(np.float64), 0.5) for prob in (view.p, view.q))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number
 from trueodds.core.power_results import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
@@ -37,7 +38,8 @@ def rows_for_width(
 ) -> Power:
     """Number of rows for which the 1 − `alpha` interval of an error has the mean total width `width`.
 
-    `aggregate` is how the views of the lens are reduced to one error, and `progress` receives the finished share.
+    `aggregate` is how the views of the lens are reduced to one error, and `progress` receives the finished share. With
+    clusters, the number for independent rows is multiplied by the design effect.
 
     >>> from trueodds.estimators import ESTIMATORS
     >>> from trueodds.lenses.lens_by_name import as_lens
@@ -46,19 +48,16 @@ def rows_for_width(
     >>> 300 < rows_for_width(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).required < 500
     True
     """
-    if preds.cluster is not None:
-        raise InputError(
-            "TO205",
-            "Planning for an interval width assumes independent rows, and these rows are clustered.",
-            "cluster=",
-            "Use one row per cluster.",
-        )
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)
-    estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
+    reported_estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
+    clustered_width, estimate = _interval_width(reported_estimate), reported_estimate
+    if preds.cluster is not None:
+        preds = preds.without_clusters()
+        estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
     current_width = _interval_width(estimate)
-    if not math.isfinite(current_width):
-        reason = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
+    if not math.isfinite(current_width + clustered_width):
+        reason = next((note.text for note in reported_estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
             "TO205",
             "The estimator has no interval with a finite width.",
@@ -76,12 +75,18 @@ def rows_for_width(
     )
     is_extrapolated = n_by_rule > MAX_ROWS
     half_width = _half_width_of_limits(widths[np.isfinite(widths)])
-    settings = dict(estimate.settings) | {
-        "width_now": current_width,
+    required = n_by_rule if is_extrapolated else n_tried
+    notes = [*reported_estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)]
+    settings = dict(reported_estimate.settings) | {
+        "width_now": clustered_width,
         "tried": n_tried,
         "width_tried": mean_width,
         "simulations": DATA_SETS_PER_WIDTH,
     }
+    if reported_estimate is not estimate:
+        settings["design_effect"] = (clustered_width / current_width) ** 2
+        required = math.ceil(required * settings["design_effect"])
+        notes.append(design_effect_note(settings["design_effect"]))
     return Power(
         name=estimator.name,
         question="width",
@@ -89,10 +94,10 @@ def rows_for_width(
         n=preds.n,
         alpha=alpha,
         target=float(width),
-        required=n_by_rule if is_extrapolated else n_tried,
+        required=required,
         limits=Interval(mean_width - half_width, mean_width + half_width, LIMITS_LEVEL, "t"),
         settings=settings,
-        notes=(*estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)),
+        notes=tuple(notes),
     )
 
 
@@ -143,6 +148,15 @@ def _interval_width(estimate: Estimate) -> float:
 def _next_sample_size(n: int, width: float, target_width: float) -> int:
     """Number of rows with the target width, if n rows have this width and it decreases with the root of n."""
     return max(MIN_ROWS, math.ceil(n * (width / target_width) ** 2))
+
+
+def design_effect_note(design_effect: float) -> Note:
+    """Note on the factor by which clusters increase the number of rows."""
+    text = (
+        f"Design effect {format_number(design_effect)}: clusters multiply the variance, and so the number of rows, by"
+        " this factor compared with independent rows. It applies to clusters of the same sizes as these."
+    )
+    return Note("TN279", text)
 
 
 def _width_notes(*, is_extrapolated: bool) -> list[Note]:

@@ -16,6 +16,7 @@ from trueodds.core.power_results import Power
 from trueodds.core.results import Interval
 from trueodds.core.rng import stream_key
 from trueodds.core.settings import Level, Probability, Range, Settings
+from trueodds.core.suggestions import resolve_synonym
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests import DEFAULT
 from trueodds.hypotests._power.root_search import find_root
@@ -98,13 +99,21 @@ def n_null_draws_for_level(alpha: float) -> int:
 def check_power_settings(test: Any, estimator: Any, width: float | None, test_settings: Mapping[str, Any]) -> None:
     """Raise InputError if settings of an interval width and of a test are combined."""
     specified = [name for name, value in test_settings.items() if value is not None]
-    if width is not None and (test != DEFAULT or specified):
+    names_coefficient = getattr(test, "name", test) == "cox" and estimator == "ece"
+    if width is not None and (specified or not (test == DEFAULT or names_coefficient)):
         got = ", ".join([*specified, *([] if test == DEFAULT else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
-            "width refers to the interval of an estimator, not to a test.",
+            "width refers to the interval of an estimator, or of a coefficient of the test cox.",
             f"width with {got}",
-            "Omit one of them.",
+            "Omit one of them, or pass test='cox' and part='slope'.",
+        )
+    if width is not None and isinstance(estimator, str) and _is_coefficient(estimator):
+        raise InputError(
+            "TO205",
+            "The calibration slope and intercept are coefficients of the test cox.",
+            f"estimator={describe(estimator)}",
+            "Pass test='cox' and part='slope', or part='in-the-large', in place of estimator.",
         )
     if width is None and estimator != "ece":
         raise InputError(
@@ -113,6 +122,11 @@ def check_power_settings(test: Any, estimator: Any, width: float | None, test_se
             f"estimator={describe(estimator)} without width",
             "Pass width, or the statistic of a test: test='consistency', statistic='ece'.",
         )
+
+
+def _is_coefficient(estimator: str) -> bool:
+    """Whether a name stands for the test cox or one of its coefficients, and for no estimator."""
+    return estimator == "cox" or resolve_synonym(estimator, ("calibration_in_the_large", "cox")) == ["cox"]
 
 
 def analyze_power(

@@ -26,6 +26,7 @@ from trueodds.resampling.null_distribution import null_draws
 
 DistortionKind = Literal["temperature", "shift"]
 DistortionDirection = Literal["over", "under"]
+ONE_ROW_REMEDY = "Use one row per cluster: preds[np.unique(preds.cluster, return_index=True)[1]]."
 MAX_DISTORTION = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
 
 
@@ -82,7 +83,7 @@ class Population:
                 "TO205",
                 "Power simulations assume independent rows, and these rows are clustered.",
                 "cluster=",
-                "Use one row per cluster.",
+                f"{ONE_ROW_REMEDY} For the width of an interval pass width, which accounts for clusters.",
             )
         self.preds, self.lens, self.distortion, self.n_rows = preds, lens, distortion, preds.n
         placeholder_labels = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)

@@ -18,7 +18,7 @@ from trueodds.reports.text.formatting import (
     format_share,
     is_binary,
 )
-from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.text.summary import is_inconclusive, summary_lines
 from trueodds.reports.text.tables import LABEL_AND_TEXT, TextTable
 
 # The badge of a state where it is not the name of the state.
@@ -56,6 +56,7 @@ def render_html(
         TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
+    state = audit["verdict"]["state"]
     audit = isolate_tree(audit, audit["data"].get("classes") or ())
     lists = {
         "data": data_and_settings.data_table(audit),
@@ -85,8 +86,8 @@ def render_html(
         audit=audit,
         title=audit["data"]["source"],
         sentence=audit["verdict"]["sentence"],
-        state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
-        role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
+        state="inconclusive" if is_inconclusive(audit["verdict"]) else _STATE_BADGES.get(state, state),
+        role="plain" if is_inconclusive(audit["verdict"]) else _STATE_ROLES.get(state, "plain"),
         size=describe_size(audit["data"]),
         scale=_mean_scale(audit["data"]),
         facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],

@@ -11,6 +11,7 @@ from typing import Any
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
 from trueodds.reports.text import data_and_settings
 from trueodds.reports.text.formatting import describe_lens, is_binary
+from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.results import class_name
 from trueodds.reports.text.tables import TextTable
@@ -89,13 +90,29 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
     ]
     bound = format_gain_bound(recalibration)
     text = (
-        f"Recalibration by {calibrator_with_parameters(recalibration)}, on {held_out['n']:,} rows: the probabilities"
-        " after it come from maps that were neither fitted nor chosen on the row."
-        + (f" The log loss is reduced by {bound}." if bound else "")
+        f"{_describe_correction(audit)}Each row's recalibrated probability comes from a map fitted and chosen without"
+        f" that row ({held_out['n']:,} rows)." + (f" The log loss is reduced by {bound}." if bound else "")
     )
     if any(picture.view for picture in opening):  # a class, which the diagrams of all rows do not show
         return {"pictures": [*opening, *pictures], "caption": f"{caption} {text}"}
     return {"pictures": pictures, "caption": text}
+
+
+def _describe_correction(audit: Mapping[str, Any]) -> str:
+    """Return what the recalibration corrects: the bin with the largest error before, and the bins outside their bars.
+
+    The bins are those of the held-out rows.
+    """
+    recalibration = audit["recalibration"]
+    before, after = (read_bins(recalibration["diagrams"][time]["table"]) for time in ("before", "after"))
+    deviation = describe_bin(largest_deviation(before), audit["data"])
+    n_before, n_after = (sum(one.outside for one in bins) for bins in (before, after))
+    counts = f"{n_before} of {len(before)} bins lie outside their consistency bars"
+    verb = "does" if n_after == 1 else "do"
+    return (
+        f"Before recalibration, {f'{deviation}, and ' if deviation else ''}{counts}; after recalibration by"
+        f" {calibrator_with_parameters(recalibration)}, {n_after or 'none'} of {len(after)} {verb}. "
+    )
 
 
 def _opening_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:

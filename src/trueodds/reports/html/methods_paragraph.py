@@ -10,17 +10,30 @@ from trueodds.reports.html.references import CALIBRATOR_REFERENCES, REFERENCES, 
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens, format_count, format_level
-from trueodds.reports.text.recalibration import calibrator_name
+from trueodds.reports.text.recalibration import calibrator_name, is_fitted_to_sample
 
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
     "percentile": ("percentile bootstrap intervals", None),
     "folded-normal": ("intervals from a folded normal distribution of the error, estimated by the bootstrap", None),
     "normal": ("normal intervals", None),
+    "residual-norm": ("intervals from the norm of the residual noise, estimated by the bootstrap", None),
+    "t": ("Student t intervals", None),
     "reconciled": ("intervals that were reconciled with the tests and with each other", None),
 }
 
 _ESTIMATOR_NAMES = {"brier": "the Brier score", "log_loss": "the log loss", "ece": "the expected calibration error"}
+
+
+# The standard measures in words, and the paper that the text cites for each.
+_STANDARD_MEASURE_NAMES: dict[str, tuple[str, str | None]] = {
+    "calibration_in_the_large": ("calibration-in-the-large", None),
+    "calibration_intercept": ("calibration intercept (slope fixed at 1)", "cox1958"),
+    "calibration_slope": ("calibration slope", "cox1958"),
+    "observed_to_expected": ("O:E ratio", None),
+    "ici": ("integrated calibration index (ICI), from a loess curve of span 0.75", "austin2019"),
+    "auc": ("AUC", "delong1988"),
+}
 
 
 class MethodsParagraph(NamedTuple):
@@ -48,6 +61,7 @@ def describe_methods(audit: Mapping[str, Any]) -> MethodsParagraph:
         _describe_rows(audit),
         *_describe_errors(audit, keys),
         _describe_intervals(audit, keys),
+        *_describe_standard_measures(audit, keys),
         *_describe_tests(audit, keys),
         *_describe_groups(audit, keys),
         *_describe_recalibration(audit, keys),
@@ -89,7 +103,11 @@ def _describe_rows(audit: Mapping[str, Any]) -> str:
         text += ", with the votes of annotators as outcomes"
     if data.get("clusters") is not None:
         text += f", in {format_count(data['clusters'], 'cluster')} of dependent rows"
-    return f"{text}."
+    conversions = {
+        "log odds": " Scores were read as log odds and converted to probabilities by the logistic function.",
+        "logits": " Logits were converted to probabilities by the softmax function.",
+    }
+    return f"{text}.{conversions.get(data.get('logits'), '')}"
 
 
 def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
@@ -164,10 +182,9 @@ def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str
         statistic += _cited(keys, "cox1958", "good1958", "wilson2019", "lee2023")
     else:
         statistic = f"the {name.replace('_', ' ')} test"
-    null = "labels drawn from the predicted probabilities"
     text = f"Calibration was tested by {statistic}"
     if draws is not None:
-        text += f", with {draws:,} draws of the null distribution: {null} {_cited(keys, 'brocker2007')}"
+        text += f", with {draws:,} draws of the null distribution: {_describe_null(audit, keys)}"
     holm = any("holm" in part for test in tests for part in test["parts"].values())
     adjusted = f" {_cited(keys, 'holm1979')}" if holm else ""
     family = (
@@ -177,6 +194,56 @@ def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str
         else f"All tests and that of the recalibration are one family, tested at level {format_number(alpha)}."
     )
     return [f"{text}.", family]
+
+
+def _describe_null(audit: Mapping[str, Any], keys: dict[str, None]) -> str:
+    """Return how the null distribution was drawn, as the tests themselves state it."""
+    null = str(audit["tests"][-1].get("null") or "").split("; the combined p-value")[0]
+    if not null or null.startswith("labels drawn independently"):
+        return f"labels drawn from the predicted probabilities {_cited(keys, 'brocker2007')}"
+    return null
+
+
+def _describe_standard_measures(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+    """Return sentences on the standard measures and the methods of their intervals; empty without any."""
+    measures = [measure for measure in audit.get("standard_measures") or () if measure["value"] is not None]
+    if not measures:
+        return []
+    names = []
+    for measure in measures:
+        name, key = _STANDARD_MEASURE_NAMES[measure["name"]]
+        if measure["name"] == "calibration_slope" and audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2:
+            name, key = "calibration slope (the maximum-likelihood exponent of the probabilities)", None
+        names.append(f"{name}{f' {_cited(keys, key)}' if key else ''}")
+    is_clustered = audit["data"].get("clusters") is not None
+    texts = [f"The standard measures are {', '.join(names)}."]
+    methods = {measure["interval"]["method"] for measure in measures if measure["interval"]}
+    kinds = [name for method, name in (("t", "Student t"), ("normal", "normal (Wald)")) if method in methods]
+    if kinds:
+        shown = {measure["name"] for measure in measures if measure["interval"]}
+        details = [_describe_coefficient_errors(audit)] if "calibration_slope" in shown else []
+        details += ["other standard errors are from the sums of whole clusters"] if is_clustered else []
+        if {"observed_to_expected", "calibration_intercept"} <= shown:
+            details.append("the interval of the O:E ratio follows from that of the intercept")
+        details += ["that of the AUC is computed on the logit scale"] if "auc" in shown else []
+        texts.append(f"Their intervals are {' and '.join(kinds)} intervals{': ' * bool(details)}{'; '.join(details)}.")
+    ici = next((measure for measure in measures if measure["name"] == "ici" and measure["interval"]), None)
+    if ici is not None:
+        name = _INTERVAL_NAMES.get(ici["interval"]["method"], (f"by the method {ici['interval']['method']}", None))[0]
+        texts.append(f"For the ICI: {name}{' of whole clusters' if is_clustered else ''}.")
+    return texts
+
+
+def _describe_coefficient_errors(audit: Mapping[str, Any]) -> str:
+    """Return where the standard errors of calibration intercept and slope come from."""
+    data = audit["data"]
+    if data["kind"] == "classes" and data["k"] > 2:
+        return "the slope has a sandwich standard error"
+    if data.get("clusters") is not None:
+        return "intercept and slope have jackknife standard errors over clusters"
+    if data.get("votes"):
+        return "intercept and slope have jackknife standard errors over rows"
+    return "intercept and slope have standard errors from the fitted logistic regression"
 
 
 def _describe_groups(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
@@ -212,7 +279,11 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
         return [text, "No recalibration was confirmed."]
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
     name = calibrator_name(recalibration["chosen"])
-    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on all rows."]
+    n_fit = recalibration["rows"]["fit"]
+    fitted_rows = (
+        f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
+    )
+    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on {fitted_rows}."]
 
 
 def _describe_programs(audit: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ REFERENCES = {
     "brocker2007": "Bröcker & Smith (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting"
     " 22.",
     "cox1958": "Cox (1958). Two further applications of a model for binary regression. Biometrika 45.",
+    "delong1988": "DeLong, DeLong & Clarke-Pearson (1988). Comparing the areas under two or more correlated receiver"
+    " operating characteristic curves: a nonparametric approach. Biometrics 44.",
     "efron1987": "Efron (1987). Better bootstrap confidence intervals. Journal of the American Statistical Association"
     " 82.",
     "good1958": "Good (1958). Significance tests in parallel and in series. Journal of the American Statistical"

@@ -84,6 +84,18 @@ def format_share(x: float | None) -> str:
     return f"{100 * x:.1f} %" if x == 0 or abs(x) >= 0.001 else f"{100 * x:.2g} %"
 
 
+def format_distinct_percents(predicted: float, observed: float) -> tuple[str, str]:
+    """Return both numbers in percent, with two significant digits or more if they differ then; at most two decimals.
+
+    >>> format_distinct_percents(0.44, 0.443), format_distinct_percents(0.027, 0.049)
+    (('44.0 %', '44.3 %'), ('2.7 %', '4.9 %'))
+    """
+    smallest = min((x for x in (predicted, observed) if x > 0), default=1.0)
+    min_digits = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
+    texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * observed:.{digits}f} %") for digits in range(min_digits, 3)]
+    return next(((predicted_text, b) for predicted_text, b in texts if predicted_text != b), texts[0])
+
+
 def format_error(x: float | None) -> str:
     """Format a calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
 
@@ -197,10 +209,12 @@ def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]
 
 
 def describe_size(data: Mapping[str, Any]) -> str:
-    """Return the number of rows and classes."""
+    """Return the number of rows and classes, and what the probabilities were computed from, if from logits."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
+    scores = {"log odds": " · scores read as log odds", "logits": " · probabilities computed from logits"}
     return (
         f"{format_count(data['n'], 'row')} · {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
+        f"{scores.get(data.get('logits') or '', '')}"
     )
 
 

@@ -43,7 +43,7 @@ def group_table(audit: AuditDict) -> TextTable:
         TableColumn("noise floor"),
         TableColumn("p", detail=True),
         TableColumn("joint p"),
-        TableColumn("detectable from"),
+        TableColumn("smallest detectable"),
         TableColumn("status", numeric=False),
     )
     rows = zip(
@@ -80,7 +80,7 @@ def _explain_group_table(audit: AuditDict) -> str:
         f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
         f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
         f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither.{weighted}"
-        + (" Detectable from: the smallest error that would have been significant." if has_min_detectable else "")
+        + (" Smallest detectable: the smallest error that would have been significant." if has_min_detectable else "")
         + (
             _INTERVAL_FROM_ZERO_TEXT
             if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ())

@@ -8,7 +8,6 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    format_boolean,
     format_column,
     format_count,
     format_integer,
@@ -74,6 +73,15 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
+def is_fitted_to_sample(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    """Return whether the calibrators were fitted to a random sample of the rows, because the rows were tallied.
+
+    >>> is_fitted_to_sample({"rows": {"fit": 500}}, {"n": 3000}), is_fitted_to_sample({}, {"n": 3000})
+    (True, False)
+    """
+    return bool((recalibration.get("rows") or {}).get("fit", data["n"]) < data["n"])
+
+
 def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
     """Format the log loss `before` or `after` the recalibration, as in the table of scores.
 
@@ -113,6 +121,22 @@ def format_gain_percent(percent: float) -> str:
     return format_share(percent / 100)
 
 
+def describe_unconfirmed_gain(recalibration: Mapping[str, Any]) -> str:
+    """Return the estimated gain with its confidence interval, which includes 0.
+
+    >>> gain = {"gain_percent": 0.52, "gain_low": -0.0005, "gain_high": 0.0139, "alpha": 0.05}
+    >>> describe_unconfirmed_gain(gain)
+    '0.5 % lower, 90 % confidence interval −0.0005 to 0.0139 nats per row'
+    """
+    percent, low, high = (recalibration.get(name) for name in ("gain_percent", "gain_low", "gain_high"))
+    estimate = "" if percent is None else f"{format_gain_percent(abs(percent))} {'lower' if percent >= 0 else 'higher'}"
+    if low is None or high is None or recalibration.get("alpha") is None:
+        return estimate or "of uncertain size"
+    level = format_level(1 - 2 * recalibration["alpha"])
+    limits = f"{format_number(low)} to {format_number(high)}".replace("-", "−")
+    return f"{estimate}{', ' if estimate else ''}{level} confidence interval {limits} nats per row"
+
+
 def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """Return the constant prediction that is about as good as the recalibrated predictions; empty if they are better.
 
@@ -141,8 +165,16 @@ def _entropy(q: float) -> float:
     return -sum(x * math.log(x) for x in (q, 1 - q) if x > 0)
 
 
-def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+# Event rates of two classes between which the threshold 0.5 may matter; rarer events have another threshold.
+_EVENT_RATES_OF_THRESHOLD = (0.2, 0.8)
+
+
+def describe_changed_classes(
+    recalibration: Mapping[str, Any], data: Mapping[str, Any], *, only_relevant: bool = False
+) -> str:
     """Return the effect of the applied map on the predicted classes; empty for confidences alone.
+
+    With `only_relevant` it is empty for rare events too, for which a threshold of 0.5 is hardly used.
 
     >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
     >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
@@ -151,8 +183,13 @@ def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str
     'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
     >>> describe_changed_classes({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
     'no prediction crosses the 0.5 threshold'
+    >>> describe_changed_classes({"label_flips": 13}, {"kind": "classes", "event_rate": 0.05}, only_relevant=True)
+    ''
     """
     if data["kind"] == "confidence" or recalibration.get("label_flips") is None:
+        return ""
+    low, high = _EVENT_RATES_OF_THRESHOLD
+    if only_relevant and is_binary(data) and not low <= data["event_rate"] <= high:
         return ""
     n_changed = recalibration["label_flips"]
     before, after = recalibration.get("accuracy_before"), recalibration.get("accuracy_after")
@@ -207,6 +244,12 @@ def candidate_table(audit: AuditDict) -> TextTable:
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
+    original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
+    if format_number(original_loss) != format_number(recalibration.get("log_loss_before") or original_loss):
+        intro += (
+            " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
+            " differs from the reported one."
+        )
     if has_classes:
         intro += " Changed classes: rows whose most probable class changes."
     if any(candidate.get("dropped") for candidate in entries):
@@ -265,8 +308,21 @@ def _format_signed(x: float | None) -> str:
 
 _GAIN_SUBJECTS = {
     GAIN_OF_METHOD: "the chosen method",
-    GAIN_OF_PROCEDURE: "choice and fit together; the folds chose different methods",
+    GAIN_OF_PROCEDURE: "the whole procedure, because the folds chose different methods",
 }
+
+
+def _describe_outcome(recalibration: Mapping[str, Any]) -> str:
+    """Return what was confirmed, or why nothing was.
+
+    >>> _describe_outcome({"confirmed": True, "outcome": "confirmed", "gain_low": -0.1})
+    'miscalibration confirmed, gain not confirmed'
+    """
+    if recalibration.get("confirmed"):
+        gain_confirmed = (recalibration.get("gain_low") or 0.0) > 0
+        return "confirmed" if gain_confirmed else "miscalibration confirmed, gain not confirmed"
+    outcome = recalibration.get("outcome")
+    return f"not confirmed, {outcome}" if outcome == INSUFFICIENT_ROWS else outcome or "–"
 
 
 def recalibration_table(audit: AuditDict) -> TextTable:
@@ -286,8 +342,7 @@ def recalibration_table(audit: AuditDict) -> TextTable:
             (recalibration.get("summary") if recalibration.get("applied") == recalibration.get("chosen") else None)
             or "–",
         ),
-        ("confirmed", format_boolean(recalibration.get("confirmed"))),
-        ("outcome", recalibration.get("outcome") or "–"),
+        ("outcome", _describe_outcome(recalibration)),
         ("applied", recalibration.get("applied") or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),
         ("log loss after", format_log_loss(recalibration, "after")),

@@ -98,9 +98,23 @@ _STANDARD_MEASURES = {
 }
 
 
+# Measures that are undefined for probabilities of 0 and 1, which have no log odds.
+_MEASURES_OF_LOG_ODDS = ("calibration_intercept", "calibration_slope")
+
+
+def standard_measure_label(name: str) -> str:
+    """Return the label of a standard measure.
+
+    >>> standard_measure_label("observed_to_expected")
+    'O:E ratio'
+    """
+    return _STANDARD_MEASURES[name][0]
+
+
 def standard_measure_table(audit: AuditDict) -> TextTable:
     """Return the table of the standard measures of clinical and credit-risk reports."""
     measures = audit.get("standard_measures") or ()
+    missing_text = "see TN268" if any(note["code"] == "TN268" for note in audit.get("notes") or ()) else "–"
     columns = (
         TableColumn("measure", numeric=False),
         TableColumn("value"),
@@ -110,7 +124,10 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
     )
     rows = zip(
         (_STANDARD_MEASURES[measure["name"]][0] for measure in measures),
-        format_column([measure["value"] for measure in measures]),
+        [
+            text if measure["value"] is not None or measure["name"] not in _MEASURES_OF_LOG_ODDS else missing_text
+            for measure, text in zip(measures, format_column([measure["value"] for measure in measures]), strict=True)
+        ],
         format_intervals([measure["interval"] for measure in measures]),
         (format_number(measure["ideal"]) for measure in measures),
         (_STANDARD_MEASURES[measure["name"]][1] for measure in measures),

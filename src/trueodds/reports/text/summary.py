@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.subgroups import ERRORS_DO_NOT_DIFFER, HOLM, established_worst_group, worst_group
+from trueodds.reports.subgroups import (
+    ERRORS_DO_NOT_DIFFER,
+    HOLM,
+    established_worst_group,
+    miscalibrated_groups,
+    worst_group,
+)
 from trueodds.reports.text.annotators import summarize_distance
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -32,11 +38,13 @@ from trueodds.reports.text.recalibration import (
     calibrator_with_parameters,
     describe_changed_classes,
     describe_constant_prediction,
+    describe_unconfirmed_gain,
     format_gain_bound,
     format_gain_percent,
     format_log_loss,
+    is_fitted_to_sample,
 )
-from trueodds.reports.text.results import worst_class
+from trueodds.reports.text.results import standard_measure_label, worst_class
 
 # The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
@@ -56,6 +64,11 @@ class SummaryLine:
 def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the ECE through the default lens, which the audit lists first and the summary states."""
     return next((measure for measure in audit["measures"] if measure["estimator"] == "ece"), None)
+
+
+def is_inconclusive(verdict: Mapping[str, Any]) -> bool:
+    """Return whether calibration is not rejected but the interval of a standard measure excludes its ideal value."""
+    return verdict.get("state") == "no evidence" and bool(verdict.get("excludes_ideal"))
 
 
 def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
@@ -85,8 +98,8 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     """Return the lines below the verdict in the brief report: what its sentence leaves out.
 
-    They are the error with its interval and noise floor, the class of the largest error if it is significant, and why
-    no recalibration was attempted.
+    They are the error with its interval and noise floor, the class and the group of the largest error among the
+    miscalibrated ones, and why no recalibration was attempted.
     """
     lines = []
     if (error := default_lens_ece(audit)) is not None:
@@ -100,9 +113,23 @@ def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     if (worst := worst_class(audit)) is not None:
         unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
         lines.append(SummaryLine(f"Largest {unit} error", worst.error, f"{unit} {worst.name}, Holm {worst.holm}"))
+    lines += _largest_group_error_lines(audit)
     if not (audit.get("recalibration") or {}).get("candidates"):
         lines.append(_recalibration_line(audit.get("recalibration"), audit["data"]))
     return lines
+
+
+def _largest_group_error_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """Return the line on the miscalibrated group with the largest error; empty if no group is miscalibrated."""
+    groups = [group for group in miscalibrated_groups(audit.get("groups") or ()) if group["error"] is not None]
+    if not groups:
+        return []
+    group = max(groups, key=lambda group: group["error"])
+    remark = group["label"]
+    if interval := group.get("interval"):
+        limits = format_error_range(interval["low"], interval["high"])
+        remark += f", {format_level(interval['level'])} confidence interval {limits}"
+    return [SummaryLine("Largest group error", format_error(group["error"]), remark)]
 
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
@@ -145,7 +172,7 @@ def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
     """Return the summary line on the family-wise test, and on the test of all rows if only other tests reject."""
-    verdict, label = audit["verdict"], "Calibration"
+    verdict, label = audit["verdict"], "Miscalibration"
     rejected, alpha = verdict.get("rejected"), verdict["alpha"]
     p = format_pvalue_clause(verdict.get("pvalue"), verdict.get("min_pvalue"))
     remark = f"family-wise {p}; alpha {format_number(alpha)}"
@@ -154,19 +181,28 @@ def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
         remark = f"no family-wise p below {smallest} is possible; alpha {format_number(alpha)}"
         return SummaryLine(label, "not tested", remark)
     if not rejected:
-        return SummaryLine(label, "not rejected", remark, "plain" if verdict.get("state") == "too few rows" else "good")
+        remark = f"calibration not rejected, {remark}"
+        if names := verdict.get("excludes_ideal"):
+            labels = " and ".join(standard_measure_label(name) for name in names)
+            intervals = (
+                "intervals exclude their ideal values" if len(names) > 1 else "interval excludes its ideal value"
+            )
+            return SummaryLine(label, "inconclusive", f"{remark}; but the {labels} {intervals}")
+        tone = "plain" if verdict.get("state") == "too few rows" else "good"
+        return SummaryLine(label, "not detected", remark, tone)
     if (verdict.get("pvalue") or 0.0) > alpha:
         return SummaryLine(
-            label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
+            label, "detected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
         )
+    remark = f"calibration rejected, {remark}"
     error = default_lens_ece(audit)
     default_test = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
     if default_test is None or default_test.get("pvalue") is None or default_test["pvalue"] <= alpha:
-        return SummaryLine(label, "rejected", remark, "bad")
+        return SummaryLine(label, "detected", remark, "bad")
     source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
     default_p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
     alone = f"the test through the {default_test['lens']} lens alone has {default_p}"
-    return SummaryLine(label, f"rejected {source}", f"{remark}; {alone}", "bad")
+    return SummaryLine(label, f"detected {source}", f"{remark}; {alone}", "bad")
 
 
 def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
@@ -196,7 +232,7 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         remark = _describe_confirmed_gain(recalibration, data)
         if constant := describe_constant_prediction(recalibration, data):
             return SummaryLine(label, "hardly better than a constant", f"{name}: {remark}; {constant}")
-        return SummaryLine(label, name, remark, "good")
+        return SummaryLine(label, name, remark, "good" if format_gain_bound(recalibration) else "plain")
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
         gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
         rows = format_count(recalibration["required_rows"], "row")
@@ -212,17 +248,32 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
 def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """Return the log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.get("rows") or {}).get("confirm")
-    method = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
+    is_sampled = is_fitted_to_sample(recalibration, data)
+    n_rows = "" if rows is None else format_count(rows, "sampled row" if is_sampled else "row")
+    method = f"by cross-fitting on {n_rows}" if rows is not None else "on held-out rows"
     before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
     percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
-    change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
-    gain = f", gain {bound}" if bound else ""
     # The test may reject although the confidence interval of the gain includes 0.
-    confirmed = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
-    subject = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
-    remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {method}{_pvalue_suffix(recalibration)}"
-    effects = describe_changed_classes(recalibration, data)
-    return f"{remark}; {effects}" if effects else remark
+    confirmed = "confirmed" if bound else "miscalibration confirmed but not the gain,"
+    if bound:
+        change = f"a gain of {bound}" if percent is None else f"{format_gain_percent(percent)} lower, {bound}"
+    else:
+        change = describe_unconfirmed_gain(recalibration)
+    subject = "held-out log loss in the sample" if is_sampled else "held-out log loss"
+    remark = f"{subject} {before} before, {after} after: {change}"
+    remark += f"; {confirmed} {method}{_pvalue_suffix(recalibration)}"
+    if recalibration.get("gain_of") == GAIN_OF_PROCEDURE:
+        remark += "; estimated for the whole procedure, because the folds chose different methods"
+    effects = (_describe_order(recalibration), describe_changed_classes(recalibration, data, only_relevant=True))
+    return "; ".join((remark, *(effect for effect in effects if effect)))
+
+
+def _describe_order(recalibration: Mapping[str, Any]) -> str:
+    """Return that the chosen map changes the order of scores; empty if it keeps it, or for more than two classes."""
+    chosen: Mapping[str, Any] = next(
+        (candidate for candidate in recalibration["candidates"] if candidate.get("chosen")), {}
+    )
+    return "some higher scores get lower probabilities (TN529)" if chosen.get("keeps_order") is False else ""
 
 
 def _pvalue_suffix(recalibration: Mapping[str, Any]) -> str:
@@ -244,8 +295,12 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
     n_impossible = data.get("true_class_zeros") or 0
     if not n_impossible:
         return []
-    text = format_count(n_impossible, "observed outcome")
-    return [SummaryLine("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
+    if data["kind"] == "confidence":
+        text = f"{format_count(n_impossible, 'answer')} wrong at 1, or correct at 0"
+        return [SummaryLine("Confidence 0 or 1", text, "evidence against calibration by itself", "bad")]
+    text = format_count(n_impossible, "outcome")
+    remark = "occurred although the predicted probability was 0: evidence against calibration by itself"
+    return [SummaryLine("Predicted probability 0", text, remark, "bad")]
 
 
 def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:

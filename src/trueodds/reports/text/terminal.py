@@ -11,7 +11,7 @@ from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, sh
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
-from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
+from trueodds.reports.text.summary import SummaryLine, brief_lines, is_inconclusive, summary_lines
 from trueodds.reports.text.tables import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -103,7 +103,7 @@ def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
 
 def _format_verdict(verdict: Mapping[str, Any], width: int, paint: TextStyle) -> str:
     """Format the sentence of the verdict, in the color of its state."""
-    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
+    calibrated = verdict.get("state") == "no evidence" and not is_inconclusive(verdict)
     role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
     return "\n".join(paint(line, role) for line in _wrap(verdict["sentence"], width))
 

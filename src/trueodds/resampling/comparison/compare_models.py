@@ -21,7 +21,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
 from trueodds.resampling.comparison.distance_differences import error_difference
-from trueodds.resampling.comparison.paired_rows import same_rows
+from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -111,6 +111,7 @@ class ModelComparison(Settings):
 
     def _models_from_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare from rows, and notes on which of them are paired."""
+        models, notes = align_rows(models, self.paired)
         compared_models: list[ComparedModel] = []
         pairing = _Pairing()
         for number, (name, preds) in enumerate(models.items()):
@@ -119,12 +120,13 @@ class ModelComparison(Settings):
                 same, reason = same_rows(earlier.preds, preds, self.paired)
                 pairing.record_pair(earlier.name, name, same=same, reason=reason, paired=self.paired)
                 pairing.has_equal_sizes |= earlier.preds.n == preds.n
+                pairing.has_common_ids |= not same and count_common_ids(earlier.preds, preds) > 0
                 if same:
                     key = list(earlier.key)
                     break
             estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
             compared_models.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
-        return compared_models, pairing.notes()
+        return compared_models, [*notes, *pairing.notes()]
 
     def _build_comparison(
         self,
@@ -225,29 +227,37 @@ class _Pairing:
     """Collects notes on which models have the same rows."""
 
     def __init__(self) -> None:
-        self.has_paired = False
+        self.pairing_reasons: dict[str, None] = {}
         self.mismatches: dict[str, None] = {}
         self.has_equal_sizes = False  # whether any two models may have the same rows in another order
+        self.has_common_ids = False  # whether any two unpaired models have rows with the same id
 
     def record_pair(self, first: str, second: str, *, same: bool, reason: str, paired: bool | None) -> None:
         """Record whether two models have the same rows."""
         if paired is None:
-            self.has_paired |= same
-            if not same:
+            if same:
+                self.pairing_reasons[reason] = None
+            else:
                 self.mismatches[f"{first} and {second}: {reason}"] = None
 
     def notes(self) -> list[Note]:
         """Notes on the pairing, and how to change it."""
         note_list = []
-        if self.has_paired:
-            text = "Paired comparison, because the outcomes are equal. If these are different rows, pass paired=False."
+        if self.pairing_reasons:
+            reasons = " and ".join(self.pairing_reasons)
+            text = f"Paired comparison, because {reasons}. If these are different rows, pass paired=False."
             note_list.append(Note("TN226", text))
         if self.mismatches:
             text = f"Compared as independent samples ({'; '.join(self.mismatches)})."
-            if self.has_equal_sizes:
+            if self.has_common_ids:
                 text += (
-                    " If these are the same rows, sort them in the same order and pass paired=True, because unpaired"
-                    " intervals are invalid for paired rows."
+                    " Rows with the same id are dependent, so unpaired intervals are invalid for them: pass paired=True"
+                    " to compare the common rows."
+                )
+            elif self.has_equal_sizes:
+                text += (
+                    " If these are the same rows, pass paired=True and either ids of the rows (question=, row_id=) or"
+                    " the same order, because unpaired intervals are invalid for paired rows."
                 )
             note_list.append(Note("TN227", text))
         return note_list

@@ -231,7 +231,7 @@ class ErrorDifference:
         if self.decisive_units == 0:
             text = "depends on rows in which neither model made an error, so their losses from errors are unknown"
         names = f"{self.a.name} − {self.b.name}"
-        return Note("TN272", f"The difference {names} {text}. Neither model is called better.")
+        return Note("TN273", f"The difference {names} {text}. Neither model is called better.")
 
     @cached_property
     def min_pvalue(self) -> float | None:

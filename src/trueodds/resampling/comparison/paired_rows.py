@@ -1,17 +1,78 @@
-"""Whether two models predict the same rows, so that they are compared as paired samples."""
+"""Whether models predict the same rows, so that they are compared as paired samples, and which rows they share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+
+PAIRING_REMEDY = "Pass the same rows in the same order, or ids of the rows (question=, row_id=), or use paired=False."
+
+
+def align_rows(models: Mapping[str, Predictions], paired: bool | None) -> tuple[dict[str, Predictions], list[Note]]:
+    """Order the rows of the models by the ids of the first, if all models have ids, and drop no row silently.
+
+    With ``paired=True`` only the rows that all models have are kept, and a note counts the others. Otherwise models
+    with exactly the ids of the first are put into its order.
+
+    >>> a = Predictions([0, 1, 1], [0.2, 0.7, 0.9]).with_row_id(["x", "y", "z"])
+    >>> b = Predictions([1, 1, 0], [0.6, 0.8, 0.5]).with_row_id(["z", "y", "w"])
+    >>> aligned, notes = align_rows({"a": a, "b": b}, True)
+    >>> aligned["b"].p.tolist(), [note.code for note in notes]
+    ([0.8, 0.6], ['TN272'])
+    """
+    if paired is False or any(preds.row_id is None for preds in models.values()):
+        return dict(models), []
+    ids = {name: _ids_as_text(preds) for name, preds in models.items()}
+    first_name = next(iter(models))
+    target_ids, notes = _common_ids(models, ids) if paired else (ids[first_name], [])
+    aligned: dict[str, Predictions] = {}
+    for name, preds in models.items():
+        has_these_ids = paired or _are_permuted(ids[name], target_ids)
+        aligned[name] = preds
+        if has_these_ids and not np.array_equal(ids[name], target_ids):
+            aligned[name] = preds[_positions(target_ids, ids[name])]
+        if has_these_ids:
+            aligned[name] = _with_equal_clusters(aligned[name], aligned[first_name])
+    return aligned, notes
+
+
+def _common_ids(models: Mapping[str, Predictions], ids: Mapping[str, Array]) -> tuple[Array, list[Note]]:
+    """Return the ids that all models have, in the order of the first, and a note if some have others."""
+    first_name, *other_names = models
+    first_ids = ids[first_name]
+    if all(np.array_equal(ids[name], first_ids) for name in other_names):
+        return first_ids, []
+    for name, values in ids.items():
+        if not _are_unique(values):
+            repeated, counts = np.unique(values, return_counts=True)
+            got = f"{repeated[counts.argmax()]!s} in {counts.max():,} rows of {name}"
+            raise InputError("TO205", "Rows are paired by their ids, which must be unique.", got, PAIRING_REMEDY)
+    common = reduce(np.intersect1d, ids.values())
+    if not common.size:
+        got = f"for instance {first_ids[0]!s} in {first_name} and {ids[other_names[0]][0]!s} in {other_names[0]}"
+        fix = "Pass the same field of all models as question= or row_id=, or use paired=False."
+        raise InputError("TO205", "A paired comparison requires rows with the same ids, and no id is common.", got, fix)
+    common_ids = first_ids[np.isin(first_ids, common)]
+    others = {name: len(values) - len(common_ids) for name, values in ids.items() if len(values) > len(common_ids)}
+    if not others:
+        return common_ids, []
+    verb = "1 row is" if len(common_ids) == 1 else f"{len(common_ids):,} rows are"
+    counts_text = ", ".join(f"{name} has {count:,} more" for name, count in others.items())
+    text = f"{verb} common to the models, by their ids, and only these are compared; {counts_text}."
+    return common_ids, [Note("TN272", text)]
 
 
 def mismatch_reason(a: Predictions, b: Predictions) -> str:
     """Reason why two models cannot have the same rows; empty if they can."""
+    if reason := _ids_mismatch_reason(a, b):
+        return reason
     if a.n != b.n:
         return f"they have {a.n:,} and {b.n:,} rows"
     for name in ("weight", "cluster"):
@@ -47,13 +108,75 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
             "TO205",
             "A paired comparison requires the same rows.",
             f"models with different rows: {reason}",
-            "Pass the same rows in the same order, or use paired=False.",
+            PAIRING_REMEDY,
         )
     if paired or reason:
         return bool(paired), reason
-    if "confidence" in (a.kind, b.kind):
+    if a.row_id is not None and b.row_id is not None:
+        return True, "the ids of their rows are equal"
+    if "confidence" in (a.kind, b.kind) and not (a.kind == b.kind and _arrays_equal(a.y, b.y)):
         return False, "correctness of each model does not identify the rows"
-    return True, "their outcomes are equal"
+    return True, "the outcomes are equal"
+
+
+def _ids_mismatch_reason(a: Predictions, b: Predictions) -> str:
+    """Reason why the ids of the rows differ; empty if they are equal, or one of the models has none."""
+    if a.row_id is None or b.row_id is None:
+        return ""
+    ids = _ids_as_text(a), _ids_as_text(b)
+    if np.array_equal(*ids):
+        return ""
+    n_common = count_common_ids(a, b)
+    if n_common == a.n == b.n:
+        return "their rows are in different orders"
+    return f"{n_common:,} of their {a.n:,} and {b.n:,} rows have a common id"
+
+
+def count_common_ids(a: Predictions, b: Predictions) -> int:
+    """Return the number of ids that both models have; 0 if one of them has none."""
+    return 0 if a.row_id is None or b.row_id is None else len(np.intersect1d(_ids_as_text(a), _ids_as_text(b)))
+
+
+def _ids_as_text(preds: Predictions) -> Array:
+    """Return the ids of the rows as text, because files of different formats may have the number 3 and the text "3"."""
+    assert preds.row_id is not None
+    return preds.row_id.astype(np.str_)
+
+
+def _are_unique(ids: Array) -> bool:
+    """Return whether every row has an id of its own."""
+    return len(np.unique(ids)) == len(ids)
+
+
+def _are_permuted(ids: Array, other_ids: Array) -> bool:
+    """Return whether rows have the same ids in any order; repeated ids only in the same order."""
+    if len(ids) != len(other_ids) or np.array_equal(ids, other_ids):
+        return len(ids) == len(other_ids)
+    return _are_unique(ids) and np.array_equal(np.sort(ids), np.sort(other_ids))
+
+
+def _positions(target_ids: Array, ids: Array) -> Array:
+    """Return the positions of these ids in `ids`, where each occurs once."""
+    order = np.argsort(ids, kind="stable")
+    return order[np.searchsorted(ids, target_ids, sorter=order)]
+
+
+def _with_equal_clusters(preds: Predictions, first: Predictions) -> Predictions:
+    """Return the rows with the numbers of the clusters of the first model, if both form the same clusters."""
+    are_equal = np.array_equal(_number_clusters(preds), _number_clusters(first))
+    if preds is first or not are_equal or _arrays_equal(preds.cluster, first.cluster):
+        return preds
+    renumbered = preds[:]
+    object.__setattr__(renumbered, "cluster", first.cluster)
+    return renumbered
+
+
+def _number_clusters(preds: Predictions) -> Array:
+    """Return the clusters, numbered as they occur first; without clusters every row is one."""
+    if preds.cluster is None:
+        return np.arange(preds.n)
+    _, first_rows, inverse = np.unique(preds.cluster, return_index=True, return_inverse=True)
+    return np.asarray(first_rows[inverse.reshape(-1)])
 
 
 def _has_numbered_classes(preds: Predictions) -> bool:

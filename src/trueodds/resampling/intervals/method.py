@@ -65,6 +65,8 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
     if interval_spec.interval != "auto":
         _check_method(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
+    if not all(estimand.estimator.supports_interval(view) for view in estimand.views):
+        return None
     if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
@@ -152,7 +154,8 @@ def estimate_interval(
     if preds is not None and n_independent_units(preds) < 2:
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
-        return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
+        call = f"to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')"
+        return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
@@ -261,11 +264,17 @@ def _bca_interval(data: _IntervalData) -> Interval:
     Source: Hesterberg (2015).
     """
     assert data.preds is not None
-    expanded_level = data.level
-    if data.clusters is not None:
-        expanded_level = max(data.level, min(float(2 * ndtr(data.critical_value) - 1), MAX_EXPANDED_LEVEL))
     jackknife_values = data.estimand.combine_views(jackknife(data.preds, data.estimand))
-    return replace(bca_interval(data.value, data.draws, jackknife_values, expanded_level), level=data.level)
+    return replace(
+        bca_interval(data.value, data.draws, jackknife_values, bca_level(data.clusters, data.level)), level=data.level
+    )
+
+
+def bca_level(clusters: ClusteredRows | None, level: float) -> float:
+    """Level of the percentiles of a BCa interval, which is expanded for few clusters."""
+    if clusters is None:
+        return level
+    return max(level, min(float(2 * ndtr(clusters.critical_value(level)) - 1), MAX_EXPANDED_LEVEL))
 
 
 def _noise_floor_interval(data: _IntervalData) -> Interval:

@@ -112,6 +112,7 @@ CASES = _by_estimator(
     EstimatorCase("spherical", worlds="vectors"),
     EstimatorCase("rps", worlds="vectors"),
     EstimatorCase("murphy_loss", worlds="binary"),
+    EstimatorCase("net_benefit", worlds="binary"),
     EstimatorCase("entce", worlds="crowds"),
     EstimatorCase("distce", worlds="crowds"),
     EstimatorCase("rankcs", worlds="crowds"),

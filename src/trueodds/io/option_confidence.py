@@ -1,12 +1,10 @@
-"""Confidence of a language model's answers: softmax of the options' log-probabilities, or agreement of samples."""
+"""Confidence of a language model's answers to multiple-choice questions: softmax of the log-probabilities."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
-from trueodds.io.records import Record, field_as_name
+from trueodds.io.records import Record
 
 MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
 
@@ -30,7 +28,7 @@ def read_option_log_probs(
     >>> read_option_log_probs([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
-    log_probs_by_question = [_option_log_probs(row, options_field) for row in rows]
+    log_probs_by_question = [option_log_probs(row, options_field) for row in rows]
     return log_probs_by_question, [
         _correct_index(row, correct_answer_field, choices_field, len(log_probs))
         for row, log_probs in zip(rows, log_probs_by_question, strict=True)
@@ -94,7 +92,7 @@ def _single_value(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _option_log_probs(record: Record, field: str) -> list[float]:
+def option_log_probs(record: Record, field: str) -> list[float]:
     """Return the log-probabilities of the options in a record, of which there must be two or more."""
     if isinstance(value := record.value(field), Mapping):
         fix = (
@@ -180,136 +178,3 @@ def _correct_index(record: Record, field: str, choices_field: str | None, k: int
             f"{got} for {field!r} in {record.location}", fix,
         )  # fmt: skip
     return index
-
-
-@dataclass(slots=True)
-class _QuestionSamples:
-    """The sampled answers of one question in order, with whether each is correct, or with the correct answer."""
-
-    record: Record  # the first record of the question
-    texts: list[str]  # the sampled answers
-    is_correct: list[bool] | None
-    correct_text: str | None
-
-
-def sample_agreement(
-    rows: list[Record],
-    samples_field: str,
-    correct_answer_field: str,
-    grade_field: str | None,
-    question_field: str | None,
-) -> tuple[list[Record], Array, Array]:
-    """Return a record of each question, the share of its most frequent answer, and whether that answer is correct.
-
-    `samples_field` has one sampled answer or lists all of a question. `grade_field` says whether each is correct;
-    without it samples are compared with the `correct_answer_field`. `question_field` identifies the question.
-
-    >>> rows = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
-    >>> [x.tolist() for x in sample_agreement(rows, "s", "y", None, None)[1:]]
-    [[0.6666666666666666], [True]]
-    """
-    has_lists = isinstance(rows[0].value(samples_field), list)
-    if has_lists:
-        samples_by_question = [
-            _samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in rows
-        ]
-    else:
-        samples_by_question = _samples_by_question(
-            rows, samples_field, correct_answer_field, grade_field, question_field
-        )
-    agreement, is_correct = np.empty(len(samples_by_question)), np.empty(len(samples_by_question), dtype=bool)
-    for i, question_samples in enumerate(samples_by_question):
-        if len(question_samples.texts) < 2:
-            raise InputError(
-                "TO315",
-                "A question must have at least two samples; a single one always agrees with itself.",
-                f"{len(question_samples.texts)} in {question_samples.record.location}",
-                "Draw more samples, or remove such questions.",
-            )
-        # A Counter keeps the order of first occurrence, and max returns the first maximum.
-        majority_text, count = max(Counter(question_samples.texts).items(), key=lambda pair: pair[1])
-        agreement[i] = count / len(question_samples.texts)
-        is_correct[i] = (
-            question_samples.is_correct[question_samples.texts.index(majority_text)]
-            if question_samples.is_correct is not None
-            else majority_text == question_samples.correct_text
-        )
-    return [entry.record for entry in samples_by_question], agreement, is_correct
-
-
-def _samples_of_record(
-    record: Record, samples_field: str, correct_answer_field: str, grade_field: str | None
-) -> _QuestionSamples:
-    """Return the samples of a question whose record lists them all."""
-    values = record.list_value(samples_field)
-    if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
-        values = values[0]
-    texts = [_answer_text(record, samples_field, value) for value in values]
-    if grade_field is None:
-        return _QuestionSamples(
-            record, texts, None, _answer_text(record, correct_answer_field, record.value(correct_answer_field))
-        )
-    grades = record.list_value(grade_field)
-    if len(grades) != len(texts):
-        got = f"{len(grades)} of {grade_field!r} for {len(texts)} of {samples_field!r} in {record.location}"
-        raise InputError(
-            "TO310",
-            "Every sample must have one value of correctness.",
-            got,
-            "Write both lists with the same length and order.",
-        )
-    return _QuestionSamples(record, texts, [record.is_true(grade_field, grade) for grade in grades], None)
-
-
-def _samples_by_question(
-    rows: list[Record],
-    samples_field: str,
-    correct_answer_field: str,
-    grade_field: str | None,
-    question_field: str | None,
-) -> list[_QuestionSamples]:
-    """Return the samples of each question, from records of one sample each."""
-    if question_field is None:
-        received = f"one {type(rows[0].value(samples_field)).__name__} in {rows[0].location}"
-        fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
-        raise InputError(
-            "TO205", "With one sample per record, the question of each sample must be known.", received, fix
-        )
-    samples_by_question: dict[str, _QuestionSamples] = {}
-    for record in rows:
-        text = _answer_text(record, samples_field, record.value(samples_field))
-        truth = (
-            None
-            if grade_field is not None
-            else _answer_text(record, correct_answer_field, record.value(correct_answer_field))
-        )
-        question_samples = samples_by_question.setdefault(
-            field_as_name(record, question_field),
-            _QuestionSamples(record, [], None if grade_field is None else [], truth),
-        )
-        if truth != question_samples.correct_text:
-            got = (
-                f"{truth!r} in {record.location}, after {question_samples.correct_text!r} in row"
-                f" {question_samples.record.row}"
-            )
-            raise InputError(
-                "TO318",
-                "A question must have a single correct answer.",
-                got,
-                "Choose the field that identifies the question.",
-            )
-        question_samples.texts.append(text)
-        if question_samples.is_correct is not None and grade_field is not None:
-            question_samples.is_correct.append(record.is_true(grade_field))
-    return list(samples_by_question.values())
-
-
-def _answer_text(record: Record, field: str, value: Any) -> str:
-    """Return an answer as text without surrounding blanks."""
-    if value is None:
-        raise record.missing_field_error(field)
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, (list, dict)):
-        raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
-    return record.to_text(field, value).strip()

@@ -1,0 +1,280 @@
+"""Compute decision curves: net benefit by threshold of one or several models, treating everyone and treating no one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Range
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams._style import layout
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.decision_curve.curves import Limits, NetBenefitCurve
+from trueodds.diagrams.decision_curve.plot import DecisionCurveDiagram
+from trueodds.diagrams.decision_curve.text import describe_one_model, describe_several_models, format_highest
+from trueodds.diagrams.model_results import MISSING, Models, match_views
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+
+SCORE_QUANTILE = 0.99  # default thresholds reach up to about this quantile of the predictions
+DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))  # the largest default threshold is one of these
+STEPS_PER_UNIT = (100, 200, 500, 1000, 5000)  # default thresholds have the first of these that gives
+MIN_STEPS = 50  # at least this number of steps
+ROUNDING_ERROR = 1e-12  # differences of net benefits up to this are 0
+STRIP_BINS = 40  # bins of the strip of predictions
+# The y-axis shows negative net benefits down to these shares of the height above 0, at least and at most.
+MIN_DEPTH, MAX_DEPTH = 0.12, 0.4
+LIMIT_COLUMNS = ("low", "high", "difference", "difference_low", "difference_high", "beyond")
+NUMBER_COLUMNS = ("threshold", "net_benefit", "treat_all", *LIMIT_COLUMNS, "share")
+
+
+@dataclass(frozen=True)
+class DecisionCurve(Recipe):
+    r"""Decision curve: net benefit of treating above a threshold, compared with treating everyone and treating no one.
+
+    The diagram shows for which thresholds decisions based on the predictions are better than the same decision for
+    everyone. The threshold is the probability from which on a user treats: at t, treating 1/t − 1 rows without the
+    event is as bad as not treating one with it. At a threshold, the strategy with the highest net benefit is best.
+
+    Parameters
+    ----------
+    thresholds : int or sequence of float, optional
+        The thresholds in [0, 1), or a number of equal steps. By default they reach from 0 to the 99 % quantile of the
+        predictions, rounded up to a multiple of 5 % (1 % or 2 % if it is smaller), in 50 to 125 round steps.
+    band : {"auto", "bootstrap"} or None, default="auto"
+        ``"auto"`` draws confidence bands for one or two models, ``"bootstrap"`` for all. None draws no resamples.
+    level : float, default=0.95
+        Confidence level of the bands.
+    resamples : int, default=2000
+        The number of bootstrap resamples.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for a joint view; TO705 for more than eight models.
+
+    See Also
+    --------
+    murphy : The expected loss at every threshold, in which a lower curve is better.
+
+    Notes
+    -----
+    The net benefit at the threshold t is that of the estimator ``net_benefit``,
+
+    .. math:: \mathrm{NB}_t = \frac{\mathrm{TP}}{n} - \frac{\mathrm{FP}}{n} \frac{t}{1 - t}
+
+    where rows with p ≥ t are treated. Treating no one has a net benefit of 0, and treating everyone
+    :math:`\bar y - (1 - \bar y) t/(1 - t)`, which is cut off where it is far below 0.
+
+    Limits are pointwise BCa intervals of resampled rows, or of resampled clusters if there are any: those of
+    ``to.measure(preds, "net_benefit", threshold=t)``. For a tally, and for more than 200,000 independent rows, counts
+    are resampled. The band ends where fewer than 5 events or 5 nonevents are treated, because resamples then
+    underestimate the uncertainty. The finding states where the model is significantly better than both other
+    strategies: where the intervals of the net benefit and of its difference to treating everyone are above 0. It does
+    not adjust for the number of thresholds. With several models, ``to.compare(first, second, "net_benefit",
+    threshold=t)`` tests the difference.
+
+    Views: binary, one panel each. Weights are importance weights. Units: true positives per row; larger is better.
+
+    Columns of ``table``: ``view model part threshold net_benefit treat_all low high difference difference_low
+    difference_high beyond share``. ``part`` is ``curve`` (the net benefit with its limits, its difference to treating
+    everyone, and ``beyond``: 1 if both differences are significantly above 0, −1 if one is below) or ``strip`` (share
+    of rows with predictions from low to high). Entries that do not apply are NaN.
+
+    Cost: O(n log n), and O(resamples · n) for a band.
+
+    References
+    ----------
+    .. [1] Vickers & Elkin (2006). Medical Decision Making 26.
+    .. [2] Vickers, Van Calster & Steyerberg (2016). BMJ 352, i6.
+
+    Examples
+    --------
+    At a threshold of 0.2, a false positive costs a quarter of a true positive: 1/3 − 1/3 · 0.25.
+
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 0, 1], [0.1, 0.7, 0.9], "decision_curve", thresholds=[0.2], band=None)
+    >>> diagram.table["net_benefit"][diagram.table["part"] == "curve"].round(4).tolist()
+    [0.25]
+    """
+
+    name: ClassVar[str] = "decision_curve"
+    accepts_several_models: ClassVar[bool] = True
+    supports_clusters: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION | {
+        "tally": "a row is treated if its exact score reaches the threshold, and a tally has the mean of a cell",
+    }
+    thresholds: Annotated[int, Range(2, 100_000)] | Sequence[Annotated[float, Range(0, 1, closed="left")]] | None = None
+    band: Literal["auto", "bootstrap"] | None = "auto"
+    level: Level = 0.95
+    resamples: BandDraws = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds == ():
+            problem = "thresholds must be numbers from 0 to below 1, or the number of steps."
+            raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=50 or [0.1, 0.2].")
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of the views of one model whose rows are assumed independent."""
+        return self._diagram({"": views}, {"": None}, rng)
+
+    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of named models, with the clusters of their rows."""
+        clusters = {name: data.cluster if isinstance(data, Predictions) else None for name, data in models.items()}
+        return self._diagram(match_views(models, lens, self.name), clusters, as_generator(rng))
+
+    def _diagram(
+        self,
+        views_by_model: Mapping[str, tuple[View, ...]],
+        clusters: Mapping[str, Array | None],
+        rng: np.random.Generator,
+    ) -> Diagram:
+        """Compute the curves of all models and views."""
+        names = list(views_by_model)
+        shows_bands = self.band == "bootstrap" or (self.band == "auto" and len(names) <= 2)
+        first_views = views_by_model[names[0]]
+        n_views = len(first_views)
+        thresholds = self._thresholds_of([view for views in views_by_model.values() for view in views])
+        curves_by_view = [
+            {name: NetBenefitCurve(views[i], thresholds) for name, views in views_by_model.items()}
+            for i in decreasing_order([float(view.w @ view.y / view.total) for view in first_views])
+        ]
+        panels: list[list[Columns]] = []
+        tables: list[Columns] = []
+        notes: list[Note] = []
+        for i, curves in enumerate(curves_by_view):
+            panels.append([])
+            for name, curve in curves.items():
+                has_limits = shows_bands and i < layout.MAX_PANELS and len(curve.view) > 1
+                limits = curve.limits(clusters[name], self.level, self.resamples, rng) if has_limits else None
+                panels[-1].append(_curve_rows(name, curve, limits))
+            tables += [*panels[-1], *(_strip_rows(name, curve) for name, curve in curves.items())]
+            event_rates = [curve.event_rate for curve in curves.values()]
+            if not np.allclose(event_rates, event_rates[0], rtol=1e-9, atol=1e-12):
+                text = "The models have different outcomes: the line of treating all is that of the first model."
+                notes.append(Note("TN263", text))
+        limits_of_axes = _axis_limits(thresholds, panels[: layout.MAX_PANELS])
+        rows = [
+            self._panel_row(curves, curve_rows) | limits_of_axes
+            for curves, curve_rows in zip(curves_by_view, panels, strict=True)
+        ]
+        if n_views > layout.MAX_PANELS:
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the highest event rate of {n_views} are drawn. The table"
+                " contains all of them, but bands only of those drawn."
+            )
+            notes.append(Note("TN245", text))
+        if not all(view.is_rows for views in views_by_model.values() for view in views):
+            text = "The data are a tally: the mean prediction of each fine cell represents its rows."
+            notes.append(Note("TN244", text))
+        settings = {name: getattr(self, name) for name in self.setting_names()}
+        if isinstance(self.thresholds, Sequence):
+            settings["thresholds"] = list(self.thresholds)
+        return DecisionCurveDiagram(
+            name=self.name,
+            lens=lens_name(first_views),
+            table=stack_tables(tables),
+            panels=rows_to_columns(rows),
+            settings=settings | {"models": names, "banded": shows_bands},
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def _thresholds_of(self, views: Sequence[View]) -> Array:
+        """The thresholds of a panel, increasing, (t,)."""
+        if isinstance(self.thresholds, Sequence):
+            return np.unique(np.asarray(self.thresholds, dtype=np.float64))
+        quantile = max(_score_quantile(view) for view in views)
+        end = next((end for end in DEFAULT_ENDS if end >= quantile), DEFAULT_ENDS[-1])
+        # Integers divided once: 0.3 is the float that "0.3" parses to, so a decimal score equals its threshold.
+        if self.thresholds is not None:
+            return np.arange(self.thresholds + 1) * round(100 * end) / (100 * self.thresholds)
+        steps_per_unit = next(steps for steps in STEPS_PER_UNIT if round(steps * end) >= MIN_STEPS)
+        return np.arange(round(steps_per_unit * end) + 1) / steps_per_unit
+
+    def _panel_row(self, curves: Mapping[str, NetBenefitCurve], tables: Sequence[Columns]) -> dict[str, Any]:
+        """The row of `panels` of one view; `tables` has the curve of each model."""
+        names, first_curve = list(curves), next(iter(curves.values()))
+        is_single = len(names) == 1
+        return {
+            "view": first_curve.view.name,
+            "title": first_curve.view.name.removeprefix("class:"),
+            "aside": format_highest(tables[0]) if is_single else f"{len(names)} models",
+            "finding": (
+                describe_one_model(names[0], tables[0], self.level)
+                if is_single
+                else describe_several_models(names, tables)
+            ),
+            "n": max(curve.view.n_rows for curve in curves.values()),
+            "event_rate": first_curve.event_rate,
+        }
+
+
+def _axis_limits(thresholds: Array, panels: Sequence[Sequence[Columns]]) -> dict[str, float]:
+    """The limits of the axes that all panels share."""
+    tables = [table for tables in panels for table in tables]
+    highest = max(float(np.nanmax([*table["net_benefit"], *table["high"], table["treat_all"][0]])) for table in tables)
+    lowest = min(float(np.nanmin([*table["net_benefit"], *table["low"]])) for table in tables)
+    high = 1.05 * max(highest, 1e-6)
+    return {
+        "x_low": float(thresholds[0]),
+        "x_high": float(thresholds[-1]),
+        "y_low": float(np.clip(1.05 * lowest, -MAX_DEPTH * high, -MIN_DEPTH * high)),
+        "y_high": high,
+    }
+
+
+def _score_quantile(view: View) -> float:
+    """The weighted quantile of the predictions up to which default thresholds reach."""
+    order = np.argsort(view.p, kind="stable")
+    share = np.cumsum(view.w[order]) / view.w.sum()
+    return float(view.p[order[min(int(np.searchsorted(share, SCORE_QUANTILE - 1e-12)), len(order) - 1)]])
+
+
+def _table_rows(view: View, name: str, part: str, size: int, columns: Mapping[str, Array]) -> Columns:
+    """Rows of the table; columns that do not apply are NaN."""
+    texts = {"view": view.name, "model": name, "part": part}
+    table = {column: np.full(size, text, dtype=object) for column, text in texts.items()}
+    return table | {
+        column: np.asarray(columns.get(column, np.full(size, MISSING)), dtype=np.float64) for column in NUMBER_COLUMNS
+    }
+
+
+def _curve_rows(name: str, curve: NetBenefitCurve, limits: tuple[Limits, Limits] | None) -> Columns:
+    """The net benefit by threshold, with its limits and its difference to treating everyone."""
+    columns = {
+        "threshold": curve.thresholds,
+        "net_benefit": curve.values,
+        "treat_all": curve.treat_all,
+        "difference": curve.values - curve.treat_all,
+    }
+    if limits is not None:
+        versus_none, versus_all = limits
+        columns |= {"low": versus_none.low, "high": versus_none.high}
+        columns |= {"difference_low": versus_all.low, "difference_high": versus_all.high}
+        is_better = (versus_none.low > ROUNDING_ERROR) & (versus_all.low > ROUNDING_ERROR)
+        is_worse = (versus_none.high < -ROUNDING_ERROR) | (versus_all.high < -ROUNDING_ERROR)
+        columns["beyond"] = is_better.astype(float) - is_worse
+    return _table_rows(curve.view, name, "curve", len(curve.thresholds), columns)
+
+
+def _strip_rows(name: str, curve: NetBenefitCurve) -> Columns:
+    """The histogram of the predictions between the first and the last threshold."""
+    low, high = (curve.thresholds[0], curve.thresholds[-1]) if len(curve.thresholds) > 1 else (0.0, 1.0)
+    edges = low + (high - low) * np.arange(STRIP_BINS + 1) / STRIP_BINS
+    bin_index = np.searchsorted(edges, curve.view.p.astype(np.float64, copy=False), "left")
+    bin_index[curve.view.p == low] = 1
+    share = np.bincount(bin_index, curve.view.w, STRIP_BINS + 2)[1:-1] / curve.view.w.sum()
+    occupied = share > 0
+    columns = {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]}
+    return _table_rows(curve.view, name, "strip", int(occupied.sum()), columns)

@@ -1,0 +1,337 @@
+"""The sentences that open every report: direction and size of the miscalibration, the evidence, the recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds.core.formatting import format_number
+from trueodds.core.printable import to_printable
+from trueodds.core.results import Interval, Verdict
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
+from trueodds.reports.text.formatting import (
+    covers_unit_interval,
+    format_count,
+    format_distinct_percents,
+    format_error,
+    format_error_range,
+    format_level,
+    format_pvalue_clause,
+    format_sample_size,
+    is_binary,
+)
+from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
+from trueodds.reports.text.recalibration import (
+    GAIN_OF_PROCEDURE,
+    IMPLAUSIBLE_DATA_TEXTS,
+    INSUFFICIENT_ROWS,
+    calibrator_name,
+    describe_constant_prediction,
+    describe_unconfirmed_gain,
+    format_gain_bound,
+    format_gain_percent,
+)
+from trueodds.reports.text.results import standard_measure_label
+from trueodds.reports.text.verdict import measures_excluding_ideal, miscalibration_direction, ratio_of_events
+from trueodds.reports.wald_measures import measures_by_name
+
+
+def verdict_sentence(
+    results: AuditResults,
+    family: Verdict,
+    state: str,
+    alpha: float,
+    data: Mapping[str, Any],
+    recalibration: Mapping[str, Any] | None,
+    bins: Mapping[str, Sequence[Any]] | None = None,
+) -> str:
+    """Return the verdict in two sentences and one on the recalibration.
+
+    The first sentence states the direction and size of the miscalibration, predicted against observed. The second one
+    states the evidence: the test, the miscalibrated groups, and observed outcomes of predicted probability 0. Data that
+    look wrong come first. `bins` is the table of the reliability diagram through the default lens.
+    """
+    sentences = (
+        _implausible_data_sentence(recalibration),
+        _calibration_sentence(results, family, state, alpha, data, bins),
+        _evidence_sentence(results, family, state, alpha, data),
+        describe_recalibration(recalibration, data),
+    )
+    return to_printable(" ".join(sentence for sentence in sentences if sentence))
+
+
+def _calibration_sentence(
+    results: AuditResults,
+    family: Verdict,
+    state: str,
+    alpha: float,
+    data: Mapping[str, Any],
+    bins: Mapping[str, Sequence[Any]] | None,
+) -> str:
+    """Return the sentence on direction and size: predicted against observed, overall and where it matters most."""
+    is_rejected = state not in ("no evidence", "too few rows", "not tested")
+    contradiction = "" if is_rejected else _describe_excluded_ideals(results)
+    word = {
+        "no evidence": "Inconclusive" if contradiction else "No evidence of miscalibration",
+        "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
+        "not tested": "Not tested",
+        "too high": "Overpredicts",
+        "too low": "Underpredicts",
+    }.get(state, state.capitalize())
+    if data["mean_confidence"] is None or data["accuracy"] is None:
+        classes = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
+        error = format_error(results.errors[0].value)
+        return f"{word}: expected calibration error {error}, averaged over the labels{classes}."
+    means = _describe_means(data)
+    _, slope = miscalibration_direction(results, family, alpha, data)
+    if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
+        slope_text = _describe_slope(slope.value or 0.0, slope.interval, state, data)
+        if state == "reversed":
+            return f"{word}: {slope_text}; {means}."
+        if part := _describe_largest_deviation(bins, data, state):
+            return f"{word}: {part}; overall, {means} ({_describe_slope_value(slope.value or 0.0, slope.interval)})."
+        return f"{word}: {means}; {slope_text}."
+    if state in ("too high", "too low"):
+        return f"{word}: {_describe_number_of_events(data)}{_describe_additional_slope(results)}."
+    if state != "miscalibrated" or family.pvalue > alpha:
+        return f"{word}: {means}{contradiction}."
+    if not _default_lens_rejects(results, alpha):
+        return f"{word}: {means}{_describe_miscalibrated_part(results, alpha)}."
+    part = _describe_largest_deviation(bins, data, state)
+    error = f"expected calibration error {format_error(results.errors[0].value)}"
+    return f"{word}: {f'{part}; overall, ' if part else ''}{means}, {error}."
+
+
+def _describe_excluded_ideals(results: AuditResults) -> str:
+    """Return which standard measures contradict calibration that is not rejected, by their intervals; or nothing.
+
+    The calibration intercept is left out beside the O:E ratio, because both exclude their ideal value together.
+    """
+    names = measures_excluding_ideal(results)
+    if "observed_to_expected" in names and "calibration_intercept" in names:
+        names.remove("calibration_intercept")
+    texts: list[str] = []
+    for name in names:
+        measure = measures_by_name(results.standard_measures)[name]
+        assert measure.interval is not None
+        digits = 2 if name in ("calibration_slope", "observed_to_expected", "calibration_intercept") else 3
+        low, high = (f"{x:.{digits}f}".replace("-", "−") for x in (measure.interval.low, measure.interval.high))
+        level = f"{format_level(measure.interval.level)} confidence interval of the " if not texts else ""
+        texts.append(f"{level}{standard_measure_label(name)}, {low} to {high}, excludes {measure.ideal:.0f}")
+    return f", but the {'; that of the '.join(texts)}" if texts else ""
+
+
+def _describe_means(data: Mapping[str, Any]) -> str:
+    """Return the mean prediction beside the event rate of two classes, or beside the accuracy."""
+    if is_binary(data):
+        predicted, observed = format_distinct_percents(data["mean_prediction"], data["event_rate"])
+        return f"mean predicted {predicted}, {'share of votes' if data['votes'] else 'observed'} {observed}"
+    predicted, observed = format_distinct_percents(data["mean_confidence"], data["accuracy"])
+    # A share of votes is not an accuracy, because annotators disagree.
+    agreement = f"{observed} of the votes agree" if data["votes"] else f"is right {observed} of the time"
+    return f"predicts {predicted} on average, {agreement}"
+
+
+def _describe_number_of_events(data: Mapping[str, Any]) -> str:
+    """Return the means of two classes, after the ratio of predicted and observed events unless it is close to 1.
+
+    >>> _describe_number_of_events({"votes": False, "mean_prediction": 0.027, "event_rate": 0.049})
+    '1.8 times as many events occur as predicted (mean predicted 2.7 %, observed 4.9 %)'
+    """
+    means, ratio = _describe_means(data), ratio_of_events(data)
+    if ratio is None:
+        return means
+    factor = max(ratio, 1 / ratio)
+    times = f"{factor:.1f}" if factor < 10 else f"{factor:.0f}"
+    text = f"{times} times as many events occur as predicted" if ratio > 1 else f"predicts {times} times as many events"
+    return f"{text}{' as occur' if ratio < 1 else ''} ({means})"
+
+
+def _describe_additional_slope(results: AuditResults) -> str:
+    """Return that probabilities are also too extreme or too moderate, if the interval of the slope excludes 1."""
+    slope = measures_by_name(results.standard_measures).get("calibration_slope")
+    if slope is None or slope.value is None or "calibration_slope" not in measures_excluding_ideal(results):
+        return ""
+    word = "extreme" if slope.value < 1 else "moderate"
+    return f"; probabilities are also too {word} (calibration slope {slope.value:.2f})".replace("-", "−")
+
+
+def _describe_largest_deviation(bins: Mapping[str, Sequence[Any]] | None, data: Mapping[str, Any], state: str) -> str:
+    """Return predicted and observed of the bin that contributes most to the error in the direction of the state."""
+    if bins is None or "outside" not in bins:
+        return ""
+    center = data["event_rate"] if is_binary(data) else data["accuracy"]
+    sign = {"overconfident": 1, "underconfident": -1}.get(state, 0)
+    return describe_bin(largest_deviation(read_bins(bins), center, sign), data)
+
+
+def _describe_slope(slope: float, interval: Interval, state: str, data: Mapping[str, Any]) -> str:
+    """Return what the calibration slope shows, with the slope and its confidence interval in parentheses."""
+    meaning = {
+        "overconfident": "probabilities are too extreme",
+        "underconfident": "probabilities are too moderate",
+        "reversed": _describe_reversed_ranking(data),
+    }[state]
+    return f"{meaning} ({_describe_slope_value(slope, interval)})"
+
+
+def _describe_slope_value(slope: float, interval: Interval) -> str:
+    """Return the calibration slope with its confidence interval."""
+    value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope, interval.low, interval.high))
+    level = format_level(interval.level)
+    return f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
+
+
+def _describe_reversed_ranking(data: Mapping[str, Any]) -> str:
+    """Return what a slope below 0 means for these data."""
+    if data["kind"] == "classes" and not is_binary(data):
+        return "classes with higher predicted probabilities are observed less often"
+    if not is_binary(data):
+        return "higher confidences go with lower accuracy"
+    return f"higher predicted probabilities go with lower {'shares of votes' if data['votes'] else 'event rates'}"
+
+
+def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
+    """Return which groups or classes are miscalibrated, if the test through the default lens does not reject."""
+    groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
+    if worst := established_worst_group(groups, gaps):
+        return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
+    if count := count_miscalibrated_groups(groups, gaps):
+        return f"; {count}"
+    return (
+        _describe_miscalibrated_classes(results, alpha, "class", "classes")
+        or "; other tests of the family reject calibration"
+    )
+
+
+def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: str, units: str) -> str:
+    """Return the class or label with the strongest evidence, and the number of other rejected ones."""
+    for test in results.tests:
+        views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
+        if views:
+            worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
+            other_classes = f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}" * (len(views) > 1)
+            return f"; miscalibrated for {unit} {worst}{other_classes}"
+    return ""
+
+
+def _describe_groups(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+    """Return a clause on the miscalibrated subgroups, unless the first sentence has it.
+
+    It names the worst subgroup only if a difference from another one is established, or if no other is miscalibrated.
+    """
+    groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
+    worst, count = established_worst_group(groups, gaps), count_miscalibrated_groups(groups, gaps)
+    is_named_already = (
+        state == "miscalibrated" and not _default_lens_rejects(results, alpha) and data["mean_confidence"] is not None
+    )
+    if is_named_already or not count:
+        return ""
+    if worst is None:
+        return count
+    error = f"ECE {format_error(worst['error'])}"
+    if worst["mean_prob"] is None or worst["event_rate"] is None:
+        return f"worst group: {worst['label']} ({error})"
+    predicted_percent, observed_percent = format_distinct_percents(worst["mean_prob"], worst["event_rate"])
+    observed = "share of votes" if data["votes"] else "observed" if is_binary(data) else "accuracy"
+    predicted = "mean predicted" if is_binary(data) else "mean confidence"
+    return f"worst group: {worst['label']} ({predicted} {predicted_percent}, {observed} {observed_percent}, {error})"
+
+
+def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
+    """Return whether the test through the default lens rejects, and the error exceeds its bias."""
+    error = results.errors[0]
+    return results.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
+
+
+def _describe_zero_probabilities(data: Mapping[str, Any]) -> str:
+    """Return a clause on observed outcomes of predicted probability 0; empty without any.
+
+    The two outcomes of a confidence are that the answer is correct, and that it is wrong.
+    """
+    n_impossible = data["true_class_zeros"]
+    if not n_impossible:
+        return ""
+    if data["kind"] == "confidence":
+        verb = "was" if n_impossible == 1 else "were"
+        return f"{format_count(n_impossible, 'answer')} {verb} wrong at confidence 1, or correct at confidence 0"
+    return f"{format_count(n_impossible, 'outcome')} occurred although the predicted probability was 0"
+
+
+def _evidence_sentence(
+    results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]
+) -> str:
+    """Return the sentence on the family-wise test, the miscalibrated groups, and predicted probabilities of 0."""
+    p = f"family-wise {format_pvalue_clause(family.pvalue, family.min_pvalue)}"
+    if state == "not tested":
+        min_pvalue_text = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
+        # Few rows have few possible outcomes, so that the smallest p-value is not that of the number of null draws.
+        attainable = results.default_test.min_pvalue
+        if attainable is not None and attainable > 2 / (1 + results.resamples):
+            units = "rows" if data.get("clusters") is None else "clusters"
+            return f"Too few {units} for a test: with {format_sample_size(data)}, {min_pvalue_text}."
+        return f"Too few resamples for a test: with {results.resamples:,} resamples, {min_pvalue_text}."
+    zeros, groups = _describe_zero_probabilities(data), _describe_groups(results, state, alpha, data)
+    if family.pvalue <= alpha:
+        return f"{'; '.join(text for text in (f'Calibration rejected ({p})', groups, zeros) if text)}."
+    if zeros:
+        return f"{zeros}; apart from that, calibration is not rejected ({p})."
+    return f"Calibration not rejected ({p}){_describe_error_interval(results.errors[0].interval, data)}."
+
+
+def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any]) -> str:
+    """Return the interval of the calibration error as the end of a sentence; empty if there is none."""
+    if interval is None:
+        return ""
+    if covers_unit_interval(interval.low, interval.high):
+        return f"; {format_sample_size(data)} are too few to bound the expected calibration error"
+    limits = format_error_range(interval.low, interval.high)
+    return f"; {format_level(interval.level)} confidence interval of the expected calibration error {limits}"
+
+
+def _implausible_data_sentence(recalibration: Mapping[str, Any] | None) -> str:
+    """Return a sentence on predictions that look like labels or like those of other classes."""
+    notes = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
+    return " ".join(IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE_DATA_TEXTS)
+
+
+def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
+    """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
+    if recalibration is None or not recalibration["candidates"]:
+        return ""
+    if recalibration["confirmed"]:
+        sentence = _describe_gain(recalibration)
+        if describe_constant_prediction(recalibration, data):
+            sentence += "; the result is hardly better than a constant prediction"
+        return f"{sentence}."
+    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
+        rows = format_count(data["n"], "row")
+        return (
+            f"No recalibration could be confirmed ({rows}; about {recalibration['required_rows']:,} would be needed)."
+        )
+    return "No recalibration improves the held-out log loss significantly."
+
+
+def _describe_gain(recalibration: Mapping[str, Any]) -> str:
+    """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
+
+    The test may confirm miscalibration although the confidence interval of the gain includes 0: then the gain is not
+    confirmed. If the folds chose different methods, the gain is that of the whole procedure.
+    """
+    name = _name_with_temperature(recalibration["chosen"], recalibration["summary"])
+    lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]
+    if not lower_bound:
+        return (
+            f"Miscalibration that {name} corrects is confirmed on held-out rows, but the gain in log loss is not"
+            f" ({describe_unconfirmed_gain(recalibration)})"
+        )
+    is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE
+    subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
+    gain = lower_bound if percent is None else f"{format_gain_percent(percent)} ({lower_bound})"
+    return f"{subject} reduces the log loss by {gain}, confirmed on held-out rows"
+
+
+def _name_with_temperature(method: str, summary: str) -> str:
+    """Return the calibrator's name, with the parameter of temperature scaling."""
+    return f"temperature scaling ({summary})" if method == "temperature" else calibrator_name(method)

@@ -1,0 +1,81 @@
+"""Fingerprints of the batches of rows in a tally, by which rows that are counted twice are recognized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import nsmallest
+
+import numpy as np
+
+from trueodds.data.predictions import Predictions
+
+FINGERPRINT_LENGTH = 16  # hexadecimal digits
+MAX_FINGERPRINTS = 4_096  # largest number of fingerprints of a tally: about 100 kB in its file
+MAX_SAMPLED_ROWS = 1_024  # rows of a batch whose probabilities enter the fingerprint
+MIN_SAMPLED_ROWS = 64  # however many classes there are
+MAX_SAMPLED_PROBABILITIES = 65_536  # bounds the time for many classes
+MIN_INFORMATION = 50.0  # nats: other rows have the same fingerprint with probability e^−50, about 1 in 10²¹
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatches:
+    """The batches of rows in a tally, by their fingerprints.
+
+    Of more than `MAX_FINGERPRINTS` batches, those with the smallest fingerprints are kept. This is a random sample, and
+    two tallies keep the same ones of their common batches as far as both samples reach.
+
+    >>> a, b = RowBatches({"00ab": 500}), RowBatches({"00ab": 500, "17c2": 800})
+    >>> a.count_common_rows(b), (a + b).repeated_rows
+    (500, 500)
+    """
+
+    rows: Mapping[str, int] = field(default_factory=dict)  # number of rows of each batch, by its fingerprint
+    repeated_rows: int = 0  # number of rows that were added once more
+
+    @classmethod
+    def from_predictions(cls, preds: Predictions) -> RowBatches:
+        """Return one batch with its fingerprint; none if its rows are so alike that other rows may be equal.
+
+        The fingerprint is a hash of the number of rows, of all outcomes and weights, and of the probabilities of evenly
+        spaced rows, in the order of the rows.
+
+        >>> len(RowBatches.from_predictions(Predictions([0, 1], [0.2, 0.9])).rows)
+        0
+        """
+        n_sampled = max(MIN_SAMPLED_ROWS, min(MAX_SAMPLED_ROWS, MAX_SAMPLED_PROBABILITIES // preds.k))
+        sampled = slice(None, None, max(1, preds.n // n_sampled))
+        outcomes = preds.y if preds.votes is None else preds.votes
+        assert outcomes is not None
+        columns = [array[sampled].reshape(len(array[sampled]), -1) for array in (outcomes, preds.p)]
+        sample = np.ascontiguousarray(np.hstack(columns), dtype=np.float64)
+        if _information(sample) < MIN_INFORMATION:
+            return cls()
+        if preds.votes is None:
+            outcomes = outcomes.astype(np.min_scalar_type(preds.k))
+        arrays = (outcomes, sample) if preds.weight is None else (outcomes, sample, preds.weight)
+        digest = blake2b(str(preds.n).encode(), digest_size=FINGERPRINT_LENGTH // 2)
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        return cls({digest.hexdigest(): preds.n})
+
+    def __add__(self, other: RowBatches) -> RowBatches:
+        rows = {**self.rows, **other.rows}
+        if len(rows) > MAX_FINGERPRINTS:
+            rows = {name: rows[name] for name in nsmallest(MAX_FINGERPRINTS, rows)}
+        return RowBatches(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
+
+    def count_common_rows(self, other: RowBatches) -> int:
+        """Return the number of rows of the batches in both."""
+        return sum(self.rows[name] for name in self.rows.keys() & other.rows.keys())
+
+
+def _information(sample: np.ndarray) -> float:
+    """Information in a sequence of rows, (n, d), in nats: n times the entropy of the distribution of equal rows.
+
+    If rows are exchangeable, another sequence of them equals this one with probability exp(−information).
+    """
+    rows = sample.view(np.dtype((np.void, sample.itemsize * sample.shape[1]))).ravel()
+    counts = np.unique(rows, return_counts=True)[1]
+    return float(-(counts * np.log(counts / len(rows))).sum())

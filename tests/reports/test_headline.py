@@ -1,0 +1,130 @@
+"""The opening sentences of a report: events first, nothing confirmed that is not, and no number against them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import trueodds as to
+from tests.reports.example import example
+from trueodds.reports.html import render_html
+from trueodds.reports.html.methods_paragraph import describe_methods
+from trueodds.reports.text import results
+from trueodds.reports.text.recalibration import describe_changed_classes
+from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.text.terminal import render_text
+from trueodds.reports.text.verdict_sentence import describe_recalibration
+
+
+def simulated(slope: float, shift: float, mean: float, n: int = 3000, seed: int = 0, **extra: Any) -> to.Predictions:
+    """Two classes with logit p ~ N(mean, 1.5²) and true log odds slope · logit p + shift."""
+    rng = np.random.default_rng(seed)
+    x = mean + 1.5 * rng.normal(size=n)
+    return to.Predictions((rng.random(n) < expit(slope * x + shift)).astype(int), expit(x), **extra)
+
+
+def test_twice_as_many_events_as_predicted_open_the_verdict_although_the_slope_is_off_too() -> None:
+    # Log odds half as far from 0 and shifted: few events are predicted, far more occur, and the slope is 0.5.
+    report = to.audit(simulated(0.5, -0.8, -3.5, n=1500), resamples=99)
+    data, slope = report.to_dict()["data"], report.to_dict()["standard_measures"][1]
+    ratio = data["event_rate"] / data["mean_prediction"]
+    assert ratio > 1.25
+    assert report.verdict["state"] == "too low"
+    assert report.verdict["sentence"].startswith(
+        f"Underpredicts: {ratio:.1f} times as many events occur as predicted (mean predicted "
+    )
+    assert f"probabilities are also too extreme (calibration slope {slope['value']:.2f})" in report.verdict["sentence"]
+
+
+def test_the_verdict_has_at_most_two_sentences_and_one_on_the_recalibration() -> None:
+    rng = np.random.default_rng(1)
+    for slope, shift, mean in ((0.5, 0.0, 0.0), (1.0, 1.0, -3.0), (1.0, 0.0, 0.0)):
+        preds = simulated(slope, shift, mean, n=600, group={"site": rng.choice(["a", "b"], 600)})
+        report = to.audit(preds, resamples=99)
+        # A period that ends a sentence is followed by a blank and a capital letter, or by nothing.
+        assert len(re.findall(r"\\.(?= [A-Z]|$)", report.verdict["sentence"])) <= 3
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_calibration_that_is_not_rejected_is_no_green_page_beside_a_slope_whose_interval_excludes_1(seed: int) -> None:
+    for attempt in range(60):
+        report = to.audit(simulated(0.8, 0.0, 0.0, n=400, seed=100 * seed + attempt), resamples=99)
+        if report.verdict["state"] == "no evidence" and "calibration_slope" in report.verdict["excludes_ideal"]:
+            break
+    sentence, facts = report.verdict["sentence"], report.to_dict()
+    low, high = (facts["standard_measures"][1]["interval"][end] for end in ("low", "high"))
+    assert sentence.startswith("Inconclusive: ")
+    assert f"confidence interval of the calibration slope, {low:.2f} to {high:.2f}, excludes 1" in sentence
+    assert "Calibration not rejected (family-wise p" in sentence
+    page = report.to_html()
+    assert '<header class="plain">' in page
+    assert '<span class="badge">inconclusive</span>' in page
+    (line,) = (line for line in summary_lines(facts) if line.label == "Miscalibration")
+    assert (line.value, line.tone) == ("inconclusive", "plain")
+    roles = []
+    render_text(facts, style=lambda piece, role: roles.append((role, piece)) or piece)
+    assert roles[0][0] == "sentence"
+
+
+def test_an_infinite_log_loss_does_not_turn_an_unconfirmed_gain_into_a_confirmed_one() -> None:
+    audit = example()
+    audit["recalibration"] |= {"gain_low": -0.0005, "gain_high": 0.0139, "gain_percent": None, "alpha": 0.05}
+    audit["recalibration"] |= {"gain_low_percent": None, "log_loss_before": None}
+    (line,) = (line for line in summary_lines(audit) if line.label == "Recalibration")
+    assert "confirmed but not the gain" in line.remark
+    assert "90 % confidence interval −0.0005 to 0.0139 nats per row" in line.remark
+    assert line.tone == "plain"
+    sentence = describe_recalibration(audit["recalibration"], audit["data"])
+    assert "but the gain in log loss is not (90 % confidence interval −0.0005 to 0.0139 nats per row)" in sentence
+    assert "reduces" not in sentence
+
+
+def test_an_undefined_slope_refers_to_the_note_that_has_its_values_with_clipped_probabilities() -> None:
+    rng = np.random.default_rng(3)
+    p = np.round(rng.beta(0.3, 3, 1500) * 20) / 20  # a twentieth of the trees each: many exact zeros
+    preds = to.Predictions((rng.random(1500) < p).astype(int), p)
+    facts = to.audit(preds, resamples=99).to_dict()
+    rows = {row[0]: row for row in results.standard_measure_table(facts).rows}
+    assert rows["calibration slope"][1] == rows["calibration intercept"][1] == "see TN268"
+    note = next(note["text"] for note in facts["notes"] if note["code"] == "TN268")
+    for min_prob in (1e-6, 1e-3):
+        slope = to.test(preds, "cox", min_prob=min_prob).parts["joint"]["slope"]
+        assert f" and {slope:.2f} with min_prob={min_prob:g}" in note
+    assert "limited" not in note
+
+
+def test_a_threshold_of_one_half_is_not_mentioned_for_rare_events() -> None:
+    changes = {"label_flips": 13, "accuracy_before": 0.95}
+    rare = {"kind": "classes", "event_rate": 0.05}
+    assert describe_changed_classes(changes, rare, only_relevant=True) == ""
+    assert describe_changed_classes(changes, rare) == "13 predictions cross the 0.5 threshold"
+    assert describe_changed_classes(changes, {**rare, "event_rate": 0.4}, only_relevant=True) != ""
+
+
+def test_the_methods_state_the_null_distribution_of_clusters_and_every_standard_measure() -> None:
+    independent = to.audit(simulated(1.0, 0.0, 0.0, n=400), resamples=99).to_dict()
+    clustered = to.audit(simulated(1.0, 0.0, 0.0, n=400, cluster=np.arange(400) // 8), resamples=99).to_dict()
+    text = describe_methods(independent).text
+    assert "labels drawn from the predicted probabilities (Bröcker & Smith 2007)" in text
+    assert "Their intervals are normal (Wald) intervals" in text
+    text = describe_methods(clustered).text
+    assert "residuals of whole clusters with their signs flipped at random" in text
+    assert "labels drawn from the predicted probabilities" not in text
+    assert "Brock" not in text.replace("ö", "o")
+    assert "Their intervals are Student t intervals: intercept and slope have jackknife standard errors" in text
+    for name in ("calibration intercept", "calibration slope", "O:E ratio", "(ICI), from a loess curve", "AUC"):
+        assert name in text
+
+
+def test_the_caption_of_the_correction_counts_the_bins_outside_their_bars() -> None:
+    report = to.audit(simulated(0.5, 0.0, 0.0), resamples=99)
+    tables = [report.to_dict()["recalibration"]["diagrams"][time]["table"] for time in ("before", "after")]
+    before, after = (sum(table["outside"]) for table in tables)
+    page = " ".join(render_html(report.to_dict()).replace("\xa0", " ").split())
+    assert f"{before} of {len(tables[0]['outside'])} bins lie outside their consistency bars; after" in page
+    assert f", {after or 'none'} of {len(tables[1]['outside'])} " in page
+    assert "comes from a map fitted and chosen without that row" in page

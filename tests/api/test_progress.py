@@ -37,13 +37,15 @@ def call(verb: str, reports: object = None) -> None:
         to.by_group(preds, resamples=39, progress=reports)
     elif verb == "test":
         to.test(preds, resamples=39, progress=reports)
+    elif verb == "table":
+        to.table({"a": preds, "b": preds}, ["brier", "ece"], resamples=39, progress=reports)
     elif verb == "power":
         to.power(preds, n=50, simulations=20, progress=reports)
     else:
         to.tally(preds, progress=reports)
 
 
-VERBS = ("audit", "by_group", "test", "power", "tally")
+VERBS = ("audit", "by_group", "test", "power", "tally", "table")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -47,6 +47,16 @@ def test_a_cell_is_what_measure_returns(table: ResultTable) -> None:
         assert (cell.value, cell.interval, cell.noise_floor) == (alone.value, alone.interval, alone.noise_floor)
 
 
+def test_the_expected_accuracy_is_the_mean_confidence_without_redraws() -> None:
+    y, models = outcomes_and_models(200)
+    weight, cluster = np.arange(1.0, 201.0), np.arange(200) // 4
+    for settings in ({}, {"weight": weight}, {"weight": weight, "cluster": cluster}):
+        preds = to.Predictions(y, models["true"], **settings)
+        confidence = np.maximum(preds.p, 1 - preds.p) if preds.p.ndim == 1 else preds.p.max(axis=1)
+        cell = to.table({"a": preds}, ["accuracy"], **FAST)["a", "accuracy"]
+        assert cell.noise_floor == pytest.approx(np.average(confidence, weights=preds.w), abs=1e-12)
+
+
 def test_accuracy_is_the_share_of_most_probable_classes_that_were_observed() -> None:
     # Predicted classes 1, 0, 1, 0 and observed 1, 0, 0, 0: three of four.
     cell = to.table([1, 0, 0, 0], {"a": [0.9, 0.2, 0.7, 0.4]}, ["accuracy"])["a", "accuracy"]
@@ -252,7 +262,9 @@ def test_latex_is_a_booktabs_table(table: ResultTable) -> None:
     assert lines[0] == r"\begin{table}"
     assert r"\label{tab:all}" in lines
     rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    assert [row.count(" & ") for row in rows] == [4, 4, 4]
+    cells = [row.removesuffix("\\\\").split("&") for row in rows if row != r"\addlinespace"]
+    assert [len(row) for row in cells] == [5] * 6
+    assert [row[0].strip() for row in cells] == ["true", "", "noisy", "", r"over\_confident", ""]
     assert sum(r"\mathbf" in row for row in rows) >= 1
     alone = table.to_latex(interval="subscript", caption=False)
     assert alone.startswith(r"\begin{tabular}{lllll}")
@@ -327,4 +339,4 @@ def test_paired_is_refused_for_different_rows() -> None:
     with pytest.raises(InputError, match="TO205"):
         to.table(different, ["brier"], paired=True)
     with pytest.raises(InputError, match="style of intervals"):
-        to.table({"a": (y, models["true"])}, ["brier"]).to_latex(interval="below")
+        to.table({"a": (y, models["true"])}, ["brier"]).to_latex(interval="above")

@@ -105,7 +105,7 @@ def test_only_an_interval_that_ends_at_its_estimate_is_explained(
     value: float, high: float, method: str, is_explained: bool
 ) -> None:
     sentences = caption_sentences([column(value, high, method)], 0.95, compared=False, interval=True, noise_floor=True)
-    assert ("Intervals that end at the estimate were extended to contain it." in sentences) == is_explained
+    assert any("upward bias of the estimate" in sentence for sentence in sentences) == is_explained
 
 
 def test_a_wide_table_spans_both_columns_of_a_page() -> None:
@@ -120,6 +120,18 @@ def test_headings_and_names_may_be_latex() -> None:
     assert r"& $L_2$ $\downarrow$" in result.to_latex(raw_labels=True)
     assert r"\caption{$L_2$: 15 uniform bins" in result.to_latex(raw_labels=True)
     assert r"\caption{\$L\_2\$: 15 uniform bins" in result.to_latex()
+
+
+def test_a_caption_of_your_own_is_latex_with_raw_labels() -> None:
+    result, caption = table(["ece"], interval=None), r"Results of \citet{guo}, $n=5$."
+    assert rf"\caption{{{caption}}}" in result.to_latex(caption=caption, raw_labels=True)
+    assert r"\caption{Results of \textbackslash{}citet\{guo\}, \$n=5\$.}" in result.to_latex(caption=caption)
+
+
+def test_the_caption_says_what_an_estimator_without_bins_computes() -> None:
+    text = table({"smECE": "smece", "KS": "ks"}, interval=None).caption
+    assert "smECE: smooth ECE with automatic bandwidth of the confidence" in text
+    assert "KS: Kolmogorov–Smirnov distance of the confidence" in text
 
 
 @pytest.mark.parametrize("measure", ["cwece", "Classwise-ECE", ("ece", {"lens": "classwise"})])

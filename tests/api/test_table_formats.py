@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_numbers_that_are_missing_are_nan_in_a_frame_and_empty_in_csv() -> None:
 
 
 def test_latex_takes_intervals_as_true_or_false(table: ResultTable) -> None:
-    assert table.to_latex(interval=True) == table.to_latex(interval="brackets")
+    assert table.to_latex() == table.to_latex(interval=True) == table.to_latex(interval="below")
     assert table.to_latex(interval=False) == table.to_latex(interval=None)
     for settings in ({"label": "tab:x"}, {"wide": True}, {"label": "tab:x", "wide": True}):
         with pytest.raises(InputError, match="needs a caption") as error:
@@ -102,6 +103,40 @@ def test_latex_takes_intervals_as_true_or_false(table: ResultTable) -> None:
         assert error.value.code == "TO205"
         with pytest.raises(InputError, match="needs a caption"):
             table.to_latex(caption="", **settings)
+
+
+def estimated_width(latex: str) -> float:
+    """Width of a tabular in points: 5 for a character, 4 in small type, and 12 between cells."""
+    widths: dict[int, float] = {}
+    for line in latex.splitlines():
+        if " & " not in line and not line.startswith("&"):
+            continue
+        for column, cell in enumerate(line.removesuffix("\\\\").split("&")):
+            point_size = 4.0 if "scriptsize" in cell or "_{" in cell else 5.0
+            text = re.sub(r"\\(mathbf|scriptsize|small|,|uparrow|downarrow)|[${}_ ]", "", cell)
+            widths[column] = max(widths.get(column, 0.0), point_size * len(text))
+    return sum(width + 12 for width in widths.values())
+
+
+def test_five_measures_with_intervals_and_floors_fit_a_text_of_five_and_a_half_inches() -> None:
+    y, probs = outcomes_and_models(300)
+    measures = {"Acc": "accuracy", "ECE": "ece", "cwECE": "sce", "Brier": "brier", "NLL": "log_loss"}
+    table = to.table(y, {"ResNet-110": probs["true"], "ViT": probs["noisy"]}, measures, **FAST)
+    width = 72.27 * 5.5
+    assert estimated_width(table.to_latex(noise_floor=True, caption=False)) < width
+    assert estimated_width(table.to_latex(interval="brackets", caption=False)) > width
+
+
+def test_a_transposed_table_has_a_row_per_measure(table: ResultTable) -> None:
+    lines = table.to_latex(interval=None, caption=False, transpose=True).splitlines()
+    assert lines[0] == r"\begin{tabular}{llll}"
+    assert lines[2] == r"& true & noisy & over\_confident \\"
+    assert [line.split(" & ")[0] for line in lines[4:8]] == [
+        r"accuracy $\uparrow$",
+        *(rf"{name} $\downarrow$" for name in ("ece", "brier", r"log\_loss")),
+    ]
+    upright = table.to_latex(interval=None, caption=False).splitlines()[4:7]
+    assert [line.rstrip(" \\").split(" & ")[2] for line in upright] == lines[5].rstrip(" \\").split(" & ")[1:]
 
 
 @pytest.mark.parametrize("raw_labels", [False, True])

@@ -13,6 +13,7 @@ from tests.diagrams.test_drawing import softer
 from tests.diagrams.test_saving import page_size
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.grid_layout import choose_model_columns
+from trueodds.diagrams._style.panel_names import FittedNames, fit_names
 from trueodds.diagrams.grid import DiagramGrid
 
 
@@ -181,8 +182,55 @@ def test_versions_of_models_have_a_row_per_model(models: dict[str, to.Prediction
     assert grid.models == ("a, before", "a, after", "b$x$, before", "b$x$, after")
     bottoms = [round(ax.get_position().y0, 6) for ax in grid.draw().axes]
     assert bottoms[0] == bottoms[1] > bottoms[2] == bottoms[3]
+    assert grid.versions == ("before", "after")
+    # Names of versions stand at the top only, and names of models at the left only.
+    figure = grid.draw()
+    assert [ax.get_title(loc="left").strip() for ax in figure.axes] == ["before", "after", "", ""]
+    assert [text.get_text() for text in figure.texts] == ["a", "b$x$", "Corp"]
+    assert all(ax.get_title(loc="right") for ax in figure.axes)
+    # Another number of columns does not separate the versions, so every panel has its whole name.
+    figure = to.draw(before_after, ["corp"], resamples=99, ncols=3).draw()
+    assert [ax.get_title(loc="left") for ax in figure.axes] == list(grid.models)
     with pytest.raises(InputError, match="different versions"):
         to.draw({"a": {"before": models["a"]}, "b": {"after": models["a"]}}, ["corp"])
+
+
+@pytest.mark.parametrize("width", [3.3, 5.5])
+def test_long_names_that_differ_never_look_alike(models: dict[str, to.Predictions], width: float) -> None:
+    prefix = "Wide ResNet-28-10 with temperature scaling and label smoothing, split number "
+    grid = to.draw({f"{prefix}{i}": models["a"] for i in range(3)}, ["reliability"])
+    figure = grid.draw(figsize=(width, width))
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert [title.replace("\n", " ") for title in titles] == list(grid.models)
+    figure.canvas.draw()
+    for ax in figure.axes:
+        box = ax._left_title.get_window_extent()
+        assert box.x1 <= figure.bbox.x1 + 1
+        assert box.y1 <= figure.bbox.y1 + 1
+
+
+def test_names_are_reduced_then_wrapped_then_cut_if_they_stay_distinct() -> None:
+    assert fit_names(["short"], 100, 9.0) == FittedNames(("short",), 9.0)
+    reduced = fit_names(["ResNet-110, CIFAR"], 75, 9.0)
+    assert reduced.n_lines == 1
+    assert 6.3 <= reduced.size < 9.0
+    wrapped = fit_names(["ResNet-110, CIFAR-10", "ResNet-110, CIFAR-100"], 45, 9.0)
+    assert wrapped.names == ("ResNet-110,\nCIFAR-10", "ResNet-110,\nCIFAR-100")
+    long = "a name of very many words that nobody can read"
+    cut = fit_names([f"{first} {long}" for first in "AB"], 40, 9.0)
+    assert cut.n_lines == 3
+    assert all(name.endswith("…") for name in cut.names)
+    uncut = fit_names([f"{long} {last}" for last in "AB"], 40, 9.0)
+    assert [name.replace("\n", " ") for name in uncut.names] == [f"{long} A", f"{long} B"]
+    assert fit_names(["unbreakable" * 3, "unbreakable" * 2], 40, 9.0).n_lines > 1
+
+
+def test_a_paper_or_no_title_omits_the_name_of_a_single_diagram(models: dict[str, to.Predictions]) -> None:
+    grid = to.draw(models, ["reliability"])
+    assert [text.get_text() for text in grid.draw(title=False).texts] == []
+    assert [text.get_text() for text in grid.draw(title="Two models").texts] == ["Two models"]
+    several = to.draw(models, ["reliability", "cumulative"]).draw(title=False)
+    assert [text.get_text() for text in several.texts] == ["a", "b$x$", "Reliability", "Cumulative"]
 
 
 def test_invalid_grids_are_coded(models: dict[str, to.Predictions], grid: DiagramGrid, tmp_path: Path) -> None:

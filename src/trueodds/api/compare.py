@@ -142,9 +142,14 @@ def compare(
     debiased error because noise does not add to it.
     McNemar's test compares the accuracies of two models; this function does not.
 
+    The t test of a mean is inaccurate where few rows decide, such as those of a rare outcome. If the difference depends
+    on fewer than 25 rows or clusters in effect (Cochran's rule [2]_), or if neither model made an error, the note TN273
+    says so, and neither model is called better.
+
     References
     ----------
     .. [1] Berger (1982). Multiparameter hypothesis testing and acceptance sampling.
+    .. [2] Cochran (1977). Sampling Techniques, third edition, section 2.15.
 
     Examples
     --------

@@ -51,7 +51,8 @@ def draw(
     data : Predictions, (y_true, y_prob), Source, Tally or mapping
         Predictions with their outcomes, as in `measure`. A mapping of names to models, such as
         ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or in a grid. A grid of one diagram
-        also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which gives a row per model.
+        also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which gives a row per model and a
+        column per inner name, such as a version or a data set.
     diagram : str, Recipe or list, default="reliability"
         Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings. A list, such as
         ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which share their axes
@@ -146,14 +147,19 @@ def _draw_grid(
 ) -> DiagramGrid:
     """Draw every diagram of every model; each setting applies to the diagrams that have it."""
     from trueodds.diagrams import DIAGRAMS
-    from trueodds.diagrams.grid import MAX_CELLS, DiagramGrid, stack_models
+    from trueodds.diagrams.grid import MAX_CELLS, VERSION_SEPARATOR, DiagramGrid, stack_models
 
     versions = _versions_of_models(data) if len(diagrams) == 1 else None
+    version_names: tuple[str, ...] = ()
     if versions is None:
         models = _models_by_name(data)
     else:
-        ncols = len(next(iter(versions.values()))) if ncols is None else ncols
-        models = {f"{name}, {version}": model for name, inner in versions.items() for version, model in inner.items()}
+        version_names = tuple(next(iter(versions.values())))
+        models = {
+            f"{name}{VERSION_SEPARATOR}{version}": model
+            for name, inner in versions.items()
+            for version, model in inner.items()
+        }
     if len(models) * len(diagrams) > MAX_CELLS:
         got = f"{len(models)} models × {len(diagrams)} diagrams"
         raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")
@@ -167,7 +173,7 @@ def _draw_grid(
         stack_models({name: draw(model, one, **call, **own) for name, model in models.items()})
         for one, own in zip(diagrams, own_settings, strict=True)
     ]
-    return DiagramGrid(tuple(models), tuple(columns), presentation, ncols)
+    return DiagramGrid(tuple(models), tuple(columns), presentation, ncols, version_names)
 
 
 def _versions_of_models(data: Any) -> dict[str, dict[str, Any]] | None:

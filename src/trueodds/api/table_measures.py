@@ -12,6 +12,7 @@ from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.core.errors import InputError, describe
 from trueodds.core.suggestions import resolve_synonym
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import PARTITION_SETTINGS
@@ -41,6 +42,10 @@ class Accuracy(Mean):
     def row_scores(self, view: View) -> Array:
         """Whether the predicted class was observed, (n,)."""
         return view.y
+
+    def expected_if_calibrated(self, view: View) -> float:
+        """Mean confidence."""
+        return float(weighted_sum(view.w, view.p) / view.total)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ def table(
             paired=paired,
             weight_kind=weight_kind,
             rng=seed,
+            progress=progress,
             **settings,
         )
     if json_path is not None:

@@ -81,8 +81,13 @@ class Comparison(Result):
 
     @property
     def better(self) -> str | None:
-        """The model whose error is closer to the best value if the interval excludes 0, else None."""
+        """The model whose error is closer to the best value if the interval excludes 0, else None.
+
+        None also if the interval is based on too few rows, which the note TN273 reports.
+        """
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
+            return None
+        if any(note.code == "TN273" for note in self.notes):
             return None
         first, second = self.names
         best_value = float(self.settings.get("best_value", -math.inf))

@@ -16,6 +16,12 @@ _LENS_DESCRIPTIONS = {
     "canonical": "all predicted probabilities",
     "top-label": "the confidence within each predicted class",
 }
+# What estimators without bins compute, if their names do not say it.
+_ESTIMATOR_DESCRIPTIONS = {
+    "smece": "smooth ECE with automatic bandwidth",
+    "ks": "Kolmogorov–Smirnov distance",
+    "skce": "squared kernel calibration error",
+}
 # Methods whose intervals are extended to contain the estimate.
 _EXTENDED_INTERVALS = ("folded-normal", "residual-norm")
 
@@ -54,7 +60,9 @@ def caption_sentences(
     if interval and any(estimate.interval is not None for estimate in estimates):
         sentences.append(f"Brackets: {_format_rate(level)} confidence interval.")
         if any(map(_ends_at_value, estimates)):
-            sentences.append("Intervals that end at the estimate were extended to contain it.")
+            sentences.append(
+                "Intervals allow for the upward bias of the estimate; one that ends at it would lie below it otherwise."
+            )
     if noise_floor and any(estimate.noise_floor is not None for estimate in estimates):
         sentences.append("Parentheses: expected value if the model were calibrated.")
     if compared:
@@ -106,6 +114,8 @@ def _describe_column(column: CaptionColumn) -> str:
     settings = [estimate.settings for estimate in column.estimates.values()]
     if "partition" in settings[0] and column.estimator not in SCORES:
         description = f"{_describe_bins(settings)} of {description}"
+    elif column.estimator in _ESTIMATOR_DESCRIPTIONS:
+        description = f"{_ESTIMATOR_DESCRIPTIONS[column.estimator]} of {description}"
     if settings[0].get("distance", "tv") != "tv":
         description += f", distance {settings[0]['distance']}"
     aggregates = {"mean": "mean of the classes", "max": "largest value of the classes"}

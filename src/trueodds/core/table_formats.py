@@ -1,4 +1,4 @@
-"""Write a table of formatted cells as text, Markdown, LaTeX or HTML."""
+"""Write a table of formatted cells as text, Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,23 +7,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Self
+from typing import Self
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.notebook_html import frame_html, notes_html, paragraph_html, table_html
 from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table
 
-INTERVAL_STYLES = ("brackets", "subscript")
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|])")
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{character: f"\\{character}" for character in "{}$&#%_"},
-}
 
 
 @dataclass(frozen=True)
@@ -63,18 +53,6 @@ class FormattedTable:
     arrows: tuple[str, ...]
     cells: tuple[tuple[FormattedCell, ...], ...]
     caption: str
-
-
-def resolve_interval_style(interval: Any) -> str | None:
-    """Return the style of intervals, which is the first one for True; raise TO203 for an unknown style."""
-    if interval is None or interval is False:
-        return None
-    if interval is True:
-        return INTERVAL_STYLES[0]
-    if interval not in INTERVAL_STYLES:
-        fix = "Use 'brackets', 'subscript' or None."
-        raise InputError("TO203", "Unknown style of intervals.", repr(interval), fix)
-    return str(interval)
 
 
 def text_lines(table: FormattedTable, width: int = TEXT_WIDTH) -> list[str]:
@@ -138,94 +116,6 @@ def _escape_markdown(text: str) -> str:
     log\_loss\|a
     """
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
-
-
-def latex(
-    table: FormattedTable, label: str | None, *, is_subscript: bool, environment: str, escapes_labels: bool
-) -> str:
-    """Return the table in LaTeX: a tabular environment, inside a table environment if there is a caption."""
-    label_text = escape_latex if escapes_labels else str
-    headings = [
-        f"{label_text(heading)} {_latex_arrow(arrow)}"
-        for heading, arrow in zip(table.labels, table.arrows, strict=True)
-    ]
-    rows = [
-        [_protect_row_start(label_text(name)), *(_latex_cell(cell, is_subscript=is_subscript) for cell in row)]
-        for name, row in zip(table.names, table.cells, strict=True)
-    ]
-    tabular = [
-        rf"\begin{{tabular}}{{l{'l' * len(headings)}}}",
-        r"\toprule",
-        f"{' & '.join(['', *headings]).strip()} \\\\",
-        r"\midrule",
-        *(f"{' & '.join(row)} \\\\" for row in rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    if not table.caption:
-        return "\n".join(tabular)
-    raw_texts = () if escapes_labels else (*table.labels, *table.names)
-    lines = [rf"\caption{{{_escape_except(table.caption, raw_texts)}}}"]
-    lines += [rf"\label{{{label}}}"] if label is not None else []
-    return "\n".join([rf"\begin{{{environment}}}", r"\centering", *lines, *tabular, rf"\end{{{environment}}}"])
-
-
-def _protect_row_start(text: str) -> str:
-    r"""Return the first cell of a row, with a group before a bracket or a star.
-
-    LaTeX takes them for an argument of the ``\\\\`` or ``\\midrule`` before the row.
-
-    >>> print(_protect_row_start("[a]"), _protect_row_start("b"))
-    {}[a] b
-    """
-    return "{}" + text if text.lstrip().startswith(("[", "*")) else text
-
-
-def _latex_cell(cell: FormattedCell, *, is_subscript: bool) -> str:
-    """Return a cell in LaTeX; numbers are set as formulas, so that minus signs are right."""
-    value = _latex_number(cell.value)
-    if cell.is_bold:
-        value = rf"\mathbf{{{value}}}"
-    noise_floor = "" if cell.noise_floor is None else f" $({_latex_number(cell.noise_floor)})$"
-    if cell.interval is None:
-        return f"${value}${noise_floor}"
-    interval = rf"[{_latex_number(cell.interval[0])},\,{_latex_number(cell.interval[1])}]"
-    if is_subscript:
-        return f"${value}_{{{interval}}}${noise_floor}"
-    return rf"${value}$ {{\small$\,{interval}$}}{noise_floor}"
-
-
-def _latex_number(text: str) -> str:
-    """Return a formatted number for a formula."""
-    return {"inf": r"\infty", "-inf": r"-\infty", "nan": r"\mbox{--}", "–": r"\mbox{--}"}.get(text, text)
-
-
-def _latex_arrow(arrow: str) -> str:
-    """Return the sign of a direction as a formula."""
-    signs = {"↓": r"\downarrow", "↑": r"\uparrow", "→": r"\to"}
-    return "$" + " ".join(signs.get(part, part) for part in arrow.split()) + "$"
-
-
-def escape_latex(text: str) -> str:
-    r"""Escape the characters that LaTeX reads as commands.
-
-    >>> print(escape_latex("log_loss & 5 %"))
-    log\_loss \& 5 \%
-    """
-    return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
-
-
-def _escape_except(text: str, raw_texts: Sequence[str]) -> str:
-    r"""Escape a text for LaTeX, but not where it repeats one that is LaTeX already.
-
-    >>> print(_escape_except("$L_2$: 5 %", ["$L_2$", "NLL"]))
-    $L_2$: 5 \%
-    """
-    special = [raw for raw in sorted(raw_texts, key=len, reverse=True) if escape_latex(raw) != raw]
-    if not special:
-        return escape_latex(text)
-    parts = re.split(f"({'|'.join(map(re.escape, special))})", text)
-    return "".join(part if part in special else escape_latex(part) for part in parts)
 
 
 def html(table: FormattedTable, notes: Sequence[Note]) -> str:

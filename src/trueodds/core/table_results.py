@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trueodds.core import table_formats
+from trueodds.core import table_formats, table_latex
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
@@ -146,11 +146,12 @@ class ResultTable(Result):
     def to_latex(
         self,
         *,
-        interval: str | bool | None = "brackets",
+        interval: str | bool | None = "below",
         noise_floor: bool = False,
         caption: str | bool = True,
         label: str | None = None,
         wide: bool = False,
+        transpose: bool = False,
         raw_labels: bool = False,
     ) -> str:
         r"""Return the table in LaTeX.
@@ -159,20 +160,24 @@ class ResultTable(Result):
 
         Parameters
         ----------
-        interval : {"brackets", "subscript"}, bool or None, default="brackets"
-            Whether intervals stand in brackets behind the values (also True), or as subscripts of them, which are
-            narrower. None or False omits them.
+        interval : {"below", "brackets", "subscript"}, bool or None, default="below"
+            Whether intervals stand in small type below the values (also True), in brackets behind them, or as
+            subscripts. None or False omits them. Below the values they need the least width: five measures fit a text
+            of 5.5 inches.
         noise_floor : bool, default=False
             Whether the cells have the expected value of a calibrated model in parentheses.
         caption : str or bool, default=True
-            Your caption or the default one, which is escaped, in a ``table`` environment. False returns the ``tabular``
-            environment alone.
+            Your caption or the default one in a ``table`` environment. It is escaped, except for your own caption with
+            ``raw_labels=True``. False returns the ``tabular`` environment alone.
         label : str, optional
             The label of the ``table`` environment, such as ``"tab:calibration"``.
         wide : bool, default=False
             Whether the environment is ``table*``, which spans both columns of a page.
+        transpose : bool, default=False
+            Whether the table has a row per measure and a column per model, for few models and many measures.
         raw_labels : bool, default=False
-            Whether headings and names of models are LaTeX, such as ``"$L_2$"``. By default they are escaped.
+            Whether headings, names of models and your own caption are LaTeX, such as ``"$L_2$"``. By default they are
+            escaped.
 
         Returns
         -------
@@ -185,19 +190,21 @@ class ResultTable(Result):
             TO203 for another value of `interval`. TO205 for `label` or `wide` without a caption, which would be
             ignored.
         """
-        style = table_formats.resolve_interval_style(interval)
+        style = table_latex.resolve_interval_style(interval)
         if not caption and (label is not None or wide):
             got = f"label={label!r}" if label is not None else "wide=True"
             fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
             raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
         formatted = self._formatted(interval=style is not None, noise_floor=noise_floor, caption=caption)
-        return table_formats.latex(
-            formatted,
+        options = table_latex.LatexOptions(
+            style,
+            "table*" if wide else "table",
             label,
-            is_subscript=style == "subscript",
-            environment="table*" if wide else "table",
+            is_transposed=transpose,
             escapes_labels=not raw_labels,
+            escapes_caption=not (raw_labels and isinstance(caption, str)),
         )
+        return table_latex.latex(formatted, options)
 
     def to_csv(self) -> str:
         """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.

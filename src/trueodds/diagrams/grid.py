@@ -21,13 +21,14 @@ from trueodds.core.results import with_notes
 from trueodds.core.settings import Count, check
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
-from trueodds.diagrams._style.publication import PublicationSize, printed_width
+from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.data_file import is_data_file, write_data_file
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
+VERSION_SEPARATOR = ", "  # between the name of a model and that of its version
 # Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones.
 _LOWEST_COLUMNS = ("y_low", "delta_low", "gamma_low")
 _HIGHEST_COLUMNS = ("y_high", "delta_high", "gamma_high", "tallest", "tallest_rate", "top")
@@ -38,7 +39,7 @@ class DiagramGrid:
     """Several models by one or several diagrams in one picture, with methods to draw, save and serialize it.
 
     Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows of the
-    grid in turn.
+    grid in turn; versions of several models have a row per model and a column per version.
 
     Attributes
     ----------
@@ -50,6 +51,8 @@ class DiagramGrid:
         Title, figure size, resolution and legend.
     ncols : int or None
         Number of columns of models of a single diagram. None chooses it by the width of the figure.
+    versions : tuple of str
+        Names of the versions of each model, which are the columns of a single diagram; empty without versions.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class DiagramGrid:
     diagrams: tuple[Diagram, ...]
     presentation: Presentation = field(default_factory=Presentation)
     ncols: int | None = None
+    versions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.ncols is None:
@@ -76,7 +80,19 @@ class DiagramGrid:
         """Return the number of columns of models in a figure of this width in inches, or in one of usual width."""
         if len(self.diagrams) > 1:
             return 1
+        if self.ncols is None and self.versions:
+            return len(self.versions)
         return min(self.ncols or grid_layout.choose_model_columns(len(self.models), width), len(self.models))
+
+    def _names(self) -> grid_layout.GridNames:
+        """Return the names in the grid; with another number of columns than versions, every panel is named."""
+        models = tuple(to_printable(name) for name in self.models)
+        if not self.versions or self.ncols not in (None, len(self.versions)):
+            return grid_layout.GridNames(models, models)
+        versions = tuple(to_printable(name) for name in self.versions)
+        suffix_lengths = len(self.versions[0]) + len(VERSION_SEPARATOR)
+        rows = tuple(to_printable(name[:-suffix_lengths]) for name in self.models[:: len(versions)])
+        return grid_layout.GridNames(models, rows, versions)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -198,8 +214,7 @@ class DiagramGrid:
         import_matplotlib()
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         width = None if presentation.figsize is None else presentation.figsize[0]
-        names = [to_printable(name) for name in self.models]
-        return grid_layout.draw_grid(self._columns(), names, presentation, self._model_columns(width))
+        return grid_layout.draw_grid(self._columns(), self._names(), presentation, self._model_columns(width))
 
     def save(
         self,
@@ -247,11 +262,11 @@ class DiagramGrid:
                 fix = "Leave figsize out: the height follows from the width."
                 raise InputError("TO203", "figsize excludes style and width.", describe(figsize), fix)
             import_matplotlib()
+            if presentation.title is None and not has_title(style):
+                presentation = replace(presentation, title=False)
             size = "page" if width is None else width
             n_columns = self._model_columns(printed_width(style, size))
-            publication = grid_layout.size_of_grid(
-                self._columns(), len(self.models), presentation, style, size, n_columns
-            )
+            publication = grid_layout.size_of_grid(self._columns(), self._names(), presentation, style, size, n_columns)
             presentation = replace(presentation, figsize=publication.figsize)
             if len(self.diagrams) == 1:
                 presented = replace(self, ncols=n_columns)

@@ -74,6 +74,20 @@ def predicted_class(preds: Predictions) -> Array:
     return row_maxima(preds.p)[1].astype(np.int64)
 
 
+def has_errors(preds: Predictions) -> bool:
+    """Return whether any most probable outcome was not observed, of any label if there are several, or by any vote."""
+    observed, weighted = preds.y, preds.w > 0
+    if observed is None:
+        return True
+    if preds.kind == "confidence":
+        predicted = np.ones_like(observed)
+    elif preds.p.ndim == 1 or observed.ndim == 2:
+        predicted = (preds.p > 1 - preds.p).astype(np.int64)
+    else:
+        predicted = predicted_class(preds)
+    return bool(np.any((predicted != observed)[weighted]))
+
+
 def accuracy(preds: Predictions) -> float:
     """Return the accuracy, the weighted share of correct rows."""
     (view,) = Confidence().views(preds)

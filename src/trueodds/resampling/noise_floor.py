@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import ProperScore
+from trueodds.estimators.base import Mean, ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
@@ -34,8 +34,9 @@ def noise_floor_draws(
         )
         if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
             return not lacks_vote_counts
-        # An estimator that is unbiased for independent rows is biased for clustered rows.
-        is_known = rows.cluster is None and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
+        # An estimator that is unbiased for independent rows is biased for clustered rows, unless it is a mean.
+        is_linear = rows.cluster is None or isinstance(estimand.estimator, Mean)
+        is_known = is_linear and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
         return not isinstance(estimand.estimator, ProperScore) and not is_known and not lacks_vote_counts
 
     vote_estimands = [

@@ -1,6 +1,7 @@
 """Layout of a grid of models and diagrams, whose axes are shared within a diagram.
 
-Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows in turn.
+Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows in turn,
+with their names above the panels; versions of several models have a row per model and a column per version.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.panel_names import FittedNames, fit_names
 from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
 from trueodds.diagrams._style.styling import POINTS_PER_INCH, TEXT_COLOR
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, attach_legend_entries, fit_legend
@@ -33,6 +35,16 @@ LABEL_OVERHANG = 0.5  # inches by which legends and names begin left of their pa
 LEGIBLE_PANEL_SIDE = 0.9  # inches of a panel below which the type of a publication is reduced, to make room
 _TYPE_REDUCTIONS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
 LINE_HEIGHT = 1.5  # height of a line of text in type sizes
+NAME_LINE_HEIGHT = 1.25  # height of each further line of a name in type sizes
+
+
+@dataclass(frozen=True)
+class GridNames:
+    """The names in a grid."""
+
+    models: tuple[str, ...]  # of every panel of a diagram
+    rows: tuple[str, ...]  # at the left
+    versions: tuple[str, ...] = ()  # of the columns, if the rows are models and the columns their versions
 
 
 @dataclass(frozen=True)
@@ -40,31 +52,77 @@ class GridOfModels:
     """Positions of the panels of a grid in a figure of this width; lengths are in inches."""
 
     columns: Sequence[DiagramContent]  # one for each diagram, whose views are the models
-    n_models: int
+    names: GridNames
     presentation: Presentation
     width: float
-    has_row_labels: bool
     n_model_columns: int = 1  # more than one if the models of a single diagram stand beside each other
 
     @property
+    def n_models(self) -> int:
+        """Number of models, each version of a model included."""
+        return len(self.names.models)
+
+    @property
     def is_wrapped(self) -> bool:
-        """Whether models stand beside each other, with their names above the panels."""
+        """Whether models stand beside each other."""
         return self.n_model_columns > 1
+
+    @property
+    def names_panels(self) -> bool:
+        """Whether every panel has the name of its model above it."""
+        return self.is_wrapped and not self.names.versions
+
+    @property
+    def has_row_labels(self) -> bool:
+        """Whether names stand at the left."""
+        return not self.names_panels and any(self.names.rows)
 
     @property
     def n_rows(self) -> int:
         """Number of rows of panels."""
         return -(-self.n_models // self.n_model_columns)
 
+    @cached_property
+    def panel_names(self) -> FittedNames:
+        """Names above the panels, of every model or of the versions in the first row, fitted to the panels."""
+        names = self.names.versions or (self.names.models if self.names_panels else ())
+        return fit_names(names, POINTS_PER_INCH * self.panel_width, self.font_size + 0.5)
+
+    @cached_property
+    def extra_name_height(self) -> float:
+        """Height of the lines of the longest name above a panel beyond the first line."""
+        lines_points = (self.panel_names.n_lines - 1) * NAME_LINE_HEIGHT * self.panel_names.size
+        return lines_points / POINTS_PER_INCH
+
+    @property
+    def row_gap(self) -> float:
+        """Height between two rows of panels, with the names of the models if every panel has one."""
+        return ROW_GAP + self.extra_name_height * self.names_panels
+
+    def fit_row_names(self, panel_height: float) -> FittedNames:
+        """Names of the rows, fitted to panels of this height."""
+        return fit_names(self.names.rows, POINTS_PER_INCH * (panel_height + ROW_GAP / 2), self.font_size + 1)
+
     @property
     def n_columns(self) -> int:
         """Number of columns of panels."""
         return len(self.columns) * self.n_model_columns
 
-    @property
+    @cached_property
     def left_margin(self) -> float:
-        """Width of the names of the models at the left."""
-        return ROW_LABEL_WIDTH * (self.has_row_labels and not self.is_wrapped)
+        """Width of the names at the left, in as many lines as panels of usual shape require."""
+        if not self.has_row_labels:
+            return 0.0
+        panel_width = self._panel_width(ROW_LABEL_WIDTH)
+        size = float(np.interp(panel_width, *styling.FONT_SIZE_BY_WIDTH))
+        points = POINTS_PER_INCH * (panel_width * self.aspect_ratio + ROW_GAP / 2)
+        extra_lines = fit_names(self.names.rows, points, size + 1).n_lines - 1
+        return ROW_LABEL_WIDTH + extra_lines * NAME_LINE_HEIGHT * size / POINTS_PER_INCH
+
+    @property
+    def aspect_ratio(self) -> float:
+        """Usual height of a panel relative to its width."""
+        return max(column.aspect_ratio or USUAL_ASPECT_RATIO for column in self.columns)
 
     @property
     def column_gap(self) -> float:
@@ -74,9 +132,13 @@ class GridOfModels:
     @cached_property
     def panel_width(self) -> float:
         """Width of every panel."""
+        return self._panel_width(self.left_margin)
+
+    def _panel_width(self, left_margin: float) -> float:
+        """Width of every panel beside a margin of this width."""
         n = self.n_columns
         labels = sum(Y_LABEL_WIDTH for column in self.columns if not column.hides_axes)
-        return (self.width - self.left_margin - labels - RIGHT_MARGIN - self.column_gap * (n - 1)) / n
+        return (self.width - left_margin - labels - RIGHT_MARGIN - self.column_gap * (n - 1)) / n
 
     @cached_property
     def font_size(self) -> float:
@@ -103,13 +165,20 @@ class GridOfModels:
         """Height of the title, the names of the columns, the legends, and the results above the first row."""
         legend_height = max(header.legend_height for header in self.legends)
         title_lines = 1.6 * bool(self.title)
-        lines = 1.4 + self.result_lines + title_lines
-        return (legend_height + lines * LINE_HEIGHT * self.font_size) / POINTS_PER_INCH
+        lines = 1.4 * self.names_diagrams + title_lines
+        lines_height = lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH
+        return legend_height / POINTS_PER_INCH + lines_height + self.result_height
 
     @property
-    def result_lines(self) -> float:
-        """Lines between the legends and the first row: the results of the models, and their names in larger type."""
-        return 1.4 if self.is_wrapped else 0.9
+    def result_height(self) -> float:
+        """Height between the legends and the first row: the results of the models, and their names in larger type."""
+        lines = 1.4 if self.names_panels else 2.3 if self.names.versions else 0.9
+        return lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH + self.extra_name_height
+
+    @property
+    def names_diagrams(self) -> bool:
+        """Whether the diagrams have headings; the title replaces that of a single diagram."""
+        return len(self.columns) > 1 or self.presentation.title is None or self.presentation.title is True
 
     def x_label_width(self, column: int) -> float:
         """Width in inches for the label of the x axis of a column."""
@@ -130,13 +199,12 @@ class GridOfModels:
     @property
     def usual_height(self) -> float:
         """Height of a figure whose panels have their usual shape."""
-        ratio = max(column.aspect_ratio or USUAL_ASPECT_RATIO for column in self.columns)
-        panels = self.n_rows * self.panel_width * ratio + (self.n_rows - 1) * ROW_GAP
+        panels = self.n_rows * self.panel_width * self.aspect_ratio + (self.n_rows - 1) * self.row_gap
         return self.header_height + panels + self.x_label_height
 
     def panel_height(self, height: float) -> float:
         """Height of every panel in a figure of this height."""
-        return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * ROW_GAP) / self.n_rows
+        return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * self.row_gap) / self.n_rows
 
     def left_edge(self, column: int, model: int = 0) -> float:
         """Left edge of the panel of a diagram and a model."""
@@ -145,12 +213,13 @@ class GridOfModels:
         return self.left_margin + labels + panel_column * (self.panel_width + self.column_gap)
 
 
-def usual_width(columns: Sequence[DiagramContent], *, has_row_labels: bool, n_model_columns: int) -> float:
+def usual_width(columns: Sequence[DiagramContent], names: GridNames, n_model_columns: int) -> float:
     """Width in inches of a new figure."""
     labels = sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
     gap = WRAPPED_COLUMN_GAP if n_model_columns > 1 else COLUMN_GAP
     panels = len(columns) * n_model_columns * (USUAL_PANEL_WIDTH + gap) - gap
-    return ROW_LABEL_WIDTH * (has_row_labels and n_model_columns == 1) + labels + panels + RIGHT_MARGIN
+    has_row_labels = any(names.rows) and (n_model_columns == 1 or bool(names.versions))
+    return ROW_LABEL_WIDTH * has_row_labels + labels + panels + RIGHT_MARGIN
 
 
 def choose_model_columns(n_models: int, width: float | None) -> int:
@@ -168,7 +237,7 @@ def choose_model_columns(n_models: int, width: float | None) -> int:
 
 def size_of_grid(
     columns: Sequence[DiagramContent],
-    n_models: int,
+    names: GridNames,
     presentation: Presentation,
     style: str | None,
     width: Any,
@@ -178,7 +247,7 @@ def size_of_grid(
 
     def arrangement(design_width: float) -> GridOfModels:
         """The grid in a figure of this width."""
-        return GridOfModels(columns, n_models, presentation, design_width, True, n_model_columns)
+        return GridOfModels(columns, names, presentation, design_width, n_model_columns)
 
     def usual_height(design_width: float, _: float) -> float:
         """Height at which the panels have their usual shape."""
@@ -196,14 +265,11 @@ def size_of_grid(
 
 
 def draw_grid(
-    columns: Sequence[DiagramContent], models: Sequence[str], presentation: Presentation, n_model_columns: int
+    columns: Sequence[DiagramContent], names: GridNames, presentation: Presentation, n_model_columns: int
 ) -> Any:
     """Draw the models, as views of each diagram in `columns`, in a new figure."""
-    has_row_labels = any(models)
-    width = usual_width(columns, has_row_labels=has_row_labels, n_model_columns=n_model_columns)
-    if presentation.figsize is not None:
-        width = presentation.figsize[0]
-    grid = GridOfModels(columns, len(models), presentation, width, has_row_labels, n_model_columns)
+    width = usual_width(columns, names, n_model_columns) if presentation.figsize is None else presentation.figsize[0]
+    grid = GridOfModels(columns, names, presentation, width, n_model_columns)
     if grid.panel_width < MIN_PANEL_SIDE:
         raise _too_small_error(presentation)
     height = grid.usual_height if presentation.figsize is None else presentation.figsize[1]
@@ -214,14 +280,16 @@ def draw_grid(
     figure_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     for number, diagram in enumerate(columns):
         left = grid.left_edge(number)
-        _draw_column(figure, grid, number, models, height)
+        _draw_column(figure, grid, number, height)
         legend, legend_left = grid.legends[number], left - LABEL_OVERHANG * (not diagram.hides_axes)
         top = height - grid.header_height
-        above_aside = (top + grid.result_lines * LINE_HEIGHT * grid.font_size / POINTS_PER_INCH) / height
+        above_aside = (top + grid.result_height) / height
         legend.draw_legend(
             figure, loc="lower left", bbox_to_anchor=(legend_left / width, above_aside),
             bbox_transform=figure.transFigure, borderaxespad=0,
         )  # fmt: skip
+        if not grid.names_diagrams:
+            continue
         name_bottom = above_aside + (legend.legend_height + 0.4 * grid.font_size) / POINTS_PER_INCH / height
         name = diagram.name.replace("_", " ").capitalize()
         size = grid.font_size + 1
@@ -237,8 +305,8 @@ def draw_grid(
     return figure
 
 
-def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[str], height: float) -> None:
-    """Draw one diagram of every model, with shared axes; the first column has the names of the models."""
+def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) -> None:
+    """Draw one diagram of every model, with shared axes; the first column has the names of the rows."""
     diagram = grid.columns[number]
     panel_width, panel_height = grid.panel_width, grid.panel_height(height)
     if diagram.has_equal_units:
@@ -247,18 +315,18 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[
     text_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     y_label = diagram.axis_labels()[1]
     shared: dict[str, Any] = {}
-    for i, model in enumerate(models):
+    row_names = grid.fit_row_names(panel_height)
+    for i in range(grid.n_models):
         row, left = i // grid.n_model_columns, grid.left_edge(number, i)
-        bottom = height - grid.header_height - panel_height - row * (panel_height + ROW_GAP)
+        bottom = height - grid.header_height - panel_height - row * (panel_height + grid.row_gap)
         rectangle = (left / grid.width, bottom / height, panel_width / grid.width, panel_height / height)
         panel = figure.add_axes(rectangle, **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
         layout.paint_panel(diagram, panel, i)
         if diagram.has_equal_units:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
-        name, aside = model if grid.is_wrapped else "", str(diagram.panels["aside"][i])
-        layout.write_panel_title(panel, name, aside, POINTS_PER_INCH * panel_width)
-        is_last, is_first = i + grid.n_model_columns >= len(models), i % grid.n_model_columns == 0
+        _name_panel(panel, grid, i, str(diagram.panels["aside"][i]), POINTS_PER_INCH * panel_width)
+        is_last, is_first = i + grid.n_model_columns >= grid.n_models, i % grid.n_model_columns == 0
         if not diagram.hides_axes:
             panel.tick_params(labelbottom=is_last, labelleft=is_first)
             if is_first:
@@ -268,13 +336,26 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, models: Sequence[
                 panel.set_xlabel(grid.x_label(number), fontsize=size, **text_style)
         if i == 0:
             attach_legend_entries(panel, diagram.legend())
-        if number == 0 and model and not grid.is_wrapped:
+        if number == 0 and is_first and grid.has_row_labels:
             middle = (bottom + panel_height / 2) / height
-            name, name_size = _fit_label(model, panel_height + ROW_GAP / 2, size + 1, "bold")
             figure.text(
-                ROW_LABEL_WIDTH / 2 / grid.width, middle, name, fontsize=name_size, fontweight="bold",
-                rotation="vertical", ha="center", va="center", **text_style,
+                grid.left_margin / 2 / grid.width, middle, row_names.names[row], fontsize=row_names.size,
+                fontweight="bold", rotation="vertical", ha="center", va="center", multialignment="center", **text_style,
             )  # fmt: skip
+
+
+def _name_panel(panel: Any, grid: GridOfModels, i: int, result: str, max_width: float) -> None:
+    """Write the name of a panel at the left, if it has one, and its result at the right if it fits."""
+    names = grid.panel_names
+    name = names.names[i] if i < len(names.names) else ""
+    last_line = name.rpartition("\n")[2]
+    if name and grid.names.versions:  # these names stand above the results, and others beside them
+        name, last_line = f"{name}\n ", ""
+    layout.write_panel_title(panel, "", result, max_width - styling.text_width(last_line, names.size, "bold"))
+    panel.set_title(
+        name, loc="left", pad=3, parse_math=False, fontsize=names.size, fontweight="bold", color=styling.TEXT_COLOR,
+        linespacing=1.5 if grid.names.versions else NAME_LINE_HEIGHT,
+    )  # fmt: skip
 
 
 def _fit_label(text: str, max_width: float, size: float, weight: str = "normal") -> tuple[str, float]:

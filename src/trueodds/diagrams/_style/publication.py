@@ -104,6 +104,11 @@ def printed_width(style: str | None, width: float | str | None) -> float:
     return _publication_style(style).width_in_inches(width)
 
 
+def has_title(style: str | None) -> bool:
+    """Return whether figures of a style have a title by default."""
+    return _publication_style(style).has_title
+
+
 def _publication_style(style: str | None) -> PublicationStyle:
     """Return the style of this name, or raise TO203; the usual type for None."""
     if style is not None and style not in PUBLICATION_STYLES:

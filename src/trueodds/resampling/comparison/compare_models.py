@@ -149,6 +149,8 @@ class ModelComparison(Settings):
                 " resamples."
             )
             notes.append(Note("TN211", text))
+        if interval is not None and not interval.low <= 0 <= interval.high and pair.is_doubtful:
+            notes.append(pair.doubt_note)
         if not has_no_interval and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
         if self.null == "swap":

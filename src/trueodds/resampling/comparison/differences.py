@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
+from trueodds.lenses.ranked import has_errors
 from trueodds.resampling import estimate
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
 from trueodds.resampling.intervals import folded_normal, normal, percentile
@@ -18,6 +19,8 @@ from trueodds.resampling.intervals.difference import debiased_difference, mover_
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
+# Cochran (1977, section 2.15): the normal approximation of a mean requires n > 25 G², with the skewness G of the rows.
+MIN_DECISIVE_UNITS = 25
 START_LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
 
 
@@ -179,6 +182,56 @@ class ErrorDifference:
         if error == 0:
             return 1.0 if self.value == 0 else float("nan")
         return float(2 * stdtr(freedom, -abs(self.value) / error))
+
+    @cached_property
+    def decisive_units(self) -> float:
+        r"""Effective number of rows or clusters on which a difference of means depends, if chance favors its sign.
+
+        The skewness of the mean of k rare values is about :math:`1/\sqrt k`, so the number is :math:`1/G^2` for the
+        skewness G of the difference. If G has the sign of the difference, rare values support it and the t test is
+        conservative; the number is infinite. If they contradict it, the sample may by chance contain too few of them.
+        The number is 0 if neither model made an error, so that none of the values of errors are known.
+        """
+        if not self.is_difference_of_means or not self._has_rows:
+            return np.inf
+        if not any(has_errors(side.preds) for side in (self.a, self.b)):
+            return 0.0
+        variance, third_moment = self._jackknife_moments
+        if variance == 0 or third_moment * self.value >= 0:
+            return np.inf
+        return float(variance**3 / third_moment**2)
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the values of the rows are known, as they are not in a tally."""
+        return all(hasattr(side, "preds") for side in (self.a, self.b))
+
+    @cached_property
+    def _jackknife_moments(self) -> tuple[float, float]:
+        """Variance and third central moment of the difference, up to powers of one factor."""
+        values = [self.a.jackknife_values, -self.b.jackknife_values]
+        if self.paired:
+            values = [values[0] + values[1]]
+        deviations = np.concatenate([one.mean() - one for one in values])  # without a row of large error, less error
+        return float((deviations**2).sum()), float((deviations**3).sum())
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether too few rows or clusters support a difference of means, so that it must not be called significant."""
+        return self.decisive_units < MIN_DECISIVE_UNITS
+
+    @property
+    def doubt_note(self) -> Note:
+        """Note on a difference that must not be called significant."""
+        units = "rows" if self.a.preds.cluster is None else "clusters"
+        text = (
+            f"depends on about {self.decisive_units:.0f} {units} in effect, and p-value and interval need at least"
+            f" {MIN_DECISIVE_UNITS}: by chance, rows of large error may be missing"
+        )
+        if self.decisive_units == 0:
+            text = "depends on rows in which neither model made an error, so their losses from errors are unknown"
+        names = f"{self.a.name} − {self.b.name}"
+        return Note("TN273", f"The difference {names} {text}. Neither model is called better.")
 
     @cached_property
     def min_pvalue(self) -> float | None:

@@ -20,6 +20,8 @@ class ReflectedModel(ComparedModel):
     def __init__(self, model: ComparedModel, target: float):
         self.model, self.target = model, target
         self.name, self.key, self.interval_spec, self.method = model.name, model.key, model.interval_spec, model.method
+        if hasattr(model, "preds"):
+            self.preds = model.preds
         self.n_rows, self.n_units, self.resampled = model.n_rows, model.n_units, model.resampled
         self.value = 2 * target - model.value
         self.reported_value = 2 * target - model.reported_value
@@ -104,6 +106,11 @@ class DistanceDifference(ErrorDifference):
         """p-value of the hypothesis that both values are equally far from the target."""
         pvalues = [contrast.pvalue for contrast in self.contrasts]
         return None if None in pvalues else max(p for p in pvalues if p is not None)
+
+    @cached_property
+    def decisive_units(self) -> float:
+        """Effective number of rows or clusters on which one of the two differences depends."""
+        return min(contrast.decisive_units for contrast in self.contrasts)
 
 
 def distance_limits(difference: tuple[float, float], total: tuple[float, float]) -> tuple[float, float]:

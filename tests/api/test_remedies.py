@@ -102,7 +102,7 @@ def test_models_with_different_numbers_of_rows_are_not_told_to_sort_them() -> No
         return next(note.text for note in comparison.notes if note.code == "TN227")
 
     assert note(slice(0, 150)) == "Compared as independent samples (a and b: they have 200 and 150 rows)."
-    assert "If these are the same rows, sort them" in note(slice(None))
+    assert "If these are the same rows, pass paired=True and either ids" in note(slice(None))
 
 
 @pytest.mark.parametrize("missing", [float("nan"), None])

@@ -312,6 +312,6 @@ def test_wrong_answers_at_full_confidence_are_called_so(run: Run, folder: Path) 
     text = " ".join(run("audit", *words).stdout.split())
     assert "8 answers were wrong at confidence 1, or correct at confidence 0." in text
     assert "observed outcomes" not in text.split("Scores")[0]
-    assert "with --min-prob 1e-6 and --set null=redraw" in text
+    assert "with --min-prob 0.001; the test cox estimates them with intervals" in text
     advised = run("test", *words, "--test", "cox", "--min-prob", "1e-6", "--set", "null=redraw")
     assert advised.exit_code == 0, advised.output

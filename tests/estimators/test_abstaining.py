@@ -59,7 +59,7 @@ def test_one_wrong_answer_that_was_called_certain_is_evidence_and_kept() -> None
     assert estimate.value == -math.inf
     assert [note.code for note in estimate.notes] == ["TN104", "TN201"]  # and no interval
     assert estimate.notes[0].text.startswith("1 answer with confidence 1")
-    assert "−∞. min_prob=0.01 limits" in estimate.notes[0].text
+    assert "−∞. min_prob=0.01 assumes" in estimate.notes[0].text
     assert estimate.to_dict()["value"] is None
     floored = to.measure(preds, "bas", min_prob=0.01)
     assert floored.value == pytest.approx((1 + 1 + math.log(0.01) + 0.5) / 3, rel=1e-14)

@@ -365,9 +365,9 @@ def test_one_row_per_cluster_can_be_planned_for() -> None:
     """The remedy of the error for clustered rows works: rows of different clusters are independent."""
     p, y = [0.3, 0.8, 0.6, 0.4] * 50, [0, 1, 1, 0] * 50
     clustered = to.Predictions(y, p, cluster=np.arange(200) // 2)
+    with refused("TO205", fix="preds[np.unique(preds.cluster, return_index=True)[1]]"):
+        to.power(clustered, n=50, simulations=50)
     for settings in ({"n": 50, "simulations": 50}, {"width": 0.1, "estimator": "brier"}):
-        with refused("TO205", fix="preds[np.unique(preds.cluster, return_index=True)[1]]"):
-            to.power(clustered, **settings)
         first_rows = np.unique(clustered.cluster, return_index=True)[1]
         plain = to.power(to.Predictions(y, p)[first_rows], **settings)
         assert to.power(clustered[first_rows], **settings) == plain

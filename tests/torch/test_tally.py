@@ -337,7 +337,8 @@ def test_loaders_and_lists_of_batches_are_sources_of_all_functions() -> None:
         assert to.measure(source, interval=None).value == expected
         assert to.measure(source, interval=None, mode="tally").value == pytest.approx(expected, rel=1e-12)
         assert to.fit(source, "temperature").n == 500
-        assert str(to.audit(source)) == str(to.audit(rows)).replace("predictions in memory", source.name)
+        report = str(to.audit(rows)).replace("predictions in memory", source.name)
+        assert str(to.audit(source)).split() == report.split()  # lines of another name may break elsewhere
     assert to.read(loader, logits=True).rows == 500
 
 

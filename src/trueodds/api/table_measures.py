@@ -27,10 +27,9 @@ Lenses: TypeAlias = str | Lens | Sequence[str | Lens | Callable[..., Any] | None
 class Accuracy(Mean):
     """Share of rows whose most probable class was observed, which only tables offer: it is no measure of calibration.
 
-        >>> from trueodds.lenses.base import Lens
-    from trueodds.lenses.view import View
-        >>> Accuracy().value(View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 0, 1, 1]))
-        0.75
+    >>> from trueodds.lenses.view import View
+    >>> Accuracy().value(View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 0, 1, 1]))
+    0.75
     """
 
     name: ClassVar[str] = "accuracy"

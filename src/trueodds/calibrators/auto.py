@@ -41,8 +41,7 @@ from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
-_MIN_ROWS = 20  # below which no recalibration is attempted
-_MIN_CLUSTERS = 40  # with 20 clusters, 9 % of the recalibrations of calibrated predictions were confirmed at 5 %
+_MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
 _NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
@@ -326,10 +325,10 @@ def _assemble_nested_predictions(
 def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
     """The reason why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
     n = count_units(len(Y), cluster)
-    unit, required = ("row", _MIN_ROWS) if cluster is None else ("cluster", _MIN_CLUSTERS)
-    if n < required:
+    unit = "row" if cluster is None else "cluster"
+    if n < _MIN_ROWS:
         count_text = f"{n} {unit} is" if n == 1 else f"{n} {unit}s are"
-        return f"{count_text} too few (at least {required} are required). The probabilities stay unchanged."
+        return f"{count_text} too few (at least {_MIN_ROWS} are required). The probabilities stay unchanged."
     if (Y.sum(axis=0) >= 2).sum() < 2:
         return (
             "Fewer than two classes were observed at least twice, so no recalibration can be confirmed. The"

@@ -19,7 +19,6 @@ from trueodds.cli.gate import (
     make_estimator,
 )
 from trueodds.core.formatting import format_number
-from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class GatedVerdict:
             if decision is None:
                 raise gate.not_evaluable_error("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, DECISION_LEVEL)
+        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class GatedComparison:
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
-        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, DECISION_LEVEL)
+        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue)
 
 
 @dataclass(frozen=True)
@@ -312,8 +311,13 @@ def requested_coverages(gates: Sequence[Gate]) -> list[float]:
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
-def _is_rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
-    """Return whether a p-value is at most alpha, and the comparison as text."""
+def _is_rejected(
+    gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float | None = None
+) -> tuple[bool, str]:
+    """Return whether a p-value is at most alpha, by default that of a test, and the comparison as text."""
+    from trueodds.core.results import DECISION_LEVEL
+
+    alpha = DECISION_LEVEL if alpha is None else alpha
     _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.not_evaluable_error("no p-value", "See the notes.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from trueodds.tallies.reservoir import hash_row_ids
 
 MAX_PROBS = 20_000_000  # maximum number of probabilities that are kept by default
 SHARD_ID_BITS = 48  # ids of rows within a process
-_NO_CLASSES_ARGUMENT = "; if they are other codes, pass classes="  # a remedy that callbacks do not offer
+# The remedy of other codes than 0 to K − 1, which callbacks do not offer.
+_CLASSES_REMEDY = re.compile(r"(; if they are other codes|, or) pass classes=[^.]*")
 
 
 class CollectedRows(NamedTuple):
@@ -211,7 +213,7 @@ class RowCollector:
             preds: Predictions = create(labels, rows.scores, cluster=rows.clusters, **settings)
         except InputError as problem:
             problem = arrays.restate_own_arguments(problem)
-            fix = problem.fix.replace(_NO_CLASSES_ARGUMENT, "")
+            fix = _CLASSES_REMEDY.sub("", problem.fix)
             raise InputError(problem.code, problem.problem, problem.got, fix) from None
         notes = self._notes(preds.n)
         return preds.with_notes(*notes) if notes else preds

@@ -18,6 +18,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
+_BELOW_ROUNDING = 1 - 1e-9  # factor that makes equal coverages equal, however the weights are scaled
 MAX_DEFAULT_COVERAGES = 200  # evenly spaced coverages at which the risk is computed if none are requested
 
 
@@ -263,7 +264,7 @@ def spaced_steps(coverage: Array) -> Array:
     """
     if len(coverage) <= MAX_DEFAULT_COVERAGES:
         return np.arange(len(coverage))
-    even = np.arange(1, MAX_DEFAULT_COVERAGES) / MAX_DEFAULT_COVERAGES * coverage[-1]
+    even = np.arange(1, MAX_DEFAULT_COVERAGES) / MAX_DEFAULT_COVERAGES * coverage[-1] * _BELOW_ROUNDING
     return np.unique(np.append(np.searchsorted(coverage, even), len(coverage) - 1))
 
 
@@ -274,9 +275,9 @@ def _coverage_grid(coverage: Array) -> Array:
     """
     spacing = float(coverage[-1]) / MAX_DEFAULT_COVERAGES
     even = np.arange(1, MAX_DEFAULT_COVERAGES) * spacing
-    step = np.searchsorted(coverage, even)
-    start = np.concatenate(([0.0], coverage))[step]
-    is_inside = (even - start > spacing / 2) & (coverage[step] - even > spacing / 2)
+    step = np.searchsorted(coverage, even * _BELOW_ROUNDING)
+    start, margin = np.concatenate(([0.0], coverage))[step], spacing / 2 / _BELOW_ROUNDING
+    is_inside = (even - start > margin) & (coverage[step] - even > margin)
     return np.unique(np.concatenate((coverage[spaced_steps(coverage)], even[is_inside])))
 
 

@@ -94,8 +94,9 @@ def confirm_gain(
     test is a one-sided Student t test with as many degrees of freedom as rows (clusters) minus one; a gain is confirmed
     only if it is positive too. With fewer than 40 clusters the p-value is doubled, because the test of calibrated
     predictions in 20 clusters would confirm 9 % at the 5 % level. By concavity, the mean of t is positive exactly if
-    some step from P towards q reduces the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
-    interval is that of the mean paired gain, whose variance is at least the one that P implies unless P is rejected.
+    some step from P towards q reduces the log loss. Where outcomes vary more than P implies, in clusters or votes,
+    their own variance is used. The interval is that of the mean paired gain, whose variance is at least the one that P
+    implies unless P is rejected.
 
     The required number of rows is the smallest one with which the test rejects and the estimated gain is positive, each
     with 80 % power, if the estimated gain is the true one. A map that is fitted to more rows tends to the best one,

@@ -18,6 +18,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
+_ROUNDING = 1e-12  # risks that differ less from 0 or 1 are 0 or 1
 _BELOW_ROUNDING = 1 - 1e-9  # factor that makes equal coverages equal, however the weights are scaled
 MAX_DEFAULT_COVERAGES = 200  # evenly spaced coverages at which the risk is computed if none are requested
 
@@ -310,7 +311,9 @@ def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
     n_up_to, errors_up_to = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
     k = shares * n_up_to[-1]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.clip(np.interp(k, n_up_to, errors_up_to) / k, 0.0, 1.0))
+        risk = np.asarray(np.clip(np.interp(k, n_up_to, errors_up_to) / k, 0.0, 1.0))
+    # At the end of a step without errors, a rounded share would reach into the next step.
+    return np.where(risk < _ROUNDING, 0.0, np.where(risk > 1 - _ROUNDING, 1.0, risk))
 
 
 def _area_under_curve(n: Array, errors: Array) -> float:

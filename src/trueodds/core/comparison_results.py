@@ -18,8 +18,40 @@ from trueodds.core.results import Estimate, Interval, Result, drop_undefined, no
 MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 
+class ComparedModels(Result):
+    """A result of comparing models, which a page can show."""
+
+    __slots__ = ()
+
+    def to_html(self, models: Any, path: str | Path | None = None) -> str:
+        """Return the result as one self-contained HTML page.
+
+        Parameters
+        ----------
+        models : mapping of str to data, or sequence
+            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
+            differences, and the main measures with the level, the number of bins and the seed of this result.
+
+        Raises
+        ------
+        InputError
+            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
+            not installed, TO703 if the file cannot be written.
+        """
+        # The module of the page, which computes diagrams, is loaded only for it.
+        page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(self, models, path)
+        return page
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison(Result):
+class Comparison(ComparedModels):
     """The difference of the errors of two models, the first minus the second, with its interval and p-value.
 
     A measure with a target, such as `o_e` with the target 1 or `calibration_in_the_large` with 0, can be too high or
@@ -123,30 +155,6 @@ class Comparison(Result):
             "better": self.better,
         }
 
-    def to_html(self, models: Any, path: str | Path | None = None) -> str:
-        """Return the comparison as one self-contained HTML page.
-
-        Parameters
-        ----------
-        models : mapping of str to data, or sequence
-            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
-        path : str or Path, optional
-            File to which the page is written.
-
-        Returns
-        -------
-        str
-            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
-            differences, and the main measures with the level, the number of bins and the seed of this result.
-
-        Raises
-        ------
-        InputError
-            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
-            not installed, TO703 if the file cannot be written.
-        """
-        return _render_page(self, models, path)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as a JSON object."""
         return {
@@ -164,7 +172,7 @@ class Comparison(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ranking(Result):
+class Ranking(ComparedModels):
     """Several models ordered by their errors, with simultaneous intervals of all pairwise differences.
 
     Attributes
@@ -224,30 +232,6 @@ class Ranking(Result):
         pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
-    def to_html(self, models: Any, path: str | Path | None = None) -> str:
-        """Return the ranking as one self-contained HTML page.
-
-        Parameters
-        ----------
-        models : mapping of str to data, or sequence
-            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
-        path : str or Path, optional
-            File to which the page is written.
-
-        Returns
-        -------
-        str
-            The HTML text. The page loads nothing and sends nothing. It has the reliability diagrams of the models, the
-            differences, and the main measures with the level, the number of bins and the seed of this result.
-
-        Raises
-        ------
-        InputError
-            TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
-            not installed, TO703 if the file cannot be written.
-        """
-        return _render_page(self, models, path)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as a JSON object."""
         return {
@@ -265,12 +249,6 @@ class Ranking(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
-
-
-def _render_page(result: Comparison | Ranking, models: Any, path: str | Path | None) -> str:
-    """Return the page of a result; the module of the page, which computes diagrams, is loaded only for it."""
-    page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(result, models, path)
-    return page
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:

@@ -22,6 +22,7 @@ LINE_STYLES: tuple[Any, ...] = (
 )
 MAX_MODELS = len(COLORS)
 MAX_NAME_WIDTH = 150.0  # maximum width of a name in a legend, in points
+MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
 DEFAULT_MODEL_NAME = "model"  # label of a model without a name
 
 
@@ -33,3 +34,8 @@ def sentence_name(name: str) -> str:
 def legend_name(name: str, font_size: float = 8.5) -> str:
     """Return the name of a model, shortened for a legend with text of `font_size` points."""
     return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, font_size)
+
+
+def marks_thresholds(thresholds: Any) -> bool:
+    """Return whether curves have a mark at each threshold: at few that the user chose."""
+    return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS

@@ -7,12 +7,11 @@ from typing import Any
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
 from trueodds.diagrams.table_columns import select_part_of_model
 
 ALL_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.3, "linestyle": (0, (5, 1.6))}
 NONE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.1, "linestyle": "-"}
-MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
 X_MARGIN = 0.015  # share of the width on either side of the thresholds
 
 
@@ -39,12 +38,6 @@ class DecisionCurveDiagram(Diagram):
         """Whether bands are drawn."""
         return bool(self.settings["banded"]) and self.has("band")
 
-    @property
-    def _marks_thresholds(self) -> bool:
-        """Whether the thresholds are marked: few that the user chose."""
-        thresholds = self.settings["thresholds"]
-        return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
-
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
@@ -63,7 +56,9 @@ class DecisionCurveDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
-                mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._marks_thresholds else {}
+                mark: dict[str, Any] = (
+                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
+                )
                 line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.7, **mark)
                 entries.append((line, legend_name(name)))
         if self._shows_bands:
@@ -97,12 +92,16 @@ class DecisionCurveDiagram(Diagram):
         for i, curve in enumerate(curves):
             if self._shows_bands:
                 limits = curve["threshold"], curve["low"], curve["high"]
-                if self._marks_thresholds:
+                if marks_thresholds(self.settings["thresholds"]):
                     ax.vlines(*limits, color=COLORS[i], alpha=0.35, linewidth=3, zorder=1.8, label="band")
                 else:
                     ax.fill_between(*limits, color=COLORS[i], alpha=0.2, linewidth=0, zorder=1.8, label="band")
             if self.has("curves"):
-                mark = {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4} if self._marks_thresholds else {}
+                mark = (
+                    {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
+                    if marks_thresholds(self.settings["thresholds"])
+                    else {}
+                )
                 ax.plot(
                     curve["threshold"],
                     curve["net_benefit"],

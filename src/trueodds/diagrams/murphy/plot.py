@@ -12,12 +12,11 @@ from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds, sentence_name
 from trueodds.diagrams.table_columns import select_part_of_model
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
-MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
 PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
@@ -69,12 +68,6 @@ class MurphyDiagram(Diagram):
         """Whether thresholds with a significant difference are marked, and there are some."""
         return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
 
-    @property
-    def _marks_thresholds(self) -> bool:
-        """Whether the thresholds are marked: few that the user chose."""
-        thresholds = self.settings["thresholds"]
-        return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
-
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
@@ -94,7 +87,9 @@ class MurphyDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
-                mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._marks_thresholds else {}
+                mark: dict[str, Any] = (
+                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
+                )
                 line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
                 entries.append((line, "cost" if is_single_model else legend_name(name)))
         if self._shows_bands:
@@ -149,13 +144,17 @@ class MurphyDiagram(Diagram):
         x, color = curve["threshold"], COLORS[i]
         if self._shows_bands and len(band["threshold"]):
             limits = band["threshold"], band["low"], band["high"]
-            if self._marks_thresholds:
+            if marks_thresholds(self.settings["thresholds"]):
                 ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
             else:
                 ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
         if self.has("curves"):
             line_width = 1.1 if is_narrow else 1.6
-            mark = {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4} if self._marks_thresholds else {}
+            mark = (
+                {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
+                if marks_thresholds(self.settings["thresholds"])
+                else {}
+            )
             style: dict[str, Any] = {
                 "linestyle": LINE_STYLES[i],
                 "linewidth": line_width,
@@ -170,7 +169,7 @@ class MurphyDiagram(Diagram):
                 significance_style = (
                     SIGNIFICANT_STYLE
                     | ({"linewidth": 3.0} if is_narrow else {})
-                    | ({"marker": "o"} if self._marks_thresholds else {})
+                    | ({"marker": "o"} if marks_thresholds(self.settings["thresholds"]) else {})
                 )
                 ax.plot(
                     band["threshold"],
@@ -184,7 +183,13 @@ class MurphyDiagram(Diagram):
         if self._shows_decomposition:
             for part in ("mcb", "dsc"):
                 style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if is_narrow else 1.2, "label": part}
-                ax.plot(x, curve[part], color=color, marker="." if self._marks_thresholds else None, **style)
+                ax.plot(
+                    x,
+                    curve[part],
+                    color=color,
+                    marker="." if marks_thresholds(self.settings["thresholds"]) else None,
+                    **style,
+                )
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         """Draw the table of scores of all models below the axes."""

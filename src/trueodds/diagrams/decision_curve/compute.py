@@ -259,11 +259,11 @@ def _curve_rows(name: str, curve: NetBenefitCurve, limits: tuple[Limits, Limits]
         "difference": curve.values - curve.treat_all,
     }
     if limits is not None:
-        versus_none, versus_all = limits
-        columns |= {"low": versus_none.low, "high": versus_none.high}
-        columns |= {"difference_low": versus_all.low, "difference_high": versus_all.high}
-        is_better = (versus_none.low > ROUNDING_ERROR) & (versus_all.low > ROUNDING_ERROR)
-        is_worse = (versus_none.high < -ROUNDING_ERROR) | (versus_all.high < -ROUNDING_ERROR)
+        limits_to_none, limits_to_all = limits
+        columns |= {"low": limits_to_none.low, "high": limits_to_none.high}
+        columns |= {"difference_low": limits_to_all.low, "difference_high": limits_to_all.high}
+        is_better = (limits_to_none.low > ROUNDING_ERROR) & (limits_to_all.low > ROUNDING_ERROR)
+        is_worse = (limits_to_none.high < -ROUNDING_ERROR) | (limits_to_all.high < -ROUNDING_ERROR)
         columns["beyond"] = is_better.astype(float) - is_worse
     return _table_rows(curve.view, name, "curve", len(curve.thresholds), columns)
 

@@ -83,7 +83,7 @@ class NetBenefitCurve:
         y = self.view.y.astype(np.float64, copy=False)
         intervals = []
         for j, threshold in enumerate(self.thresholds):
-            value, versus_all = self.values[j], self.values[j] - self.treat_all[j]
+            value, difference_to_all = self.values[j], self.values[j] - self.treat_all[j]
             if not is_resampled_by_row:
                 intervals.append([percentile_interval(drawn[:, j], level) for drawn in (draws, difference_draws)])
                 continue
@@ -94,7 +94,7 @@ class NetBenefitCurve:
                 [
                     bca_interval(estimate, drawn[:, j], jackknife_mean(score, self.view.w, unit), bca_percentiles)
                     for estimate, drawn, score in zip(
-                        (value, versus_all), (draws, difference_draws), scores, strict=True
+                        (value, difference_to_all), (draws, difference_draws), scores, strict=True
                     )
                 ]
             )

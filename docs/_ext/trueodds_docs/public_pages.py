@@ -88,7 +88,7 @@ def object_page(chapter: str, name: str, qualified: str, examples: list[str]) ->
     obj = load_object(qualified)
     is_function = inspect.isfunction(obj) or (obj is None and name[:1].islower())
     lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", "   :members:"]
-    if chapter == "torch" and inspect.isclass(obj):
+    if chapter in ("classes", "torch") and inspect.isclass(obj):
         lines += ["", *(f"   .. automethod:: {method}" for method in inherited_methods(obj))]
     title = f"to.{name}" if chapter == "functions" else name
     if chapter == "integrations":

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.signatures import argument_error, describe_row_argument, keyword_names, too_many_arguments_error
+from trueodds.core.signatures import (
+    argument_error,
+    describe_mismatch,
+    describe_row_argument,
+    keyword_names,
+    too_many_arguments_error,
+)
 from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 from trueodds.data import argument_order
 from trueodds.data.plausibility import plausibility_notes
@@ -231,11 +237,11 @@ def _accept_reordered_arguments(
                 "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[combine_arrays].format(name=name)
             )
         try:
-            signature.bind(*positional, **settings)
-        except TypeError as problem:
-            raise argument_error(name, signature, positional, settings, str(problem)) from None
-        try:
             return function(*positional, **settings)
+        except TypeError:
+            if mismatch := describe_mismatch(signature, positional, settings):
+                raise argument_error(name, signature, positional, settings, mismatch) from None
+            raise
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
             restated = argument_order.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)

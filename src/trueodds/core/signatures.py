@@ -50,12 +50,25 @@ def checks_arguments(function: F) -> F:
     @wraps(function)
     def checked_function(*args: Any, **keywords: Any) -> Any:
         try:
-            signature.bind(*args, **keywords)
-        except TypeError as problem:
-            raise argument_error(name, signature, args, keywords, str(problem)) from None
-        return function(*args, **keywords)
+            return function(*args, **keywords)
+        except TypeError:
+            if mismatch := describe_mismatch(signature, args, keywords):
+                raise argument_error(name, signature, args, keywords, mismatch) from None
+            raise
 
     return cast(F, checked_function)
+
+
+def describe_mismatch(signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """Return Python's description of why a call does not fit the signature; empty if it fits.
+
+    This takes longer than a call, so it is used once a call has failed.
+    """
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as problem:
+        return str(problem)
+    return ""
 
 
 def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> None:
@@ -81,13 +94,15 @@ def checks_method_call(call: F) -> F:
     @wraps(call)
     def checked_call(self: Any, *args: Any, **keywords: Any) -> Any:
         try:
-            signature.bind(self, *args, **keywords)
-        except TypeError as problem:
+            return call(self, *args, **keywords)
+        except TypeError:
+            mismatch = describe_mismatch(signature, (self, *args), keywords)
+            if not mismatch:
+                raise
             by_name = call_by_name(type(self))
             fix = f"For arrays use {by_name}." if by_name else "Pass these arguments."
             problem_text = f"An instance of {type(self).__name__} is called with ({accepted_names})."
-            raise InputError("TO202", problem_text, str(problem), fix) from None
-        return call(self, *args, **keywords)
+            raise InputError("TO202", problem_text, mismatch, fix) from None
 
     return cast(F, checked_call)
 

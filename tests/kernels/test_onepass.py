@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.covariance import (
+from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,

@@ -22,7 +22,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, score_keys
-from trueodds.kernels.splines import SplineKnots, all_or_none_below
+from trueodds.kernels.piecewise_functions import SplineKnots, all_or_none_below
 from trueodds.lenses.view import View
 
 _INTERPOLATIONS = ("linear", "step")

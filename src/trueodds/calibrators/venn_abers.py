@@ -20,7 +20,7 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
-from trueodds.kernels.splines import SplineKnots
+from trueodds.kernels.piecewise_functions import SplineKnots
 
 _ONE_VS_REST, _ONE_VS_ONE = "one-vs-rest", "one-vs-one"
 

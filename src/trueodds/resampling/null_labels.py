@@ -18,7 +18,7 @@ from trueodds.kernels.random_label_sums import (
     sum_weights_of_labels,
 )
 from trueodds.kernels.random_labels import draw_labels_by_row
-from trueodds.kernels.total_variation import drawn_total_variation
+from trueodds.kernels.drawn_total_variation import drawn_total_variation
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 

@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, map_blocks, row_statistics
-from trueodds.kernels.covariance import (
+from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_CELLS
-from trueodds.kernels.valid_confidence import sum_valid_confidence
+from trueodds.kernels.validated_confidence import sum_valid_confidence
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view

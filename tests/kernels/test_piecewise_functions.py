@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.splines import _VALUES_PER_TILE, SplineKnots, all_or_none_below
+from trueodds.kernels.piecewise_functions import _VALUES_PER_TILE, SplineKnots, all_or_none_below
 
 DTYPES = [np.float16, np.float32, np.float64]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from trueodds.core.typing import Array
-from trueodds.kernels import class_keys, distinct_scores, score_keys
+from trueodds.kernels import distinct_scores, score_keys
 from trueodds.kernels.bin_sums import _KEYS_PER_PASS, key_sums, sorted_key_sums
 
-BLOCK = class_keys._VALUES_PER_TASK
+BLOCK = score_keys._VALUES_PER_TASK
 SIZES = [1, 2, 5, 300]
 LARGE = [BLOCK - 1, BLOCK + 1, 2 * BLOCK]
 

@@ -19,7 +19,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels import distinct_scores, map_blocks, score_keys
-from trueodds.kernels.class_keys import map_sorted_keys
+from trueodds.kernels.score_keys import map_sorted_keys
 from trueodds.lenses.view import View
 
 

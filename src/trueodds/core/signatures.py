@@ -9,7 +9,7 @@ from inspect import Parameter
 from typing import Any, TypeVar, cast
 
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import call_by_name
+from trueodds.core.registry import call_by_name
 from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 
 F = TypeVar("F", bound=Callable[..., Any])

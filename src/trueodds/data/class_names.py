@@ -181,8 +181,8 @@ def _refuse_other_order(
 ) -> None:
     """Raise TO113 if the columns of an argument have the expected names in another order.
 
-    `candidates` are the lists of names that its columns may stand for, `expected_candidates` those of `subject`, such as
-    "the classes", which has the right order.
+    `candidates` are the lists of names that its columns may stand for, and `expected_candidates` those in the right
+    order, of the `subject`, such as "the classes".
     """
     for expected in expected_candidates:
         for candidate in candidates:

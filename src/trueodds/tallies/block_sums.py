@@ -185,7 +185,7 @@ def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
         """Survey the rows a to b − 1."""
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
-        row_statistics.survey_rows(
+        row_statistics.summarize_rows(
             P, bits, rows.rounding_tolerance, ranked_columns[a:b], squares[a:b], counts, extremes
         )
         return counts, extremes

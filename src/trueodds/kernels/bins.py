@@ -1,4 +1,4 @@
-"""Find the bin of each score by comparing it with the bin edges."""
+"""Bins between given edges: find the bin of each score by comparison with the edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Closed = Literal["left", "right"]
 
 
 class FittedPartition(Protocol):
-    """Interface of a fitted partition of the scores, which assigns any score to a cell."""
+    """Interface of a fitted partition of the scores into cells, such as bins or the leaves of a tree."""
 
     @property
     def size(self) -> int:
@@ -69,13 +69,10 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     else:
         rounded_up = np.where(rounded < inner, np.nextafter(rounded, dtype(np.inf)), rounded)
         thresholds = np.nextafter(rounded_up, dtype(-np.inf))
-    padded = np.full(
-        -(-len(thresholds) // _EDGES_PER_PASS) * _EDGES_PER_PASS
-        if len(thresholds) <= MAX_COMPARED_EDGES
-        else len(thresholds),
-        np.inf,
-        dtype=dtype,
-    )
+    size = len(thresholds)
+    if size <= MAX_COMPARED_EDGES:  # `number_bins` compares several thresholds at a time
+        size = -(-size // _EDGES_PER_PASS) * _EDGES_PER_PASS
+    padded = np.full(size, np.inf, dtype=dtype)
     padded[: len(thresholds)] = thresholds
     padded.flags.writeable = False
     return padded
@@ -84,7 +81,8 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
 def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
     """Return the number of bins if ⌈x · bins⌉ numbers them from 1 exactly as comparison with the edges does, else 0.
 
-    The product is monotone in x, so it is correct everywhere if it is correct on both sides of each edge.
+    For such bins of equal width, a multiplication replaces the comparison. The product is monotone in x, so it is
+    correct everywhere if it is correct on both sides of each edge.
     """
     n_bins = len(edges) - 1
     thresholds = bin_thresholds(edges, closed, dtype)[: n_bins - 1]
@@ -97,7 +95,7 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compile_kernel
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
-    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x.
+    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,).
 
     Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur for values in the first and the last bin (see
     `merge_outer_bins`). `thresholds` and `scale` are the results of `bin_thresholds` and `exact_scale`.

@@ -93,7 +93,7 @@ def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # 
         out[c * size + 1, 1] += sum_p_first[c]
 
 
-def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
+def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32

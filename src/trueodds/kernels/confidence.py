@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
-from trueodds.kernels.bin_sums import add_label_sums
+from trueodds.kernels.bin_sums import add_bin_sums_by_label
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.cell_moments import add_cell_moments
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
@@ -228,7 +228,7 @@ def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Arra
     def add(start: int, stop: int, out: Array) -> None:
         for block, rows in _blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
-            add_label_sums(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
+            add_bin_sums_by_label(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
             ties.append(tied)
 
     table = sum_blocks(add, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)

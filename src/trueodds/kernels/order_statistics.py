@@ -8,7 +8,14 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
-from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns, edge_keys, key_sums, zero_score_sums
+from trueodds.kernels.bin_sums import (
+    ROWS_PER_TILE,
+    add_scores,
+    add_to_columns,
+    bin_sums_of_keys,
+    edge_keys,
+    zero_score_sums,
+)
 from trueodds.kernels.score_keys import decode_scores
 
 _CELL_INDEX_BITS = 13
@@ -129,7 +136,7 @@ class OrderStatistics:
         segments_below = np.searchsorted(segment_counts, count_below)
         if not np.array_equal(segment_counts[segments_below], count_below):
             return None
-        table = key_sums(self.keys, edges, closed)
+        table = bin_sums_of_keys(self.keys, edges, closed)
         np.add.at(table, np.searchsorted(segments_below, np.arange(1, len(self._sums) + 1)), self._sums)
         return table
 

@@ -74,10 +74,10 @@ def summarize_rows(P, bits, rounding_tolerance, top_classes, squares, counts, ex
     squares : ndarray of shape (n,)
         Receives Σp².
     counts : ndarray of shape (5,)
-        Receives the numbers of exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than
-        rounding, and rows with a tied maximum, which are added.
+        Increased by the numbers of exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than
+        rounding, and rows with a tied maximum.
     extremes : ndarray of shape (2,)
-        Receives the largest excess of a value over 1, and the largest of the differences that are more than rounding.
+        Largest excess of a value over 1, and largest difference of a row sum from 1 that is more than rounding; updated.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED_COLUMNS:

@@ -90,7 +90,7 @@ def _summarize_probabilities(
 
         summary = check_table(p, max_exact_deviation)
         if summary.lowest >= 0 and np.isfinite(summary.highest):
-            deviations = RowSumDeviations(summary.worst, summary.distance, summary.n_inexact)
+            deviations = RowSumDeviations(summary.worst_row, summary.largest_deviation, summary.n_inexact)
             return summary.lowest, summary.highest, deviations
     deviation = np.abs(_sum_rows(p) - 1)
     worst = int(np.argmax(deviation))

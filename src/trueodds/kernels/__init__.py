@@ -1,7 +1,7 @@
 """Loops over rows that numba compiles: sums, sorting, resampling, isotonic regression and likelihoods.
 
-Each module contains the kernels of one topic, and Python functions that call them on blocks of rows. The names below are
-what all kernels share.
+Each module contains the kernels of one topic, and Python functions that call them on blocks of rows. The names below
+are what all kernels share.
 """
 
 from trueodds.kernels.compilation import as_plain_array, compile_fused, compile_kernel, compile_reordering

@@ -18,7 +18,10 @@ _VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is no
 
 @compile_kernel
 def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
+    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4), for P (n, K) and labels y (n,).
+
+    `thresholds`, `n_bins` and `scale` are those of `number_bins`. The class of the label has y = 1, the others y = 0.
+    """
     n, k = P.shape
     size = n_bins + 2
     values = P.reshape(-1)
@@ -94,7 +97,11 @@ def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # 
 
 
 def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
+    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64.
+
+    y in the sums is 1 for the class of the label, else 0. `edges` (bins + 1,) are sorted, and `closed` is "left" or
+    "right".
+    """
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1

@@ -30,8 +30,8 @@ _KERNEL_IMPORT = re.compile(r"trueodds\.kernels\.(\w+)")
 def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use and cache it on disk, or in memory if no folder is writable.
 
-    The function releases the GIL, so that `map_blocks` can run it on several threads. Division by zero gives inf or NaN,
-    as in NumPy. `options` are further ones of `numba.njit`.
+    The function releases the GIL, so that `map_blocks` can run it on several threads. Division by zero gives inf or
+    NaN, as in NumPy. `options` are further ones of `numba.njit`.
     """
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)

@@ -77,7 +77,8 @@ def summarize_rows(P, bits, rounding_tolerance, top_classes, squares, counts, ex
         Increased by the numbers of exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than
         rounding, and rows with a tied maximum.
     extremes : ndarray of shape (2,)
-        Largest excess of a value over 1, and largest difference of a row sum from 1 that is more than rounding; updated.
+        Largest excess of a value over 1, and largest difference of a row sum from 1 that is more than rounding;
+        updated.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED_COLUMNS:

@@ -1,4 +1,8 @@
-"""Find the order statistics of scores, and the sums between them, without sorting all rows."""
+"""Find the order statistics of scores, and the sums between them, without sorting all rows.
+
+Scores with their outcomes are given as integer keys (see `score_keys`). Bins of equal mass, for instance, need only the
+order statistics at their edges, so only keys near these ranks are sorted.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def _find_key_range(keys):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
-    """Add the number of keys in each cell to `out` (cells,)."""
+    """Add the number of keys in each cell to `out` (cells,); `low` and `shift` are those of `OrderStatistics`."""
     count = np.zeros(out.shape[0], dtype=np.int64)
     for i in range(keys.shape[0]):
         count[(keys[i] - low) >> shift] += 1
@@ -50,7 +54,7 @@ def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out)
     """Write the keys of segment 0 to `selected_keys` and return their number; add n, Σp and Σp² to `out`.
 
     `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
-    segment.
+    segment. `empty_scores` (0,) has the dtype of the scores.
     """
     bin_index, bits, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),

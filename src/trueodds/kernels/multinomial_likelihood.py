@@ -192,22 +192,22 @@ class _SumLayout(NamedTuple):
         )
 
 
-def _choose_layout(k: int, d: int, *, shared: bool, curved: bool) -> _SumLayout:
-    """Return the layout for K classes and d features, with the constant; the Hessian has no terms unless `curved`.
+def _choose_layout(k: int, d: int, *, shared: bool, with_hessian: bool) -> _SumLayout:
+    """Return the layout for K classes and d features, with the constant; terms of the Hessian only `with_hessian`.
 
     If the features are `shared` by the classes, Σ q_k q_l f_a f_b is symmetric in the classes and in the features, so
     that fewer sums are needed, and the terms within a class follow from them.
     """
     if shared:
-        n_class_pairs, n_feature_pairs = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
+        n_class_pairs, n_feature_pairs = (k * (k - 1) // 2, d * (d + 1) // 2) if with_hessian else (0, 0)
         return _SumLayout(k, d, (0, d, d), (n_class_pairs, n_feature_pairs), d + n_class_pairs + n_feature_pairs)
-    n_curved_classes = k if curved else 0
-    n_parameters = n_curved_classes * d
-    return _SumLayout(k, d, (n_curved_classes, d, d), (n_parameters, n_parameters), n_parameters + 1)
+    n_hessian_classes = k if with_hessian else 0
+    n_parameters = n_hessian_classes * d
+    return _SumLayout(k, d, (n_hessian_classes, d, d), (n_parameters, n_parameters), n_parameters + 1)
 
 
 def likelihood_sums(
-    F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curved: bool
+    F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, with_hessian: bool
 ) -> tuple[Array, ...]:
     """Return the negative log-likelihood, its gradient, and the terms of its Hessian, summed over the rows.
 
@@ -225,7 +225,7 @@ def likelihood_sums(
         Coefficients, with the intercept last.
     offset : ndarray of shape (n, K) or None
         Part of the linear predictor that is not fitted.
-    curved : bool
+    with_hessian : bool
         Whether the Hessian is computed; otherwise its terms are empty.
 
     Returns
@@ -248,7 +248,7 @@ def likelihood_sums(
         as_plain_array(np.zeros((0, n))) if offset is None else _rows_last(offset),
     )
     theta = as_plain_array(theta)
-    layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, curved=curved)
+    layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, with_hessian=with_hessian)
 
     def add(start: int, stop: int, out: Array) -> None:
         step = layout.rows_per_tile

@@ -59,19 +59,19 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
     """
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
     n_helpers = min(count_threads(), len(spans)) - 1
-    if n_helpers < 1 or getattr(_thread_state, "blocks", False):
+    if n_helpers < 1 or getattr(_thread_state, "is_in_block", False):
         return [work(*span) for span in spans]
     results: list[Any] = [None] * len(spans)
     next_span = itertools.count()
 
     def run_next_spans() -> None:
         """Process one span after the other until no thread has any left to start."""
-        _thread_state.blocks = True
+        _thread_state.is_in_block = True
         try:
             while (i := next(next_span)) < len(spans):
                 results[i] = work(*spans[i])
         finally:
-            _thread_state.blocks = False
+            _thread_state.is_in_block = False
 
     futures = [_thread_pool(count_threads() - 1).submit(run_next_spans) for _ in range(n_helpers)]
     try:
@@ -105,9 +105,9 @@ def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -
 
 
 def sum_blocks(
-    add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
+    add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, max_values: int = 2**19
 ) -> Array:
-    """Sum over the rows 0..total−1, on a thread pool.
+    """Return a sum over the rows 0..total−1, from partial sums over spans of rows that are computed on a thread pool.
 
     The partial sums are added in the order of the spans, so the result does not depend on the number of threads.
 
@@ -122,15 +122,15 @@ def sum_blocks(
     block : int
         Minimum number of rows per span. The rows are split into at most 64 spans, which depend only on their number and
         on the shape.
-    room : int
-        Number of values that all partial sums may have.
+    max_values : int, default=2**19
+        Maximum number of values of all partial sums together, which limits the memory and so the number of spans.
 
     Returns
     -------
     sums : ndarray of this shape
     """
     n_values = max(1, int(np.prod(shape)))
-    n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, room // n_values, -(-total // block)))
+    n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, max_values // n_values, -(-total // block)))
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros(shape)
@@ -145,5 +145,5 @@ def sum_blocks(
 
 
 def draws_per_block(size: int) -> int:
-    """Return the number of draws (4 to 128) whose accumulators, `size` numbers per draw, fit into the cache."""
+    """Return the number of draws (4 to 128) per block, whose sums, `size` numbers per draw, fit into the cache."""
     return max(4, min(128, 2**18 // max(1, size)))

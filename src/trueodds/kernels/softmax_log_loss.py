@@ -1,4 +1,9 @@
-"""Compute the log-likelihood of a tempered or linear softmax in one parameter, with its derivatives."""
+"""Compute the log loss of a softmax with one parameter, such as an inverse temperature, and six derivatives.
+
+The class probabilities of a row are proportional to p^β (tempered) or to exp(θx) (linear). The logarithm of their
+normalizing constant is a cumulant generating function: its derivatives in the parameter are the cumulants of log p or x
+under these probabilities. With so many derivatives, few passes over the rows find the optimum.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
-    """Subtract the maximum from each row of k numbers; the maximum is found from `bits`, x as integers."""
+    """Subtract the maximum from each row of k numbers of x (rows · k,); it is found from `bits`, x as integers."""
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
         largest = _MIN_INTEGER
@@ -43,11 +48,12 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, first, row_step, out):  # type: ignore[no-untyped-def]
-    """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
+    """Add the negative log-likelihood of the rows of x and its six derivatives to `out` (7,).
 
     `unnormalized` = 2^(exponent_scale · y) are the class probabilities of each row up to a factor, and x the values
-    whose cumulants are the derivatives. The rows are `row_step` rows apart in the outcomes Y and the weights w,
-    starting with number `first`. x, y and `unnormalized` have K numbers per row.
+    whose cumulants are the derivatives. x, y and `unnormalized` have k numbers per row. The outcomes Y are (n, k)
+    shares or (n, 1) class numbers, the weights w (n,); the rows of x are their rows `first` · `row_step`,
+    (`first` + 1) · `row_step`, …
     """
     for row in range(x.shape[0] // k):
         start, stop, source_row = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * row_step

@@ -1,4 +1,4 @@
-"""Checked, read-only predictions with their outcomes, weights, groups and clusters."""
+"""The class `Predictions`: validated, read-only predictions with their outcomes, weights, groups and clusters."""
 
 from __future__ import annotations
 

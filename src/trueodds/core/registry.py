@@ -113,6 +113,7 @@ class Registry:
         return setting in self._accepted_settings(name)
 
     def _accepted_settings(self, name: str) -> tuple[str, ...]:
+        """Return the names of the settings that the method of this name takes."""
         return _settings_of_method(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], caller_settings: Iterable[str] = ()) -> None:

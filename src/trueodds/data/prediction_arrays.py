@@ -41,7 +41,7 @@ ARRAY_FIELDS = (
 
 
 class PredictionArrays:
-    """Base class of `Predictions`: the read-only arrays, which have one row per prediction, without their validation."""
+    """Base class of `Predictions`: its read-only arrays, with one row per prediction, and subsets of the rows."""
 
     __slots__ = (*ARRAY_FIELDS, "_cache", "_n_tied")
 

@@ -121,14 +121,14 @@ def bin_sums_by_label(p: Array, y: Array, label: int, edges: Array, closed: str)
     """
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
             last = min(first + _ROWS_PER_TASK, stop)
             add_bin_sums_by_label(
                 as_plain_array(p[first:last]), as_plain_array(y[first:last]), label, thresholds, n_bins, scale, out
             )
 
-    table = sum_blocks(add, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
+    table = sum_blocks(add_rows, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
 
 
@@ -152,7 +152,7 @@ def weighted_bin_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, clos
     """
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
             last = min(first + _ROWS_PER_TASK, stop)
             _add_weighted_sums(
@@ -166,7 +166,7 @@ def weighted_bin_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, clos
                 out,
             )
 
-    return merge_outer_bins(sum_blocks(add, len(p), (n_bins + 2, 10), block=_ROWS_PER_TASK))
+    return merge_outer_bins(sum_blocks(add_rows, len(p), (n_bins + 2, 10), block=_ROWS_PER_TASK))
 
 
 def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
@@ -219,9 +219,9 @@ def bin_sums_of_sorted_keys(keys: Array, edges: Array, closed: str) -> Array:
     ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in last_keys] + [len(keys)])
     keys = as_plain_array(keys)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _KEYS_PER_PASS):
             block = keys[first : min(first + _KEYS_PER_PASS, stop)]
             _add_sorted_rows(decode_scores(block), block, first, ends, out)
 
-    return sum_blocks(add, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)
+    return sum_blocks(add_rows, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)

@@ -21,8 +21,8 @@ class FittedPartition(Protocol):
         """Number of cells."""
         ...
 
-    def index(self, at: Array) -> Array:
-        """Return the cell index of each score."""
+    def index(self, values: Array) -> Array:
+        """Return the cell index of each score, (n,) int64."""
         ...
 
 
@@ -46,9 +46,9 @@ class Bins:
         """Number of bins."""
         return len(self.edges) - 1
 
-    def index(self, at: Array) -> Array:
+    def index(self, values: Array) -> Array:
         """Return the bin index of each score, (n,) int64."""
-        return find_bins(at, self.edges, self.closed)
+        return find_bins(values, self.edges, self.closed)
 
 
 MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
@@ -146,10 +146,10 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     out = np.zeros(len(x), dtype=np.int64)
 
-    def work(start: int, stop: int) -> None:
+    def number_block(start: int, stop: int) -> None:
         bin_index = np.zeros(stop - start, dtype=np.int32)
         number_bins(as_plain_array(x[start:stop]), stop - start, thresholds, n_bins, scale, bin_index, bin_index)
         out[start:stop] = np.clip(bin_index - 1, 0, n_bins - 1)
 
-    map_blocks(work, len(x), _VALUES_PER_TASK)
+    map_blocks(number_block, len(x), _VALUES_PER_TASK)
     return out

@@ -119,7 +119,7 @@ def cell_moments(
     """
     x, cells_per_unit = as_plain_array(x), cells / (last - first)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for block_start in range(start, stop, _ROWS_PER_MASS_BLOCK):
             block_stop = min(block_start + _ROWS_PER_MASS_BLOCK, stop)
             add_cell_moments(
@@ -131,4 +131,4 @@ def cell_moments(
                 out,
             )
 
-    return sum_blocks(add, len(x), (cells, powers), block=2 * _ROWS_PER_MASS_BLOCK)
+    return sum_blocks(add_rows, len(x), (cells, powers), block=2 * _ROWS_PER_MASS_BLOCK)

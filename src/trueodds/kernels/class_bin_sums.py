@@ -110,7 +110,7 @@ def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     rows_per_copy = n if needs_no_copy else max(1, _VALUES_PER_COPY // k)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, rows_per_copy):
             last = min(first + rows_per_copy, stop)
             block, labels = as_plain_array(P[first:last]), as_plain_array(y[first:last])
@@ -122,5 +122,5 @@ def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
                 _add_tiled_classes(block, labels, thresholds, n_bins, scale, out)
 
     return merge_outer_bins(
-        sum_blocks(add, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)
+        sum_blocks(add_rows, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)
     )

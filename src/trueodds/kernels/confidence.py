@@ -233,13 +233,13 @@ def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Arra
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for block, rows in _iterate_blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
             add_bin_sums_by_label(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
             ties.append(tied)
 
-    table = sum_blocks(add, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)
+    table = sum_blocks(add_rows, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3), sum(ties)
 
 
@@ -251,13 +251,13 @@ def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Arr
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for block, rows in _iterate_blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
             add_cell_moments(as_plain_array(top), correct - top.astype(np.float64), 0.0, float(cells), 0.0, out)
             ties.append(tied)
 
-    return sum_blocks(add, len(P), (cells, powers), block=2 * rows_per_task), sum(ties)
+    return sum_blocks(add_rows, len(P), (cells, powers), block=2 * rows_per_task), sum(ties)
 
 
 def row_maxima(P: Array) -> tuple[Array, Array, int]:
@@ -268,10 +268,10 @@ def row_maxima(P: Array) -> tuple[Array, Array, int]:
     top, top_class = _empty_maxima(P), np.empty(len(P), dtype=np.int32)
     P, rows_per_task = _kernel_layout(P)
 
-    def work(start: int, stop: int) -> int:
+    def find_block(start: int, stop: int) -> int:
         return _find_largest(as_plain_array(P[start:stop]), top[start:stop], top_class[start:stop])
 
-    return top, top_class, sum(map_blocks(work, len(P), rows_per_task))
+    return top, top_class, sum(map_blocks(find_block, len(P), rows_per_task))
 
 
 def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
@@ -282,11 +282,11 @@ def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     top, correct = _empty_maxima(P), np.empty(len(P), dtype=np.bool_)
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
 
-    def work(start: int, stop: int) -> int:
+    def find_block(start: int, stop: int) -> int:
         top[start:stop], correct[start:stop], ties = _find_correctness(as_plain_array(P[start:stop]), y[start:stop])
         return ties
 
-    return top, correct, sum(map_blocks(work, len(P), rows_per_task))
+    return top, correct, sum(map_blocks(find_block, len(P), rows_per_task))
 
 
 def _empty_maxima(P: Array) -> Array:

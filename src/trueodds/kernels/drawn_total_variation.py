@@ -108,9 +108,9 @@ def drawn_total_variation(
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
     P, outcomes, wp = np.ascontiguousarray(P), np.ascontiguousarray(outcomes, dtype=np.int32), np.ascontiguousarray(wp)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_cells(start: int, stop: int, out: Array) -> None:
         sums = np.empty((wp.shape[1], draws), dtype=dtype)
         _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out)
 
-    norms = sum_blocks(add, len(wp), (draws,), block=CELLS_PER_BLOCK, max_values=MAX_PARTIAL_SUMS)
+    norms = sum_blocks(add_cells, len(wp), (draws,), block=CELLS_PER_BLOCK, max_values=MAX_PARTIAL_SUMS)
     return norms / (2 * w.sum())

@@ -151,9 +151,9 @@ def label_differences(table: Array, labels: Array) -> Array:
     """Return Σ_i table[i, label] of each draw minus that of the first draw, (draws − 1,), for labels (n, draws)."""
     table, labels = as_plain_array(table), as_plain_array(labels)
 
-    def work(first: int, last: int) -> Array:
+    def sum_draws(first: int, last: int) -> Array:
         out = np.zeros(last - first)
         _sum_label_differences(table, labels, first + 1, last + 1, out)
         return out
 
-    return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1] - 1, 256)])
+    return np.concatenate([np.empty(0), *map_blocks(sum_draws, labels.shape[1] - 1, 256)])

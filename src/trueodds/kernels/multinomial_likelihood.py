@@ -250,7 +250,7 @@ def likelihood_sums(
     theta = as_plain_array(theta)
     layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, with_hessian=with_hessian)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         step = layout.rows_per_tile
         n_buffered = min(step, stop - start)
         values, top_class = np.empty(layout.values_per_row * n_buffered), np.empty(n_buffered, dtype=np.int64)
@@ -259,7 +259,7 @@ def likelihood_sums(
             tile = values[: layout.values_per_row * m].reshape(-1, m)  # so that each part is contiguous
             _add_tile(rows, theta, first, layout, tile, top_class[:m], layout.split_sums(out))
 
-    return layout.split_sums(sum_blocks(add, n, (layout.size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
+    return layout.split_sums(sum_blocks(add_rows, n, (layout.size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
 
 
 def _add_tile(

@@ -88,12 +88,12 @@ def sum_exponential_kernel(values: Array, decay: Array) -> Array:
     """
     values = np.ascontiguousarray(values)
 
-    def work(start: int, stop: int) -> Array:
+    def sum_draws(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
         _sum_exponential_kernel(values[start:stop], decay, out)
         return out
 
-    return np.concatenate(list(map_blocks(work, len(values), 16)))
+    return np.concatenate(list(map_blocks(sum_draws, len(values), 16)))
 
 
 def add_strip_products(k: Array, XT: Array, first_row: int) -> Array:

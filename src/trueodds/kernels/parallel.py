@@ -132,12 +132,12 @@ def sum_blocks(
     n_values = max(1, int(np.prod(shape)))
     n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, max_values // n_values, -(-total // block)))
 
-    def work(start: int, stop: int) -> Array:
+    def sum_span(start: int, stop: int) -> Array:
         out = np.zeros(shape)
         add(start, stop, out)
         return out
 
-    partial_sums = map_blocks(work, total, max(1, -(-total // n_spans)))
+    partial_sums = map_blocks(sum_span, total, max(1, -(-total // n_spans)))
     sums = partial_sums[0] if partial_sums else np.zeros(shape)
     for partial_sum in partial_sums[1:]:
         sums += partial_sum

@@ -225,14 +225,14 @@ def sum_label_weights(
     add = _add_independent_weights if independent else _add_weights_vectorized
     sums = np.empty((stop - start, size))
 
-    def work(first: int, last: int) -> None:
+    def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
         add(P, w, tables, key, first + start, last + start, out)
         sums[first:last] = out.T
 
     block = draws_per_block(size)
     block = block if independent else max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size)))
-    map_blocks(work, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
+    map_blocks(sum_draws, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
     return sums
 
 
@@ -246,13 +246,13 @@ def sum_weights_of_labels(labels: Array, w: Array, tables: Array, size: int) -> 
     draws = labels.shape[1]
     sums = np.empty((draws, size))
 
-    def work(first: int, last: int) -> None:
+    def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
         _add_weights(labels[:, first:last], w, tables, out)
         sums[first:last] = out.T
 
     block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
-    map_blocks(work, draws, min(block, max(1, -(-draws // 2))))  # for two threads at least
+    map_blocks(sum_draws, draws, min(block, max(1, -(-draws // 2))))  # for two threads at least
     return sums
 
 

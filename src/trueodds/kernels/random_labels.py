@@ -180,7 +180,7 @@ def draw_labels_by_row(
     clusters = _NO_CLUSTERS if cluster is None else cluster
     out = np.empty((len(P), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
 
-    def work(first: int, last: int) -> None:
+    def draw_rows(first: int, last: int) -> None:
         if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
             _draw_labels(
                 P[first:last],
@@ -194,5 +194,5 @@ def draw_labels_by_row(
         else:
             _compare_with_thresholds(P[first:last], numbers[first:last], key, start, out[first:last])
 
-    map_blocks(work, len(P), ROWS_PER_BLOCK)
+    map_blocks(draw_rows, len(P), ROWS_PER_BLOCK)
     return out

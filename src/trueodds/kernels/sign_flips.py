@@ -64,9 +64,9 @@ def sum_sign_flips(cluster: Array, cells: Array, residuals: Array, size: int, ke
         Key of the random numbers, first draw, and draw after the last one.
     """
 
-    def work(first: int, last: int) -> Array:
+    def sum_draws(first: int, last: int) -> Array:
         out = np.zeros((size, last - first))
         _add_signed_residuals(cluster, cells, residuals, key, first + start, last + start, out)
         return out.T
 
-    return np.concatenate(list(map_blocks(work, stop - start, draws_per_block(size))))
+    return np.concatenate(list(map_blocks(sum_draws, stop - start, draws_per_block(size))))

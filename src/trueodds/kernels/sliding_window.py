@@ -92,9 +92,9 @@ class SlidingWindows:
         """Return ∫ |Σ of the values in the window| da / width for each row of `values` (draws, m), (draws,)."""
         values = np.ascontiguousarray(values)
 
-        def work(start: int, stop: int) -> Array:
+        def integrate_draws(start: int, stop: int) -> Array:
             out = np.empty(stop - start)
             _window_integral(values[start:stop], self.first, self.end, self.length, out)
             return out
 
-        return np.concatenate(list(map_blocks(work, len(values), 16))) / self.width
+        return np.concatenate(list(map_blocks(integrate_draws, len(values), 16))) / self.width

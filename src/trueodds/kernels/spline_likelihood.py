@@ -81,12 +81,12 @@ def spline_likelihood(
     rows = [as_plain_array(array) for array in (x, events, non_events)]
     spline = [as_plain_array(array) for array in (knots, knot_values, curvature)]
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         _spline_likelihood(*(array[start:stop] for array in rows), *spline, out)
 
     shape = (len(knots) - 1, N_SUMS)
     if len(x) > _SCORES_PER_TASK:
-        return sum_blocks(add, len(x), shape, block=_SCORES_PER_TASK)
+        return sum_blocks(add_rows, len(x), shape, block=_SCORES_PER_TASK)
     out = np.zeros(shape)
-    add(0, len(x), out)  # few rows are faster without threads
+    add_rows(0, len(x), out)  # few rows are faster without threads
     return out

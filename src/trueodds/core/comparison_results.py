@@ -1,4 +1,4 @@
-"""The results of comparing models: one difference, or a ranking of several models."""
+"""The results of comparing models: the difference of two models (`Comparison`), or a `Ranking` of several models."""
 
 from __future__ import annotations
 

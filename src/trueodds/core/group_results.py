@@ -1,4 +1,4 @@
-"""The result of an analysis by subgroup: a table of groups, the gaps between them, and their text."""
+"""The result of an analysis by subgroup, `ByGroup`: the errors of the groups, the gaps between them, and their text."""
 
 from __future__ import annotations
 

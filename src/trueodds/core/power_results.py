@@ -1,4 +1,4 @@
-"""The result of planning a sample size: the detectable error, the required number of rows, or the power."""
+"""The result of a power analysis, `Power`: the detectable error, the power, or the required number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of evaluating several models by several measures: a table with intervals, noise floors and bold values."""
+"""The result of evaluating several models by several measures: `ResultTable`, with intervals and bold values."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ DECISION_LEVEL = 0.05  # significance level at which the text of a test says tha
 def noise_floor_label(estimator: str) -> str:
     """Return what texts call the noise floor of an estimator, its mean value for a calibrated model.
 
-    An error has a noise floor, which is its bias. The expected value of a score or a ratio is not 0 without any bias.
+    For an error, this mean is upward bias, hence "noise floor". For a score or a ratio it is not a bias, but the value
+    that a calibrated model is expected to have.
 
     >>> noise_floor_label("ece"), noise_floor_label("brier"), noise_floor_label("o_e")
     ('noise floor', 'expected if calibrated', 'expected if calibrated')

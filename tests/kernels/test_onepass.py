@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS
+from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_rows
 from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,
     zero_covariance_sums,
 )
-from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS
-from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_rows
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, summarize_rows
 
 DTYPES = (np.float32, np.float64)

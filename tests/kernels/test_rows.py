@@ -37,7 +37,9 @@ def look(P, tolerance, ranks):
     which, squares = np.full((len(P), ranks), -1, dtype=np.int32), np.empty(len(P))
     counts, extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
     P = inside(P)
-    summarize_rows(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes)
+    summarize_rows(
+        P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes
+    )
     return which, squares, counts, extremes
 
 

@@ -106,7 +106,9 @@ class SortedScores:
         if self._prefers_counting(self._keys, bins.size):
             order_statistics = self._last_order_statistics
             table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
-            return combine_outcome_sums(bin_sums_of_keys(self._keys, bins.edges, bins.closed) if table is None else table)
+            return combine_outcome_sums(
+                bin_sums_of_keys(self._keys, bins.edges, bins.closed) if table is None else table
+            )
         table = bin_sums_of_sorted_keys(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.kernels import compile_kernel
-from trueodds.kernels.outcome_covariance import add_covariance_tile, covariance_buffers
 from trueodds.kernels.fine_grid import N_CELLS, find_column_cells, find_tile_cells
+from trueodds.kernels.outcome_covariance import add_covariance_tile, covariance_buffers
 from trueodds.kernels.row_statistics import (
     ROWS_PER_TILE,
     score_binary_row,

@@ -110,9 +110,7 @@ class OrderStatistics:
 
         def partition_block(start: int, stop: int) -> tuple[Array, Array]:
             selected_keys, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((2 * n_segments, 3))
-            n_selected = _partition_keys(
-                keys[start:stop], empty_scores, low, shift, segment, selected_keys, sums
-            )
+            n_selected = _partition_keys(keys[start:stop], empty_scores, low, shift, segment, selected_keys, sums)
             return selected_keys[:n_selected].copy(), sums
 
         key_blocks, block_sums = zip(*map_blocks(partition_block, len(keys), _KEYS_PER_TASK), strict=True)

@@ -20,7 +20,6 @@ from trueodds.kernels.random_streams import (
     row_stream_key,
 )
 
-
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
 ROWS_PER_BLOCK = 256  # number of rows per thread task
 _NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype

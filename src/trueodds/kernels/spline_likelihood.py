@@ -45,11 +45,16 @@ def _spline_likelihood(x, events, non_events, knots, knot_values, curvature, out
         smaller_probability = exp_minus_abs_eta * larger_probability
         event_probability, non_event_probability = (
             (larger_probability, smaller_probability) if eta >= 0.0 else (smaller_probability, larger_probability)
-        ) weight = events[i] + non_events[i] # No difference of nearly equal numbers, so that the gradient keeps its
-        digits for nearly certain outcomes. slope = non_events[i] * event_probability - events[i] *
-        non_event_probability hessian_factor = weight * larger_probability * smaller_probability out[interval, 0] +=
-        weight * np.log1p(exp_minus_abs_eta) + (non_events[i] * eta if eta >= 0.0 else -events[i] * eta) index = 5 for
-        row in range(4):
+        )
+        weight = events[i] + non_events[i]
+        # No difference of nearly equal numbers, so that the gradient keeps its digits for nearly certain outcomes.
+        slope = non_events[i] * event_probability - events[i] * non_event_probability
+        hessian_factor = weight * larger_probability * smaller_probability
+        out[interval, 0] += weight * np.log1p(exp_minus_abs_eta) + (
+            non_events[i] * eta if eta >= 0.0 else -events[i] * eta
+        )
+        index = 5
+        for row in range(4):
             out[interval, 1 + row] += slope * basis[row]
             for column in range(row + 1):
                 out[interval, index] += hessian_factor * basis[row] * basis[column]

@@ -9,14 +9,14 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, map_blocks, row_statistics
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
+from trueodds.kernels.grid_sums import tally_rows
 from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,
     zero_covariance_sums,
 )
-from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
-from trueodds.kernels.grid_sums import tally_rows
 from trueodds.tallies import proper_score_sums as scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, TallyRows, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums

@@ -16,15 +16,15 @@ def refuse_swapped(y: Array, p: Array) -> None:
         return
     fix = f"Predictions{SWAP_REMEDY}"
     is_integer_or_text = p.dtype.kind in "biuUS"
-    is_whole_float = p.dtype.kind == "f" and not _has_fractions(p)
-    if y.ndim == 2 and (is_integer_or_text or (p.ndim == 1 and is_whole_float and (p > 1).any())):
+    is_integral_float = p.dtype.kind == "f" and not _has_fractions(p)
+    if y.ndim == 2 and (is_integer_or_text or (p.ndim == 1 and is_integral_float and (p > 1).any())):
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
-    if y.ndim == 1 and p.ndim == 1 and (is_integer_or_text or (is_whole_float and np.isfinite(p).all())):
+    if y.ndim == 1 and p.ndim == 1 and (is_integer_or_text or (is_integral_float and np.isfinite(p).all())):
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",

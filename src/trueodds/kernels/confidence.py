@@ -268,10 +268,10 @@ def row_maxima(P: Array) -> tuple[Array, Array, int]:
     top, top_class = _empty_maxima(P), np.empty(len(P), dtype=np.int32)
     P, rows_per_task = _kernel_layout(P)
 
-    def find_block(start: int, stop: int) -> int:
+    def find_maxima(start: int, stop: int) -> int:
         return _find_largest(as_plain_array(P[start:stop]), top[start:stop], top_class[start:stop])
 
-    return top, top_class, sum(map_blocks(find_block, len(P), rows_per_task))
+    return top, top_class, sum(map_blocks(find_maxima, len(P), rows_per_task))
 
 
 def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
@@ -282,11 +282,11 @@ def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     top, correct = _empty_maxima(P), np.empty(len(P), dtype=np.bool_)
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
 
-    def find_block(start: int, stop: int) -> int:
+    def find_maxima(start: int, stop: int) -> int:
         top[start:stop], correct[start:stop], ties = _find_correctness(as_plain_array(P[start:stop]), y[start:stop])
         return ties
 
-    return top, correct, sum(map_blocks(find_block, len(P), rows_per_task))
+    return top, correct, sum(map_blocks(find_maxima, len(P), rows_per_task))
 
 
 def _empty_maxima(P: Array) -> Array:

@@ -140,7 +140,7 @@ def test_a_notebook_shows_the_line_without_widgets(monkeypatch: pytest.MonkeyPat
 
 def test_a_first_compilation_is_announced_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A kernel that is in no cache is compiled inside a call."""
-    from trueodds.kernels.code_cache import KernelCache
+    from trueodds.kernels.compilation import KernelCache
 
     terminal = watched(monkeypatch, Terminal())
     source = tmp_path / "twice.py"

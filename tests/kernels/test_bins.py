@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS, c_order
-from trueodds.kernels.bin_sums import label_sums, row_sums
+from trueodds.kernels.bin_sums import bin_sums_by_label, weighted_bin_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
 from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.class_bin_sums import class_sums
+from trueodds.kernels.class_bin_sums import class_bin_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
 
 DTYPES = (np.float16, np.float32, np.float64)
@@ -83,9 +83,9 @@ def test_arithmetic_is_trusted_only_where_every_edge_proves_it(bins):
 def test_values_above_1_by_rounding_are_in_the_last_bin():
     P = np.array([[1 + 1e-3, 0.0], [2.0, 0.0]], dtype=np.float32)  # of many classes in float16 the excess is no trifle
     y = np.array([0, 1])
-    assert class_sums(P, y, FIFTEEN, "right")[0, 14, 0] == 2
+    assert class_bin_sums(P, y, FIFTEEN, "right")[0, 14, 0] == 2
     assert confidence_sums(P, y, FIFTEEN, "right")[0][14, :, 0].tolist() == [1, 1]
-    assert label_sums(P[:, 0], y, 0, FIFTEEN, "right")[14, :, 0].tolist() == [1, 1]
+    assert bin_sums_by_label(P[:, 0], y, 0, FIFTEEN, "right")[14, :, 0].tolist() == [1, 1]
     assert find_bins(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
 
 
@@ -158,7 +158,7 @@ def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
 def test_class_sums_equal_a_plain_loop(k, dtype, layout):
     P, y = table(37, k, dtype)
     np.testing.assert_allclose(
-        class_sums(layout(P), y, FIFTEEN, "right"), slow_classes(P, y, FIFTEEN, "right"), rtol=1e-13
+        class_bin_sums(layout(P), y, FIFTEEN, "right"), slow_classes(P, y, FIFTEEN, "right"), rtol=1e-13
     )
 
 
@@ -170,7 +170,7 @@ def test_class_sums_of_many_classes_equal_a_plain_loop(dtype, bins):
     P[3, 7] = -0.0  # bits below those of 0
     for layout in (c_order, LAYOUTS[1]):
         np.testing.assert_allclose(
-            class_sums(layout(P), y, edges, "right"), slow_classes(P, y, edges, "right"), rtol=1e-13
+            class_bin_sums(layout(P), y, edges, "right"), slow_classes(P, y, edges, "right"), rtol=1e-13
         )
 
 
@@ -178,7 +178,7 @@ def test_class_sums_of_many_classes_equal_a_plain_loop(dtype, bins):
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_class_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 10)  # 512 values are placed at a time: 51 rows
-    np.testing.assert_allclose(class_sums(P, y, FIFTEEN, closed), slow_classes(P, y, FIFTEEN, closed), rtol=1e-13)
+    np.testing.assert_allclose(class_bin_sums(P, y, FIFTEEN, closed), slow_classes(P, y, FIFTEEN, closed), rtol=1e-13)
 
 
 @pytest.mark.parametrize("layout", [f for f in LAYOUTS if f.__name__ != "fortran"], ids=lambda f: f.__name__)
@@ -196,15 +196,15 @@ def test_sums_of_one_column_equal_a_plain_loop(dtype, layout):
             a > 0, a, a * x, a * share, a * a, a * x * x, a * x * share, a * share * share,
             a * a * x * (1 - x), a * a * (share - x) ** 2,
         )  # fmt: skip
-    np.testing.assert_allclose(label_sums(layout(p), y, 2, FIFTEEN, "right"), labelled, rtol=1e-12)
-    np.testing.assert_allclose(row_sums(layout(p), z, w, n, FIFTEEN, "right"), weighted, rtol=1e-12)
+    np.testing.assert_allclose(bin_sums_by_label(layout(p), y, 2, FIFTEEN, "right"), labelled, rtol=1e-12)
+    np.testing.assert_allclose(weighted_bin_sums(layout(p), z, w, n, FIFTEEN, "right"), weighted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025])
 def test_sums_of_one_column_at_the_boundaries_of_blocks(n):
     rng = np.random.default_rng(n)
     p, y = rng.random(n), rng.integers(0, 2, n)
-    sums = label_sums(p, y, 1, FIFTEEN, "right")
+    sums = bin_sums_by_label(p, y, 1, FIFTEEN, "right")
     b = np.array([bin_of(x, FIFTEEN, "right") for x in p], dtype=int)
     for label in (0, 1):
         np.testing.assert_array_equal(sums[:, label, 0], np.bincount(b[y == label], minlength=15))

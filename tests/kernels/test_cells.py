@@ -5,8 +5,8 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.covariance import add_class_bin_covariances
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_cells, find_class_cells, find_column_cells
+from trueodds.kernels.outcome_covariance import add_class_bin_covariances
 from trueodds.kernels.row_statistics import ROWS_PER_TILE
 from trueodds.tallies.cells import Cells
 

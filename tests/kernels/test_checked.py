@@ -14,10 +14,10 @@ def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(k), n).astype(dtype)
     P[n // 2, 0] += dtype(0.01)
-    survey = check_table(layout(P), 1e-3)
-    assert (survey.lowest, survey.highest) == (P.min(), P.max())
-    assert (survey.worst, survey.n_inexact) == (n // 2, 1)
-    assert survey.distance == pytest.approx(abs(P[n // 2].sum(dtype=np.float64) - 1), rel=1e-12)
+    check = check_table(layout(P), 1e-3)
+    assert (check.lowest, check.highest) == (P.min(), P.max())
+    assert (check.worst_row, check.n_inexact) == (n // 2, 1)
+    assert check.largest_deviation == pytest.approx(abs(P[n // 2].sum(dtype=np.float64) - 1), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf, -1e-30, -0.0])
@@ -26,8 +26,8 @@ def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
 def test_what_is_no_probability_is_the_lowest_or_no_finite_highest(bad, dtype, k):
     P = np.full((300, k), 1 / k, dtype=dtype)
     P[77, 2] = bad
-    survey = check_table(P, 1e-3)
-    assert not (survey.lowest >= 0 and np.isfinite(survey.highest) and not np.signbit(survey.lowest))
+    check = check_table(P, 1e-3)
+    assert not (check.lowest >= 0 and np.isfinite(check.highest) and not np.signbit(check.lowest))
 
 
 def test_of_equally_bad_rows_the_first_is_reported():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import class_keys, score_keys
+from trueodds.kernels import score_keys
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -33,20 +33,20 @@ def same(actual, expected):
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 3), (2, 2), (70, 4), (300, 10), (40, 1500)])
 def test_keys_are_those_of_each_column(n, k, dtype):
     P, Y = rows(n, k, dtype)
-    assert same(class_keys.map_sorted_keys(P, Y, np.copy), columns(P, Y))
-    assert same(class_keys.map_sorted_keys(P, Y.argmax(axis=1), np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(P, Y, np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(P, Y.argmax(axis=1), np.copy), columns(P, Y))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_lie_in_memory_as_they_like(dtype, layout):
     P, Y = rows(90, 5, dtype)
-    assert same(class_keys.map_sorted_keys(layout(P), layout(Y), np.copy), columns(P, Y))
-    assert same(class_keys.map_sorted_keys(layout(P), layout(Y.astype(bool)), np.copy), columns(P, Y))
-    assert same(class_keys.map_sorted_keys(layout(P), layout(Y.argmax(axis=1)), np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(layout(P), layout(Y), np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(layout(P), layout(Y.astype(bool)), np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(layout(P), layout(Y.argmax(axis=1)), np.copy), columns(P, Y))
     for y in (layout(Y), layout(Y.argmax(axis=1).astype(np.int32))):
         expected = columns(P.astype(np.float64), Y)[1:3]
-        actual = class_keys.map_sorted_keys(layout(P), y, np.copy, range(1, 3))
+        actual = score_keys.map_sorted_keys(layout(P), y, np.copy, range(1, 3))
         if dtype == np.float64:
             assert same(actual, expected)
         assert [score_keys.scores_of_keys(keys).tolist() for keys in actual] == [
@@ -57,11 +57,11 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
 
 def test_float64_that_holds_float32_is_sorted_as_such():
     P, Y = rows(500, 3, np.float32)
-    assert same(class_keys.map_sorted_keys(P.astype(np.float64), Y, np.copy), class_keys.map_sorted_keys(P, Y, np.copy))
+    assert same(score_keys.map_sorted_keys(P.astype(np.float64), Y, np.copy), score_keys.map_sorted_keys(P, Y, np.copy))
     # One value that float32 rounds, far behind those that are looked at first.
     wide = P.astype(np.float64)
     wide[400, 1] = 0.1
-    actual = class_keys.map_sorted_keys(wide, Y, np.copy)
+    actual = score_keys.map_sorted_keys(wide, Y, np.copy)
     assert {keys.dtype for keys in actual} == {np.dtype(np.uint64)}
     assert same(actual, [score_keys.encode_and_sort(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
 
@@ -71,26 +71,26 @@ def test_outcomes_that_are_no_yes_or_no_have_no_keys():
     for wrong in (0.5, 2.0):
         other = Y.copy()
         other[299, 2] = wrong
-        assert class_keys.map_sorted_keys(P, other, np.copy) is None
-        assert class_keys.map_sorted_keys(P.astype(np.float64) / 3, other, np.copy) is None
+        assert score_keys.map_sorted_keys(P, other, np.copy) is None
+        assert score_keys.map_sorted_keys(P.astype(np.float64) / 3, other, np.copy) is None
 
 
 def test_empty_data_have_empty_keys_for_every_class():
-    assert [len(keys) for keys in class_keys.map_sorted_keys(np.empty((0, 3)), np.empty((0, 3)), np.copy)] == [0, 0, 0]
-    assert len(class_keys.map_sorted_keys(np.empty((0, 3)), np.empty(0, dtype=np.int64), np.copy, range(1, 2))) == 1
+    assert [len(keys) for keys in score_keys.map_sorted_keys(np.empty((0, 3)), np.empty((0, 3)), np.copy)] == [0, 0, 0]
+    assert len(score_keys.map_sorted_keys(np.empty((0, 3)), np.empty(0, dtype=np.int64), np.copy, range(1, 2))) == 1
 
 
 def test_classes_that_do_not_fit_together_are_taken_in_turn(monkeypatch):
     P, Y = rows(50, 7, np.float64)
-    monkeypatch.setattr(class_keys, "_MAX_KEYS_IN_MEMORY", 100)
+    monkeypatch.setattr(score_keys, "_MAX_KEYS_IN_MEMORY", 100)
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
-    assert same(class_keys.map_sorted_keys(P, Y, np.copy), columns(P, Y))
+    assert same(score_keys.map_sorted_keys(P, Y, np.copy), columns(P, Y))
 
 
 def test_no_key_depends_on_the_number_of_threads_or_blocks(monkeypatch):
     P, Y = rows(400, 3, np.float32)
-    expected = class_keys.map_sorted_keys(P, Y, np.copy)
-    monkeypatch.setattr(class_keys, "_VALUES_PER_TASK", 100)
+    expected = score_keys.map_sorted_keys(P, Y, np.copy)
+    monkeypatch.setattr(score_keys, "_VALUES_PER_TASK", 100)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        assert same(class_keys.map_sorted_keys(P, Y, np.copy), expected)
+        assert same(score_keys.map_sorted_keys(P, Y, np.copy), expected)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.covariance import (
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS
+from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_rows
+from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,
     zero_covariance_sums,
 )
-from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS
-from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_rows
-from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, summarize_rows
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1)
@@ -87,7 +87,7 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
 
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
     expected_counts, expected_extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
-    survey_rows(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, expected_counts, expected_extremes)
+    summarize_rows(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, expected_counts, expected_extremes)
     np.testing.assert_array_equal(counts, expected_counts)
     np.testing.assert_array_equal(extremes, expected_extremes)
 

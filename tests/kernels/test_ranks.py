@@ -11,7 +11,7 @@ from tests.kernels.layouts import LAYOUTS
 from trueodds.core.typing import Array
 from trueodds.kernels import order_statistics as ranks
 from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import key_sums
+from trueodds.kernels.bin_sums import bin_sums_of_keys
 from trueodds.kernels.order_statistics import select_order_statistics
 
 SIZES = [1, 2, 3, 50, 3000]
@@ -161,7 +161,7 @@ def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_seg
         table = selection.sum_bins(edges, "right")
         assert (table is not None) == known
         if table is not None:
-            assert table == pytest.approx(key_sums(keys, edges, "right"), rel=1e-12)
+            assert table == pytest.approx(bin_sums_of_keys(keys, edges, "right"), rel=1e-12)
 
 
 @pytest.mark.usefixtures("counted")

@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, summarize_rows
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import TallyRows
 
@@ -37,7 +37,9 @@ def look(P, tolerance, ranks):
     which, squares = np.full((len(P), ranks), -1, dtype=np.int32), np.empty(len(P))
     counts, extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
     P = inside(P)
-    survey_rows(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes)
+    summarize_rows(
+        P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes
+    )
     return which, squares, counts, extremes
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from trueodds.core.typing import Array
-from trueodds.kernels import class_keys, distinct_scores, score_keys
-from trueodds.kernels.bin_sums import _KEYS_PER_PASS, key_sums, sorted_key_sums
+from trueodds.kernels import distinct_scores, score_keys
+from trueodds.kernels.bin_sums import _KEYS_PER_PASS, bin_sums_of_keys, bin_sums_of_sorted_keys
 
-BLOCK = class_keys._VALUES_PER_TASK
+BLOCK = score_keys._VALUES_PER_TASK
 SIZES = [1, 2, 5, 300]
 LARGE = [BLOCK - 1, BLOCK + 1, 2 * BLOCK]
 
@@ -171,7 +171,7 @@ def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> No
             np.arange(201) / 200,
         ):
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
-            actual = sorted_key_sums(keys, edges, closed)
+            actual = bin_sums_of_sorted_keys(keys, edges, closed)
             expected = [np.bincount(place, weights, len(edges) - 1) for weights in (np.ones(n), x, y, x * y, x * x)]
             assert actual == pytest.approx(
                 np.stack(expected, axis=1), rel=n * 2**-53 + 1e-15
@@ -191,7 +191,7 @@ def test_sums_of_keys_are_those_of_a_loop_over_the_rows(n: int, closed: str, dty
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
             expected[place, z] += 1.0, x, x * x
         for arranged in (keys, np.repeat(keys, 2)[::2]):
-            assert key_sums(arranged, edges, closed) == pytest.approx(expected, rel=1e-12)
+            assert bin_sums_of_keys(arranged, edges, closed) == pytest.approx(expected, rel=1e-12)
 
 
 def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
         keys = score_keys.encode_and_sort(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
-        some = key_sums(keys, edges, "right"), sorted_key_sums(keys, edges, "right")
+        some = bin_sums_of_keys(keys, edges, "right"), bin_sums_of_sorted_keys(keys, edges, "right")
         results.append((keys, *some, distinct_scores.find_scores(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

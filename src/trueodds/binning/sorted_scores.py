@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import distinct_scores, score_keys
-from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
+from trueodds.kernels.bin_sums import bin_sums_of_keys, bin_sums_of_sorted_keys
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
 from trueodds.lenses.row_sources import combine_outcome_sums
@@ -106,8 +106,10 @@ class SortedScores:
         if self._prefers_counting(self._keys, bins.size):
             order_statistics = self._last_order_statistics
             table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
-            return combine_outcome_sums(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
-        table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
+            return combine_outcome_sums(
+                bin_sums_of_keys(self._keys, bins.edges, bins.closed) if table is None else table
+            )
+        table = bin_sums_of_sorted_keys(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:

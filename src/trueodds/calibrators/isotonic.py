@@ -22,7 +22,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, score_keys
-from trueodds.kernels.splines import SplineKnots, all_or_none_below
+from trueodds.kernels.piecewise_functions import Knots, are_all_or_none_below
 from trueodds.lenses.view import View
 
 _INTERPOLATIONS = ("linear", "step")
@@ -43,9 +43,9 @@ class MonotoneCurve:
         return self._spline_knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
-    def _spline_knots(self) -> SplineKnots:
+    def _spline_knots(self) -> Knots:
         """The knots with a lookup table for fast evaluation."""
-        return SplineKnots(self.x)
+        return Knots(self.x)
 
     @property
     def zero_up_to(self) -> float:
@@ -91,7 +91,7 @@ class IsotonicMap(OneVsRest):
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
         # A row of zeros alone becomes uniform.
-        return all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
+        return are_all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
         """The number of knots."""

@@ -49,7 +49,7 @@ class TemperatureMap(CalibrationMap):
         """Powers divided by their row sums, computed in logarithms so that nothing underflows."""
         if isinstance(P, LogProbabilities):
             return softmax(self.beta * P.values)
-        from trueodds.kernels.softmax import temper_probabilities
+        from trueodds.kernels.softmax_log_loss import temper_probabilities
 
         return temper_probabilities(P, self.beta)
 

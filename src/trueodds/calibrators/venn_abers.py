@@ -20,7 +20,7 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
-from trueodds.kernels.splines import SplineKnots
+from trueodds.kernels.piecewise_functions import Knots
 
 _ONE_VS_REST, _ONE_VS_ONE = "one-vs-rest", "one-vs-one"
 
@@ -184,9 +184,9 @@ class VennAbersCurve:
         return low.evaluate_steps(x, self.low_y, right=True), high.evaluate_steps(x, self.high_y, right=False)
 
     @cached_property
-    def _spline_knots(self) -> tuple[SplineKnots, SplineKnots]:
+    def _spline_knots(self) -> tuple[Knots, Knots]:
         """The steps of p₀ and p₁ with lookup tables for fast evaluation."""
-        return SplineKnots(self.low_x), SplineKnots(self.high_x)
+        return Knots(self.low_x), Knots(self.high_x)
 
     @property
     def size(self) -> int:

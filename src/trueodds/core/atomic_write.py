@@ -69,7 +69,7 @@ def check_writable(path: str | os.PathLike[str], code: str) -> None:
 
 
 class _CheckPassed(Exception):
-    """Ends the writing of a file that was only opened to check that this is possible."""
+    """Raised by `check_writable` to leave `open_atomic` before anything is replaced."""
 
 
 def _open_for_writing(name: str) -> AbstractContextManager[IO[bytes]]:
@@ -242,14 +242,17 @@ def _link_unnamed_file(descriptor: int, name: str) -> bool:
 
 
 def _proc_path(descriptor: int) -> str:
+    """Return the path by which Linux refers to an open file."""
     return f"/proc/self/fd/{descriptor}"
 
 
 def _random_temporary_path(target: str) -> str:
+    """Return an unused path of a temporary file in the folder of the target."""
     return os.path.join(os.path.dirname(target), f".trueodds-{os.urandom(8).hex()}.part")
 
 
 def _remove_file(path: str | None) -> None:
+    """Remove a file if it exists; None stands for a file without a name."""
     if path is not None:
         with suppress(OSError):
             os.unlink(path)

@@ -1,4 +1,4 @@
-"""What every code of an error or a note means and what to do: the texts of `trueodds explain` and docs/codes.md."""
+"""Look up codes of errors and notes: what each one means and what to do, for `trueodds explain` and docs/codes.md."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def normalize_code(text: str) -> str:
 
 
 def find_near_codes(text: str) -> list[str]:
-    """Return up to three codes that an unknown code may stand for: of the same number, or of a similar one.
+    """Return up to three codes that an unknown code may stand for, with the same number or a similar one.
 
     >>> find_near_codes("102"), find_near_codes("TO1022")
     (['TO102', 'TN102'], ['TO102', 'TO802', 'TO702'])
@@ -73,7 +73,7 @@ def find_near_codes(text: str) -> list[str]:
 
 
 def plain_text(markdown: str) -> str:
-    """Return the text of a meaning or a remedy with the paths of linked pages, as a terminal shows it.
+    """Convert a meaning or a remedy from Markdown to plain text, with the paths of linked pages.
 
     >>> plain_text("See [cli.md](cli.md#gates) and pass `mode=`.")
     'See docs/cli.md and pass `mode=`.'

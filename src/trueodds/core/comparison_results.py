@@ -1,4 +1,4 @@
-"""The results of comparing models: one difference, or a ranking of several models."""
+"""The results of comparing models: the difference of two models (`Comparison`), or a `Ranking` of several models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ComparedModels(Result):
             TO205 if the models have other names or numbers of rows than those that were compared, TO702 if jinja2 is
             not installed, TO703 if the file cannot be written.
         """
-        # The module of the page, which computes diagrams, is loaded only for it.
+        # Imported by name when it is called, because reports import the results.
         page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(self, models, path)
         return page
 
@@ -124,9 +124,10 @@ class Comparison(ComparedModels):
         first, second = self.names
         best_value = float(self.settings.get("best_value", -math.inf))
         values = [estimate.value for estimate in self.models.values()]
+        lower, higher = (second, first) if self.interval.low > 0 else (first, second)
         if all(value >= best_value for value in values):
-            return second if self.interval.low > 0 else first
-        return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
+            return lower
+        return higher if all(value <= best_value for value in values) else None
 
     def describe(self) -> str:
         """Describe the difference with its interval and p-value, and both models, in one line."""
@@ -211,8 +212,12 @@ class Ranking(ComparedModels):
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
         """The pairs (better, worse) that differ significantly, at a joint level."""
-        better_models = [(comparison.better, comparison.names) for comparison in self.pairs]
-        return tuple((better, names[names[0] == better]) for better, names in better_models if better is not None)
+        settled_pairs = []
+        for comparison in self.pairs:
+            if (better := comparison.better) is not None:
+                first, second = comparison.names
+                settled_pairs.append((better, second if better == first else first))
+        return tuple(settled_pairs)
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Format numbers, percentages and settings as text."""
+"""Format numbers, percentages, intervals and settings as text."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def format_pvalue(p: float, min_pvalue: float) -> str:
 
 
 def format_pvalue_relation(p: float, min_pvalue: float | None) -> str:
-    """Format a p-value after a relation sign; `min_pvalue` is the smallest that the null draws can give.
+    """Format a p-value with a relation sign before it; `min_pvalue` is the smallest that the null draws can give.
 
     >>> format_pvalue_relation(0.001, 0.001), format_pvalue_relation(0.42, None)
     ('≤ 0.001', '= 0.42')

@@ -1,4 +1,4 @@
-"""The result of an analysis by subgroup: a table of groups, the gaps between them, and their text."""
+"""The result of an analysis by subgroup, `ByGroup`: the errors of the groups, the gaps between them, and their text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTERVAL_FROM_ZERO_TEXT = (
 
 
 class ReportableResult(Protocol):
-    """A result with a sentence and a JSON form."""
+    """A result with a JSON form, such as the multicalibration error, whose class cannot be imported here."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
@@ -212,12 +212,12 @@ class ByGroup(Result):
     @property
     def pvalue(self) -> float:
         """The family-wise p-value: the smallest adjusted p-value of all subgroups."""
-        return min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
+        return min((group.joint for group in self.groups if not math.isnan(group.joint)), default=math.nan)
 
     @property
     def worst(self) -> Group:
         """The subgroup with the smallest adjusted p-value; of equal ones, the one with the larger error."""
-        candidates = [group for group in self.groups if group.joint == group.joint] or list(self.groups)
+        candidates = [group for group in self.groups if not math.isnan(group.joint)] or list(self.groups)
         return min(
             candidates, key=lambda group: (group.joint, group.pvalue, -self._error_magnitude(group.estimate.value))
         )
@@ -299,22 +299,14 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {format_lens_and_settings(by_group.lens, by_group.overall.settings)}"
     )
-    lines = [heading, *(_format_group_table(by_group) if with_table else ())]
-    from_zero_labels = [
-        group.label
-        for group in by_group.miscalibrated
-        if group.estimate.interval and group.estimate.interval.low <= 0 and "best_value" not in by_group.settings
-    ]
-    lines += (
-        [INTERVAL_FROM_ZERO_TEXT.format("; ".join(from_zero_labels))]
-        if from_zero_labels and by_group.overall.interval
-        else []
-    )
-    has_rest_gaps = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
-    lines += [
-        _describe_largest_gap(gap, by_group.level, "of two groups of" if has_rest_gaps else "of")
-        for gap in by_group.widest
-    ]
+    lines = [heading]
+    if with_table:
+        lines += _format_group_table(by_group)
+    lines += _explain_intervals_from_zero(by_group)
+    # The widest gap is between two groups, also if the other gaps are those between each group and the remaining rows.
+    has_rest_gaps = by_group.settings.get("against") == "rest"
+    column_prefix = "of two groups of" if has_rest_gaps else "of"
+    lines += [_describe_largest_gap(gap, by_group.level, column_prefix) for gap in by_group.widest]
     for column in dict.fromkeys(gap.column for gap in by_group.gaps):
         gaps = [gap for gap in by_group.gaps if gap.column == column]
         lines += _format_gaps(gaps, column, by_group.level, has_rest_gaps=has_rest_gaps)
@@ -323,8 +315,20 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     return "\n".join(map(to_printable, lines))
 
 
+def _explain_intervals_from_zero(by_group: ByGroup) -> list[str]:
+    """Return a sentence on the miscalibrated groups whose interval starts at 0; nothing if there are none."""
+    if by_group.overall.interval is None or "best_value" in by_group.settings:
+        return []
+    intervals = [(group.label, group.estimate.interval) for group in by_group.miscalibrated]
+    labels = [label for label, interval in intervals if interval is not None and interval.low <= 0]
+    return [INTERVAL_FROM_ZERO_TEXT.format("; ".join(labels))] if labels else []
+
+
 def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gaps: bool) -> list[str]:
-    """Format the gaps of a column, the significant and largest first; `has_rest_gaps`: those to the rest."""
+    """Format the gaps of a column, the significant and largest first.
+
+    `has_rest_gaps` says that they are the gaps between each group and the remaining rows.
+    """
     gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
     lines = []
     if has_rest_gaps:
@@ -345,6 +349,7 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
 
 
 def _numeric_columns(headings: Sequence[str]) -> list[bool]:
+    """Return which columns of the table are numeric."""
     return [name not in ("group", "status") for name in headings]
 
 

@@ -1,4 +1,4 @@
-"""Read and write strict JSON files."""
+"""Read and write strict JSON files, in which NaN, infinities and repeated keys are errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_json(path: str | os.PathLike[str], code: str) -> Any:
 
 
 def read_text(path: str | os.PathLike[str], code: str) -> str:
-    """Return the content of a text file, with unchanged line ends."""
+    """Return the content of a text file, with unchanged line ends; `code` is that of the error if it cannot be read."""
     try:
         with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
             return file.read()
@@ -86,6 +86,7 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
 
 
 def _reject_constant(name: str) -> NoReturn:
+    """Raise an error for NaN, Infinity or -Infinity, which Python's parser accepts."""
     raise ValueError(f"{name} is not a number")
 
 

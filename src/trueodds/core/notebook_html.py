@@ -1,7 +1,7 @@
-"""Show results in a notebook as HTML fragments that read well on light and dark pages, without style sheet or script.
+"""Write results as HTML fragments for notebooks, which read well on light and dark pages.
 
-Text and lines take the color of the notebook (`inherit`, `currentColor`), backgrounds are transparent, and pictures,
-which are drawn in dark ink, stand on a white card. Every text is escaped.
+Text and lines take the color of the notebook (`inherit`), backgrounds are transparent, and pictures, which have dark
+lines, are on a white card. There is no style sheet and no script. Every text is escaped.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def table_html(
     styles = [f"text-align:{'right;white-space:nowrap' if numeric else 'left'}" for numeric in is_numeric]
 
     def row_html(cells: Sequence[Any], tags: Sequence[str], content: Callable[[Any], str]) -> str:
+        """Return the cells of a row; a tag may have attributes."""
         return "".join(
             f'<{tag} style="{style};padding:0.1em 0.8em 0.1em 0;border:0;vertical-align:top">'
             f"{content(cell)}</{tag.partition(' ')[0]}>"

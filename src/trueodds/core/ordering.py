@@ -1,4 +1,4 @@
-"""Sort by computed numbers without letting rounding errors decide which of two equal numbers comes first."""
+"""Sort by computed numbers, so that rounding errors do not decide which of two equal numbers comes first."""
 
 from __future__ import annotations
 

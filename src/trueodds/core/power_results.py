@@ -1,4 +1,4 @@
-"""The result of planning a sample size: the detectable error, the required number of rows, or the power."""
+"""The result of a power analysis, `Power`: the detectable error, the power, or the required number of rows."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ class Power(Result):
         return to_printable(self._describe_result())
 
     def _describe_result(self) -> str:
+        """Describe the result with the lens and the level, or for a width the binning."""
         if self.question == "width":
             return f"{self._describe_width()} · {', '.join([self.lens, *self._binning_settings()])}"
         return f"{self._describe_detection()} · {self.lens} · level {format_number(self.alpha)}"
@@ -121,6 +122,7 @@ class Power(Result):
         return "" if self.limits is None else "about "
 
     def _describe_shifted_class(self) -> str:
+        """Name the class whose probability is shifted, if there is one."""
         return f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
 
     def _describe_direction(self) -> str:
@@ -138,6 +140,7 @@ class Power(Result):
         return f"{self._describe_direction().replace('confident', 'confidence')} of {size_text}"
 
     def _binning_settings(self) -> list[str]:
+        """Return the partition and the distance of an interval of a binned estimator."""
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,4 +163,5 @@ class Power(Result):
 
 
 def _format_share(share: float) -> str:
+    """Format a share as a percentage with one decimal."""
     return f"{100 * share:.1f} %"

@@ -48,8 +48,8 @@ def printable_tree(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {printable_tree(key): printable_tree(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        shown = map(printable_tree, value)
-        return tuple(shown) if isinstance(value, tuple) else list(shown)
+        items = map(printable_tree, value)
+        return tuple(items) if isinstance(value, tuple) else list(items)
     return value
 
 
@@ -77,4 +77,5 @@ def has_surrogates(text: str) -> bool:
 
 
 def _escape(match: re.Match[str]) -> str:
+    """Return the escape of the matched character in a Python literal."""
     return match[0].encode("unicode_escape").decode()

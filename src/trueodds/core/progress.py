@@ -61,20 +61,20 @@ def announce_compilation() -> None:
 
 
 def _ignore_progress(_share: float, _step: str) -> None:
-    """Report to nobody."""
+    """Take a report of progress and do nothing, for ``progress=False``."""
 
 
 class ProgressBar:
-    """A bar on stderr, from the second second on; it is removed at the end of the block.
+    """A context manager with a progress bar on stderr for calls of more than two seconds.
 
-    It is shown on terminals and in notebooks, never in a pipe.
+    The bar is shown on terminals and in notebooks, never in a pipe, and is removed at the end of the block.
     """
 
     def __init__(self) -> None:
         self._start_time = time.monotonic()
         self._enabled = _on_terminal() or _in_notebook()
         self._bar: Any = None  # the bar of rich, once it is shown
-        self._task: Any = None  # its task
+        self._task: Any = None  # the task of that bar
         self._visible = False
         self._share = 0.0
         self._step = ""
@@ -138,4 +138,5 @@ def _on_terminal() -> bool:
 
 
 def _in_notebook() -> bool:
+    """Return whether the process is the kernel of a Jupyter notebook."""
     return "ipykernel" in sys.modules

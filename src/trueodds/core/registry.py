@@ -1,18 +1,36 @@
-"""A table from method names to the modules and classes that implement them, loaded on first use."""
+"""Registries of methods: tables from method names to classes, which are imported on first use."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import METHOD_FAMILIES, add_use_to_docstring, call_by_name
 from trueodds.core.suggestions import list_names, suggest_names
+
+MAX_DOCUMENTED_SETTINGS = 12  # number of settings that the docstring of a method lists
+_DOCSTRING_WIDTH = 100  # maximum length of the lines that are added to a docstring
+
+
+class MethodFamily(NamedTuple):
+    """How the methods of one kind are called by name, and where their registry is."""
+
+    function: str  # public function that takes the name of a method
+    registry: str  # "module:CONSTANT" of the registry
+
+
+METHOD_FAMILIES = {
+    "estimator": MethodFamily("measure", "trueodds.estimators:ESTIMATORS"),
+    "test": MethodFamily("test", "trueodds.hypotests:TESTS"),
+    "calibrator": MethodFamily("fit", "trueodds.calibrators:CALIBRATORS"),
+    "diagram": MethodFamily("draw", "trueodds.diagrams:DIAGRAMS"),
+}
 
 
 class Registry:
@@ -65,7 +83,8 @@ class Registry:
         on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule. `classes` maps
         class names to methods, and `load` returns the class of a method, where these are not the ones of the table.
         """
-        load_method, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
+        load_method = load or self.load
+        methods = dict(classes or self.classes()) | {name: name for name in self._table}
 
         class MethodPackage(ModuleType):
             def __getattribute__(self, attribute: str) -> Any:
@@ -80,13 +99,13 @@ class Registry:
         """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""
         if self.kind not in METHOD_FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
-        for kind, (verb, location) in METHOD_FAMILIES.items():
-            module, _, table = location.partition(":")
-            others = getattr(importlib.import_module(module), table)
-            if resolved := suggestions.resolve_synonym(word, others.names()):
-                name = suggestions.name_of_phrase(resolved[0])
+        for kind, family in METHOD_FAMILIES.items():
+            module, _, constant = family.registry.partition(":")
+            registry = getattr(importlib.import_module(module), constant)
+            if phrases := suggestions.resolve_synonym(word, registry.names()):
+                name = suggestions.name_of_phrase(phrases[0])
                 article = "an" if kind[0] in "aeiou" else "a"
-                return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
+                return f"{name} is {article} {kind}: to.{family.function}(preds, {name!r})."
         return suggestions.explain_unrelated_measure(word) or suggest_names(word, self._table)
 
     def has_setting(self, name: str, setting: str) -> bool:
@@ -94,6 +113,7 @@ class Registry:
         return setting in self._accepted_settings(name)
 
     def _accepted_settings(self, name: str) -> tuple[str, ...]:
+        """Return the names of the settings that the method of this name takes."""
         return _settings_of_method(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], caller_settings: Iterable[str] = ()) -> None:
@@ -128,3 +148,41 @@ def dataclass_settings(method: Any) -> tuple[str, ...]:
 def _settings_of_method(method: Any) -> tuple[str, ...]:
     """Return the names of the settings that a method takes by its name."""
     return tuple(method.setting_names() if hasattr(method, "setting_names") else dataclass_settings(method))
+
+
+def call_by_name(method: type, setting: str = "") -> str | None:
+    """Return the call that uses a method by its name, or None for a class that is not part of the library.
+
+    >>> from trueodds.estimators.binned import BinnedError
+    >>> call_by_name(BinnedError, "bins")
+    'to.measure(y_true, y_prob, "ece", bins=…)'
+    """
+    name = getattr(method, "name", None)
+    if name is None:
+        return None
+    takes_several_models = getattr(method, "accepts_several_models", False)
+    data = '{"a": preds_a, "b": preds_b}' if takes_several_models else "y_true, y_prob"
+    for function, registry in METHOD_FAMILIES.values():
+        package = registry.partition(":")[0]
+        if method.__module__.startswith(f"{package}."):
+            return f'to.{function}({data}, "{name}"{f", {setting}=…" if setting else ""})'
+    return None
+
+
+def add_use_to_docstring(docstring: str, call: str, settings: Sequence[str]) -> str:
+    """Insert a paragraph on the use of a method by its name into its docstring, after the summary.
+
+    >>> print(add_use_to_docstring("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
+    Summary.
+    <BLANKLINE>
+        Use: ``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `order`.
+    """
+    summary, blank, body = docstring.partition("\n\n")
+    setting_texts = [f"`{name}`" for name in settings[:MAX_DOCUMENTED_SETTINGS]]
+    if len(settings) > MAX_DOCUMENTED_SETTINGS:
+        setting_texts.append("…")
+    settings_sentence = f" Settings by name: {', '.join(setting_texts)}." if settings else ""
+    paragraph = textwrap.fill(
+        f"Use: ``{call}``.{settings_sentence}", _DOCSTRING_WIDTH, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{summary}\n\n{textwrap.indent(paragraph, '    ')}{blank}{body}"

@@ -1,4 +1,4 @@
-"""Immutable results with a one-line text, notes and a JSON form: estimates with intervals, and verdicts of tests."""
+"""The results of estimators and tests, `Estimate` and `Verdict`, with confidence intervals, notes and a JSON form."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a perfect model
-
+SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a calibrated model
 _TWO_SIDED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e")  # not biased upward by noise
 DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected
 
 
 def noise_floor_label(estimator: str) -> str:
-    """Return what the noise floor of an estimator is called: of a score or ratio it is the expected value, no bias.
+    """Return what texts call the noise floor of an estimator, its mean value for a calibrated model.
+
+    For an error, this mean is upward bias, hence "noise floor". For a score or a ratio it is not a bias, but the value
+    that a calibrated model is expected to have.
 
     >>> noise_floor_label("ece"), noise_floor_label("brier"), noise_floor_label("o_e")
     ('noise floor', 'expected if calibrated', 'expected if calibrated')
@@ -116,6 +118,7 @@ def undefined_note(subject: str) -> Note:
 
 
 def _is_nan(x: Any) -> bool:
+    """Return whether a value, which may be None, is NaN."""
     return isinstance(x, float) and math.isnan(x)
 
 
@@ -294,8 +297,8 @@ class Verdict(Result):
         """Describe the decision about the margin; empty without one."""
         if self.decision is None:
             return ""
-        position = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
-        return f" · {position} of {format_number(self.settings['margin'])}"
+        position = "undecided about" if self.decision == "undecided" else self.decision
+        return f" · {position} the margin of {format_number(self.settings['margin'])}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the test result as a JSON object.

@@ -1,4 +1,8 @@
-"""Settings checked against their declared types and ranges."""
+"""Check settings against their annotations, types with ranges, and convert them to plain Python values.
+
+The settings of a method are the fields of a frozen dataclass, derived from `Settings`. An annotation such as
+`Annotated[int, Range(1)]` declares which values are allowed, and the error for any other value states it.
+"""
 
 from __future__ import annotations
 
@@ -128,9 +132,18 @@ def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
-    """Return the value as it is stored; raise TO203 if the annotation `hint` does not allow it.
+    """Return the value of a setting or argument as it is stored; raise TO203 if its annotation does not allow it.
 
-    `name` is the setting for the error, which suggests the `default` if there is one.
+    Parameters
+    ----------
+    name : str
+        Name of the setting, for the error.
+    value : object
+        Its value. NumPy scalars become Python numbers, and sequences tuples.
+    hint : type
+        Its annotation.
+    default : object, optional
+        Its default, which the error suggests.
 
     >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
     (5, 2)
@@ -142,28 +155,26 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     if allowed:
         return checked
     words, type_texts = _describe_hint(hint)
-    alternatives = [
-        *type_texts,
-        *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
-    ]
-    has_example = default is not dataclasses.MISSING and default is not None
+    listed_words = ", ".join(map(repr, words))
+    words_text = " or ".join(map(repr, words)) if len(words) < 3 else f"one of {listed_words}"
+    allowed_text = " or ".join(text for text in (*type_texts, words_text) if text)
+    fix = _suggest_value(name, value, hint, default, words)
+    raise InputError("TO203", f"{name} must be {allowed_text}.", describe(value), fix)
+
+
+def _suggest_value(name: str, value: Any, hint: Any, default: Any, words: Sequence[Any]) -> str:
+    """Return the remedy for an invalid value of a setting, of which `words` are allowed values: a value to pass."""
     is_optional = _read_by_hint(hint, None)[0]
-    fix = (
-        f"For instance {name}={describe(default)}." if has_example else "Leave it out." if is_optional else "Pass one."
-    )
     if isinstance(value, str) and value.lower() == "none" and is_optional:
-        fix = f"Pass {name}=None, without quotes."
-    elif isinstance(value, str) and words:
-        fix = suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
-    elif (
-        name in FRACTION_SETTINGS
-        and (fraction := _percentage_to_fraction(value)) is not None
-        and _read_by_hint(hint, fraction)[0]
-    ):
-        fix = f"{name} is a fraction: {fraction:g}, not {value:g}."
-    raise InputError(
-        "TO203", f"{name} must be {' or '.join(text for text in alternatives if text)}.", describe(value), fix
-    )
+        return f"Pass {name}=None, without quotes."
+    if isinstance(value, str) and words:
+        return suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
+    fraction = _percentage_to_fraction(value) if name in FRACTION_SETTINGS else None
+    if fraction is not None and _read_by_hint(hint, fraction)[0]:
+        return f"{name} is a fraction: {fraction:g}, not {value:g}."
+    if default is not dataclasses.MISSING and default is not None:
+        return f"For instance {name}={describe(default)}."
+    return "Leave it out." if is_optional else "Pass one."
 
 
 def _percentage_to_fraction(value: Any) -> float | None:
@@ -173,7 +184,7 @@ def _percentage_to_fraction(value: Any) -> float | None:
 
 
 def parse_digits(text: str) -> int | None:
-    """Parse at most 15 decimal digits as an integer; return None for any other text."""
+    """Return the integer that a text of at most 15 decimal digits represents; None for any other text."""
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
@@ -205,12 +216,10 @@ def _make_reader(hint: Any) -> ValueReader:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
         return _read_any_of(tuple(partial(_read_by_hint, arg) for arg in args))
+    if origin is Annotated and CHECKED_BY_CLASS in args[1:]:
+        return lambda value: (True, value)
     if origin is Annotated:
-        return (
-            (lambda value: (True, value))
-            if CHECKED_BY_CLASS in args[1:]
-            else partial(_read_annotated, args[0], args[1:])
-        )
+        return partial(_read_annotated, args[0], args[1:])
     if origin is Literal:
         return partial(_read_word, args)
     if hint is bool:
@@ -297,8 +306,11 @@ def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     """Return the words that an annotation allows, and descriptions of the other allowed types."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        parts = [_describe_hint(arg) for arg in args if arg is not type(None) or not any(map(_described_text, args))]
-        return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
+        if any(map(_described_text, args)):  # the description mentions None
+            args = tuple(arg for arg in args if arg is not type(None))
+        descriptions = [_describe_hint(arg) for arg in args]
+        words = [word for words_of_type, _ in descriptions for word in words_of_type]
+        return words, [text for _, texts in descriptions for text in texts]
     if origin is Annotated:
         if text := _described_text(hint):
             return [], [text]

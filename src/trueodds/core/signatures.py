@@ -9,21 +9,18 @@ from inspect import Parameter
 from typing import Any, TypeVar, cast
 
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import call_by_name
+from trueodds.core.registry import call_by_name
 from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROW_ARGUMENT_HINT = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
 # Where an argument of `Predictions` belongs if it is passed to another function.
 _HINT_OF_ROW_ARGUMENT = {
-    "weight": _ROW_ARGUMENT_HINT.format(what="Weights belong", name="weight"),
-    "group": _ROW_ARGUMENT_HINT.format(what="Groups belong", name="group").replace(
-        ".", "; audit and by_group analyze each group."
-    ),
-    "cluster": _ROW_ARGUMENT_HINT.format(what="Clusters belong", name="cluster"),
-    "classes": _ROW_ARGUMENT_HINT.format(what="The names of the classes belong", name="classes"),
-    "sum_tolerance": _ROW_ARGUMENT_HINT.format(what="The tolerance belongs", name="sum_tolerance"),
+    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group analyze each group.",
+    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
+    "classes": "The names of the classes belong to the rows: Predictions(y_true, y_prob, classes=…).",
+    "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…).",
     "logits": "Logits are read by Predictions.from_logits(y_true, logits).",
 }
 
@@ -40,7 +37,7 @@ def describe_row_argument(name: str) -> str | None:
 
 
 def checks_arguments(function: F) -> F:
-    """Let a public function raise TO202 for arguments that its signature does not have.
+    """Decorate a public function, so that arguments that its signature does not have raise TO202.
 
     `help`, `inspect` and type checkers see the function as it is written.
     """
@@ -87,7 +84,10 @@ def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, A
 
 
 def checks_method_call(call: F) -> F:
-    """Wrap the `__call__` of a method: for arrays it raises TO202, with the function that takes them."""
+    """Decorate the `__call__` of an estimator, test or diagram, so that other arguments raise TO202.
+
+    Users who call an instance with arrays are referred to the function that takes them, such as `measure`.
+    """
     signature = inspect.signature(call)
     accepted_names = ", ".join(list(signature.parameters)[1:])
 
@@ -109,6 +109,7 @@ def checks_method_call(call: F) -> F:
 
 @cache
 def _cached_signature(function: Any) -> inspect.Signature:
+    """Return the signature of a function; cached, because constructors are called often."""
     return inspect.signature(function)
 
 
@@ -144,7 +145,7 @@ def argument_error(
 
 
 def keyword_names(parameters: Any) -> list[str]:
-    """Return the names of the parameters that can be passed by keyword."""
+    """Return the names of those `inspect.Parameter` objects that can be passed by keyword."""
     return [
         parameter.name
         for parameter in parameters

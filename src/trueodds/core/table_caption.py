@@ -130,12 +130,12 @@ def _describe_bins(settings: Sequence[Mapping[str, object]]) -> str:
     >>> _describe_bins([{"partition": "equal-mass auto", "bins": 12}, {"partition": "equal-mass auto", "bins": 11}])
     'equal-mass bins'
     """
-    counts = {one.get("bins") for one in settings}
+    counts = {settings_of_model.get("bins") for settings_of_model in settings}
     return format_bins(str(settings[0]["partition"]), counts.pop() if len(counts) == 1 else None)
 
 
 def _ends_at_value(estimate: Estimate) -> bool:
-    """Whether the upper limit of the interval is the estimate itself, because it was extended to contain it."""
+    """Return whether the upper limit of the interval is the estimate, because it was extended to contain it."""
     interval = estimate.interval
     return (
         interval is not None

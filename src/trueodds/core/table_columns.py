@@ -1,4 +1,4 @@
-"""The columns of a table of models: the estimates of one measure, the comparisons of the models, and decimals."""
+"""The columns of a table of models: the estimates of one measure, the comparisons of the models, and their format."""
 
 from __future__ import annotations
 

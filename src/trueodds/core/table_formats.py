@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import zip_longest
 from typing import Self
 
 from trueodds.core.errors import Note
@@ -25,8 +26,8 @@ class FormattedCell:
     noise_floor: str | None = None
     is_bold: bool = False
 
-    def reduced(self, *, interval: bool, noise_floor: bool) -> Self:
-        """Return the cell with the parts that are requested."""
+    def select_parts(self, *, interval: bool, noise_floor: bool) -> Self:
+        """Return the cell with the value and those other parts that are requested."""
         return replace(
             self,
             interval=self.interval if interval else None,
@@ -55,20 +56,22 @@ class FormattedTable:
     caption: str
 
 
-def text_lines(table: FormattedTable, width: int = TEXT_WIDTH) -> list[str]:
-    """Return the table as lines of text: cells in one line if they fit, else below each other, else in blocks."""
+def format_text(table: FormattedTable, width: int = TEXT_WIDTH) -> list[str]:
+    """Return the lines of the table as text of limited width.
+
+    The parts of a cell are in one line if the table fits, else below each other. If that does not suffice, the columns
+    are divided into blocks.
+    """
     headings = ["", *(f"{label} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True))]
-    parts = [[_text_parts(cell) for cell in row] for row in table.cells]
-    in_one_line = [[name, *(" ".join(cell) for cell in row)] for name, row in zip(table.names, parts, strict=True)]
-    is_name = [True, *[False] * len(table.labels)]
-    blocks = layout_table(headings, in_one_line, [False] * len(headings), width, is_shortened=is_name)
+    cell_parts = [[_text_parts(cell) for cell in row] for row in table.cells]
+    rows = [[name, *map(" ".join, row)] for name, row in zip(table.names, cell_parts, strict=True)]
+    is_numeric, is_name = [False] * len(headings), [True, *[False] * len(table.labels)]
+    blocks = layout_table(headings, rows, is_numeric, width, is_shortened=is_name)
     if len(blocks) > 1 or any(display_width(line) > width for line in (*blocks[0].heading, *blocks[0].rows)):
-        stacked = []
-        for name, row in zip(table.names, parts, strict=True):
-            cells = [[name], *row]
-            n_lines = max(map(len, cells))
-            stacked += [[cell[i] if i < len(cell) else "" for cell in cells] for i in range(n_lines)]
-        blocks = layout_table(headings, stacked, [False] * len(headings), width, is_shortened=is_name)
+        rows = []
+        for name, row in zip(table.names, cell_parts, strict=True):
+            rows += [list(line) for line in zip_longest([name], *row, fillvalue="")]
+        blocks = layout_table(headings, rows, is_numeric, width, is_shortened=is_name)
     lines = [line for block in blocks for line in ("", *block.heading, *block.rows)]
     return [*lines[1:], *_caption_lines(table, width)]
 
@@ -87,25 +90,23 @@ def _text_parts(cell: FormattedCell) -> list[str]:
     return [value, *filter(None, (cell.interval_text, cell.noise_floor_text))]
 
 
-def markdown(table: FormattedTable) -> str:
+def format_markdown(table: FormattedTable) -> str:
     """Return the table in Markdown."""
     headings = [f"{_escape_markdown(label)} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True)]
     lines = [_markdown_row(["", *headings]), _markdown_row([":---"] * (1 + len(headings)))]
     for name, row in zip(table.names, table.cells, strict=True):
-        values = [
-            " ".join(
-                filter(
-                    None,
-                    [f"**{cell.value}**" if cell.is_bold else cell.value, cell.interval_text, cell.noise_floor_text],
-                )
-            )
-            for cell in row
-        ]
-        lines.append(_markdown_row([_escape_markdown(name), *values]))
+        lines.append(_markdown_row([_escape_markdown(name), *map(_markdown_cell, row)]))
     return "\n".join([*lines, *(["", _escape_markdown(table.caption)] if table.caption else [])])
 
 
+def _markdown_cell(cell: FormattedCell) -> str:
+    """Return value, interval and noise floor of a cell in Markdown."""
+    value = f"**{cell.value}**" if cell.is_bold else cell.value
+    return " ".join(filter(None, (value, cell.interval_text, cell.noise_floor_text)))
+
+
 def _markdown_row(texts: Sequence[str]) -> str:
+    """Return a row of a Markdown table with these cells."""
     return f"| {' | '.join(texts)} |"
 
 
@@ -118,7 +119,7 @@ def _escape_markdown(text: str) -> str:
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
 
 
-def html(table: FormattedTable, notes: Sequence[Note]) -> str:
+def format_html(table: FormattedTable, notes: Sequence[Note]) -> str:
     """Return the table in HTML for a notebook, with the notes in a list below it."""
     headings = ["", *(f"{label} {arrow}" for label, arrow in zip(table.labels, table.arrows, strict=True))]
     rows = [[name, *row] for name, row in zip(table.names, table.cells, strict=True)]

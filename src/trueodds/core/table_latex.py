@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from trueodds.core.errors import InputError
@@ -26,12 +27,12 @@ _LATEX_SPECIAL = {
 class LatexOptions:
     """How a table is written in LaTeX."""
 
-    interval_style: str | None
-    environment: str = "table"
-    label: str | None = None
+    interval_style: str | None  # one of INTERVAL_STYLES; None without intervals
+    environment: str = "table"  # of the table and its caption
+    label: str | None = None  # for references to the table
     is_transposed: bool = False  # a row per measure and a column per model
-    escapes_labels: bool = True
-    escapes_caption: bool = True
+    escapes_labels: bool = True  # False if headings and names of models are LaTeX
+    escapes_caption: bool = True  # False if the caption is LaTeX
 
 
 def resolve_interval_style(interval: Any) -> str | None:
@@ -46,7 +47,7 @@ def resolve_interval_style(interval: Any) -> str | None:
     return str(interval)
 
 
-def latex(table: FormattedTable, options: LatexOptions) -> str:
+def format_latex(table: FormattedTable, options: LatexOptions) -> str:
     """Return the table in LaTeX: a tabular environment, inside a table environment if there is a caption."""
     label_text = escape_latex if options.escapes_labels else str
     measures = [
@@ -83,9 +84,8 @@ def latex(table: FormattedTable, options: LatexOptions) -> str:
 
 def _row_lines(name: str, cells: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of one row of the table; the name stands in the first of them."""
-    n_lines = max(map(len, cells))
-    lines = [[cell[i] if i < len(cell) else "" for cell in cells] for i in range(n_lines)]
-    return [f"{' & '.join([name if i == 0 else '', *line])} \\\\".strip() for i, line in enumerate(lines)]
+    lines = zip_longest([name], *cells, fillvalue="")
+    return [f"{' & '.join(line)} \\\\".strip() for line in lines]
 
 
 def _protect_row_start(text: str) -> str:
@@ -110,12 +110,12 @@ def _cell_lines(cell: FormattedCell, style: str | None) -> list[str]:
         interval = rf"[{_latex_number(cell.interval[0])},\,{_latex_number(cell.interval[1])}]"
     if style == "below":
         return [f"${value}$", *(rf"{{\scriptsize ${text}$}}" for text in (interval, noise_floor) if text)]
-    behind = f" ${noise_floor}$" if noise_floor else ""
+    suffix = f" ${noise_floor}$" if noise_floor else ""
     if not interval:
-        return [f"${value}${behind}"]
+        return [f"${value}${suffix}"]
     if style == "subscript":
-        return [f"${value}_{{{interval}}}${behind}"]
-    return [rf"${value}$ {{\small$\,{interval}$}}{behind}"]
+        return [f"${value}_{{{interval}}}${suffix}"]
+    return [rf"${value}$ {{\small$\,{interval}$}}{suffix}"]
 
 
 def _latex_number(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The result of evaluating several models by several measures: a table with intervals, noise floors and bold values."""
+"""The result of evaluating several models by several measures: `ResultTable`, with intervals and bold values."""
 
 from __future__ import annotations
 
@@ -92,16 +92,27 @@ class ResultTable(Result):
             self.columns, self.level, compared=self.compared, interval=interval, noise_floor=noise_floor
         )
 
-    def _formatted(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
-        """Return the texts of all cells, with a caption if requested."""
-        default_caption = " ".join(self._caption_sentences(interval=interval, noise_floor=noise_floor))
-        cells = [[column.format_cell(name) for column in self.columns] for name in self.names]
+    def _format_table(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
+        """Return the texts of the table: cells with the parts that are requested, and the caption.
+
+        `caption` is the caller's text, True for the default one, or False for none.
+        """
+        if not isinstance(caption, str):
+            sentences = self._caption_sentences(interval=interval, noise_floor=noise_floor) if caption else []
+            caption = " ".join(sentences)
+        cells = [
+            [
+                column.format_cell(name).select_parts(interval=interval, noise_floor=noise_floor)
+                for column in self.columns
+            ]
+            for name in self.names
+        ]
         return FormattedTable(
-            tuple(map(to_printable, self.names)),
-            tuple(to_printable(column.label) for column in self.columns),
-            tuple(column.arrow for column in self.columns),
-            tuple(tuple(cell.reduced(interval=interval, noise_floor=noise_floor) for cell in row) for row in cells),
-            to_printable(caption if isinstance(caption, str) else default_caption if caption else ""),
+            names=tuple(map(to_printable, self.names)),
+            labels=tuple(to_printable(column.label) for column in self.columns),
+            arrows=tuple(column.arrow for column in self.columns),
+            cells=tuple(map(tuple, cells)),
+            caption=to_printable(caption),
         )
 
     def describe(self, width: int = TEXT_WIDTH) -> str:
@@ -122,7 +133,7 @@ class ResultTable(Result):
         measures = "1 measure" if len(self.columns) == 1 else f"{len(self.columns)} measures"
         size = f"{len(self.names)} models × {measures} · n={describe_n_rows(self.columns)}"
         heading = f"table · {size}{bold_text}"
-        return "\n".join([heading, *table_formats.text_lines(self._formatted(noise_floor=True), width)])
+        return "\n".join([heading, *table_formats.format_text(self._format_table(noise_floor=True), width)])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
         """Return the table in Markdown, with a row per model.
@@ -141,7 +152,8 @@ class ResultTable(Result):
         str
             The table.
         """
-        return table_formats.markdown(self._formatted(interval=interval, noise_floor=noise_floor, caption=caption))
+        formatted = self._format_table(interval=interval, noise_floor=noise_floor, caption=caption)
+        return table_formats.format_markdown(formatted)
 
     def to_latex(
         self,
@@ -195,7 +207,7 @@ class ResultTable(Result):
             got = f"label={label!r}" if label is not None else "wide=True"
             fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
             raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
-        formatted = self._formatted(interval=style is not None, noise_floor=noise_floor, caption=caption)
+        formatted = self._format_table(interval=style is not None, noise_floor=noise_floor, caption=caption)
         options = table_latex.LatexOptions(
             style,
             "table*" if wide else "table",
@@ -204,7 +216,7 @@ class ResultTable(Result):
             escapes_labels=not raw_labels,
             escapes_caption=not (raw_labels and isinstance(caption, str)),
         )
-        return table_latex.latex(formatted, options)
+        return table_latex.format_latex(formatted, options)
 
     def to_csv(self) -> str:
         """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.
@@ -261,7 +273,7 @@ class ResultTable(Result):
         return rows
 
     def _repr_html_(self) -> str:
-        return table_formats.html(self._formatted(noise_floor=True), self.notes)
+        return table_formats.format_html(self._format_table(noise_floor=True), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as a JSON object.

@@ -1,4 +1,4 @@
-"""Isolate names written from right to left, so that they leave the order of the text around them alone.
+"""Isolate names written from right to left, so that they do not change the order of the text around them.
 
 The direction of punctuation and digits follows that of the letters beside them: without isolation ``"class {name}: 3"``
 with a Hebrew name is displayed with the 3 in front of the name. The isolating characters are invisible. They are
@@ -85,4 +85,5 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 
 
 def _enclose(match: re.Match[str]) -> str:
+    """Return the matched text between isolating characters."""
     return f"{ISOLATE}{match[0]}{END_OF_ISOLATE}"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 TEXT_WIDTH = 80  # columns of text outside of a terminal
 _GAP = "  "  # between two columns
-_MIN_NAME_WIDTH, _MAX_NAME_WIDTH = 20, 40  # columns to which names of the first column are shortened; half the width
-_MAX_OTHER_NAME_WIDTH = 28  # of the names in other columns
+# Names of the first column are shortened to half of the width of the table, within these limits.
+_MIN_NAME_WIDTH, _MAX_NAME_WIDTH = 20, 40
+_MAX_OTHER_NAME_WIDTH = 28  # maximum width of the names in other columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,21 @@ def layout_table(
     """
     may_shorten = [not numeric for numeric in is_numeric] if is_shortened is None else is_shortened
     cells = [[row[i] for row in rows] for i in range(len(headings))]
-    one_line = [[heading] for heading in headings]
+    one_line_headings = [[heading] for heading in headings]
     names = [
         _shorten_column(column, i, width) if shortened else list(column)
         for i, (column, shortened) in enumerate(zip(cells, may_shorten, strict=True))
     ]
-    if _total_width(_column_widths(one_line, names)) <= width:
-        return [_format_block(one_line, names, is_numeric)]
-    broken = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
-    column_groups = _split_columns(_column_widths(broken, names), width)
+    if _total_width(_column_widths(one_line_headings, names)) <= width:
+        return [_format_block(one_line_headings, names, is_numeric)]
+    broken_headings = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
+    column_groups = _split_columns(_column_widths(broken_headings, names), width)
     blocks = []
     for group in column_groups:
         columns = [names[i] for i in group]
-        group_headings = [one_line[i] for i in group]
+        group_headings = [one_line_headings[i] for i in group]
         if _total_width(_column_widths(group_headings, columns)) > width:
-            group_headings = [broken[i] for i in group]
+            group_headings = [broken_headings[i] for i in group]
         blocks.append(_format_block(group_headings, columns, [is_numeric[i] for i in group]))
     return blocks
 
@@ -119,15 +120,17 @@ def _break_heading(heading: str, column: Sequence[str]) -> list[str]:
 
 
 def _column_widths(headings: Sequence[Sequence[str]], columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the display width of each column, with the lines of its heading."""
     return [max(map(display_width, [*heading, *column])) for heading, column in zip(headings, columns, strict=True)]
 
 
 def _total_width(widths: Sequence[int]) -> int:
+    """Return the width of a table with columns of these widths."""
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _split_columns(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Return the columns of each block, with the first column in all of them."""
+    """Return the column indices of each block, with the first column in all of them, so that no block is too wide."""
     groups = [[0]]
     for i in range(1, len(widths)):
         if len(groups[-1]) > 1 and _total_width([widths[j] for j in (*groups[-1], i)]) > width:
@@ -139,15 +142,20 @@ def _split_columns(widths: Sequence[int], width: int) -> list[list[int]]:
 def _format_block(
     headings: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], is_numeric: Sequence[bool]
 ) -> TableBlock:
-    """Align the columns of a block."""
+    """Return the lines of a block, with aligned columns; shorter headings are at the bottom of the heading."""
     widths = _column_widths(headings, columns)
     n_lines = max(map(len, headings))
-    lines = [*zip(*([""] * (n_lines - len(heading)) + list(heading) for heading in headings), strict=True)]
-    aligned = [
-        _GAP.join(
-            (" " * (width - display_width(cell)) + cell if numeric else cell + " " * (width - display_width(cell)))
-            for cell, width, numeric in zip(row, widths, is_numeric, strict=True)
-        ).rstrip()
-        for row in [*lines, *zip(*columns, strict=True)]
-    ]
-    return TableBlock(tuple(aligned[:n_lines]), tuple(aligned[n_lines:]))
+    padded_headings = [[""] * (n_lines - len(heading)) + list(heading) for heading in headings]
+
+    def format_line(cells: Sequence[str]) -> str:
+        aligned = map(_align, cells, widths, is_numeric)
+        return _GAP.join(aligned).rstrip()
+
+    heading_lines = map(format_line, zip(*padded_headings, strict=True))
+    return TableBlock(tuple(heading_lines), tuple(map(format_line, zip(*columns, strict=True))))
+
+
+def _align(cell: str, width: int, numeric: bool) -> str:
+    """Return a cell with blanks up to this display width, before a number or after a text."""
+    blanks = " " * (width - display_width(cell))
+    return blanks + cell if numeric else cell + blanks

@@ -15,20 +15,16 @@ def refuse_swapped(y: Array, p: Array) -> None:
     if not _has_fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
     fix = f"Predictions{SWAP_REMEDY}"
-    has_class_numbers = p.dtype.kind in "biuUS" or (
-        p.ndim == 1 and p.dtype.kind == "f" and not _has_fractions(p) and (p > 1).any()
-    )
-    if y.ndim == 2 and has_class_numbers:
+    is_integer_or_text = p.dtype.kind in "biuUS"
+    is_integral_float = p.dtype.kind == "f" and not _has_fractions(p)
+    if y.ndim == 2 and (is_integer_or_text or (p.ndim == 1 and is_integral_float and (p > 1).any())):
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
-    look_like_labels = p.dtype.kind in "biuUS" or (
-        p.dtype.kind == "f" and not _has_fractions(p) and np.isfinite(p).all()
-    )
-    if y.ndim == 1 and p.ndim == 1 and look_like_labels:
+    if y.ndim == 1 and p.ndim == 1 and (is_integer_or_text or (is_integral_float and np.isfinite(p).all())):
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",

@@ -15,14 +15,24 @@ LOGITS_REMEDY = "use Predictions.from_logits, or read(…, logits=True)"  # hint
 
 
 def as_predictions_argument(argument: str) -> str:
-    """Return how an argument of `Predictions` is passed, which most functions do not have themselves."""
+    """Return the call of `Predictions` that passes an argument, for remedies of errors.
+
+    Most functions that take `y_true` and `y_prob` do not have this argument themselves.
+
+    >>> as_predictions_argument("sum_tolerance=0.02")
+    'Predictions(y_true, y_prob, sum_tolerance=0.02)'
+    """
     return f"Predictions(y_true, y_prob, {argument})"
 
 
 def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
-    """Return the same error for a call that has the arguments of `Predictions` itself.
+    """Return the same error with the remedy for a function that has the arguments of `Predictions` itself.
 
-    `logits` is the argument by which the call reads logits, in place of `Predictions.from_logits`.
+    `logits` is the argument by which that function reads logits, in place of `Predictions.from_logits`.
+
+    >>> error = InputError("TO104", "Wrong sums.", fix="Pass Predictions(y_true, y_prob, sum_tolerance=0.02).")
+    >>> restate_own_arguments(error).fix
+    'Pass sum_tolerance=0.02.'
     """
     fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
     return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS_REMEDY, f"pass {logits}"))
@@ -151,22 +161,27 @@ def as_float_array(array: Array, name: str) -> Array:
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
-        got, fix = f"dtype {array.dtype}", "Convert it to float64."
-        if array.dtype.kind in "US" and name == "y_prob":
-            texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str)
-            got = f"{describe(str(texts[0]))} in row 0"
-            if all(re.fullmatch(r"\s*[\d.,]+\s*%\s*", text) for text in texts):
-                fix = "These are percentages as text: remove the % and divide by 100."
-            elif all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", text) for text in texts):
-                fix = "These are numbers as text: convert them, for example by astype(float)."
-            else:
-                fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
-        raise InputError("TO114", f"{name} must hold numbers.", got, fix)
+        raise _not_numeric_error(array, name)
     if array.dtype.itemsize < 4:
         return array.astype(np.float32)
     if array.dtype.itemsize > 8 or not array.dtype.isnative:
         return array.astype(np.float64)
     return array
+
+
+def _not_numeric_error(array: Array, name: str) -> InputError:
+    """Return the error of an array that does not hold numbers, with what the texts of `y_prob` look like."""
+    got, fix = f"dtype {array.dtype}", "Convert it to float64."
+    if array.dtype.kind in "US" and name == "y_prob":
+        texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str)
+        got = f"{describe(str(texts[0]))} in row 0"
+        if all(re.fullmatch(r"\s*[\d.,]+\s*%\s*", text) for text in texts):
+            fix = "These are percentages as text: remove the % and divide by 100."
+        elif all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", text) for text in texts):
+            fix = "These are numbers as text: convert them, for example by astype(float)."
+        else:
+            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+    return InputError("TO114", f"{name} must hold numbers.", got, fix)
 
 
 def check_shape(p: Array, name: str) -> None:
@@ -222,6 +237,7 @@ def check_same_shape(y: Array, p: Array) -> None:
 
 
 def _row_of_index(array: Array, flat_index: int) -> int:
+    """Return the row of the value at an index of the flattened array."""
     return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
 
 

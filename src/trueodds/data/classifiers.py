@@ -1,4 +1,4 @@
-"""Predict the probabilities of a fitted classifier, or raise an error that names what the model offers instead."""
+"""Predict probabilities with a fitted scikit-learn classifier, or raise an error with what to do instead."""
 
 from __future__ import annotations
 

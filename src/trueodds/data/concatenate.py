@@ -1,4 +1,4 @@
-"""Concatenate predictions of the same kind."""
+"""Concatenate the rows of several predictions of the same kind."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     (3, [0.2, 0.7, 0.9])
     """
     first = parts[0]
-    for later in parts[1:]:
-        if _concatenation_key(later) != _concatenation_key(first):
-            got = f"{_concatenation_key(first)} and {_concatenation_key(later)}"
+    for other in parts[1:]:
+        if _concatenation_key(other) != _concatenation_key(first):
+            got = f"{_concatenation_key(first)} and {_concatenation_key(other)}"
             raise InputError(
                 "TO401",
                 "Predictions of different kinds or classes cannot be concatenated.",
@@ -45,7 +45,10 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
 
 def _concatenation_key(preds: Predictions) -> tuple[object, ...]:
-    """Return the properties that must be equal; clustered rows match no others, as cluster numbers are local."""
+    """Return the properties that must be equal for concatenation.
+
+    Clustered rows match only themselves, because the same number means another cluster in other predictions.
+    """
     present_arrays = tuple(name for name in _ROW_ARRAYS if getattr(preds, name) is not None)
     return (
         preds.kind,

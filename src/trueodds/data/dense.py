@@ -107,47 +107,25 @@ def from_dense(
     logits = check("logits", logits, bool, False)
     ignore = check("ignore", ignore, Annotated[Sequence[Integer], OR_SINGLE_VALUE] | None)
     y, p = arrays.as_array(labels, "labels"), arrays.as_array(probs, "probs")
-    shape = p.shape
-    if p.shape == y.shape:
-        if axis is not None and _look_one_hot(y, p, axis):
-            raise _shape_mismatch_error(
-                y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None."
-            )
-    else:
-        if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
-            raise _shape_mismatch_error(y, shape, axis, _suggest_class_axis(y, p))
-        p = np.moveaxis(p, axis, -1)
-        if p.shape[:-1] != y.shape:
-            raise _shape_mismatch_error(y, shape, axis, _suggest_class_axis(y, np.moveaxis(p, -1, axis)))
-        if p.shape[-1] == 1:
-            raise _shape_mismatch_error(
-                y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
-            )
-    image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
+    p = _move_classes_to_last_axis(y, p, axis)
+    is_foreground = p.shape == y.shape
     is_class_label = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not is_class_label.any():
         raise InputError(
             "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
-    row_labels, row_probs = (
-        y.reshape(-1)[is_class_label],
-        (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[is_class_label],
-    )
+    image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
+    row_labels, cluster = y.reshape(-1)[is_class_label], image_of_position[is_class_label]
+    row_probs = (p.reshape(-1) if is_foreground else p.reshape(-1, p.shape[-1]))[is_class_label]
     try:
         if logits:
-            rows = predictions_class.from_logits(
-                row_labels, row_probs, cluster=image_of_position[is_class_label], classes=classes
-            )
+            rows = predictions_class.from_logits(row_labels, row_probs, cluster=cluster, classes=classes)
         else:
             rows = predictions_class(
-                row_labels,
-                row_probs,
-                cluster=image_of_position[is_class_label],
-                classes=classes,
-                sum_tolerance=sum_tolerance,
+                row_labels, row_probs, cluster=cluster, classes=classes, sum_tolerance=sum_tolerance
             )
     except InputError as problem:
-        raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), foreground=p.shape == y.shape) from None
+        raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), is_foreground=is_foreground) from None
     if not is_class_label.all():
         rows = rows.with_notes(
             Note(
@@ -157,6 +135,27 @@ def from_dense(
             )
         )
     return rows
+
+
+def _move_classes_to_last_axis(y: Array, p: Array, axis: int | None) -> Array:
+    """Return the probabilities with the classes along the last axis, or unchanged if they have the shape of the labels.
+
+    Raises InputError TO107 if the shapes of labels and probabilities do not match.
+    """
+    if p.shape == y.shape:
+        if axis is not None and _look_one_hot(y, p, axis):
+            fix = "These labels look one-hot: pass labels.argmax(axis); else say axis=None."
+            raise _shape_mismatch_error(y, p.shape, axis, fix)
+        return p
+    if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
+        raise _shape_mismatch_error(y, p.shape, axis, _suggest_class_axis(y, p))
+    moved = np.moveaxis(p, axis, -1)
+    if moved.shape[:-1] != y.shape:
+        raise _shape_mismatch_error(y, p.shape, axis, _suggest_class_axis(y, p))
+    if moved.shape[-1] == 1:
+        fix = f"Of a single class pass probs.squeeze({axis}): that of the foreground."
+        raise _shape_mismatch_error(y, p.shape, axis, fix)
+    return moved
 
 
 def _look_one_hot(y: Array, p: Array, axis: int) -> bool:
@@ -185,11 +184,11 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     )
 
 
-def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, foreground: bool) -> InputError:
+def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, is_foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
 
-    `row_positions` are the indices (n,) of the rows in the flat labels, and `foreground` says that the probability of
-    the second of two classes alone was given.
+    `row_positions` are the indices (n,) of the rows in the flat labels, and `is_foreground` says that the probability
+    of the second of two classes alone was given.
     """
 
     def position(row: re.Match[str]) -> str:
@@ -200,6 +199,6 @@ def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, fo
     fix = arrays.restate_own_arguments(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
-        mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""
+        mask = f"If {label} is the foreground, pass labels == {label}. " if is_foreground else ""
         fix = f"{mask}If {label} stands for no class, pass ignore={label}. {fix}"
     return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", position, problem.got), fix)

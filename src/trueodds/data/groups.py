@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import (
-    as_array,
-    refuse_first_invalid,
-)
+from trueodds.data.arrays import as_array, refuse_first_invalid
 
 MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."
 
 
 def check_groups(group: Any, n: int) -> dict[str, Array]:
-    """Return each group column as an array, by name."""
+    """Return each group column as an array (n,), by name.
+
+    `group` is one column, a mapping of names to columns, or a data frame. Raises InputError TO112 for columns of other
+    lengths or with missing values.
+    """
     if group is None:
         return {}
     if hasattr(group, "columns") and np.ndim(group) == 2:  # a frame: each column is a group column
@@ -37,17 +38,9 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
                 f"shape {values.shape} for {n:,} rows",
                 "Align it first.",
             )
-        is_missing = (
-            np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind in "mM" else None
-        )
-        if is_missing is not None and is_missing.any():
-            refuse_first_invalid(
-                values,
-                is_missing,
-                "TO112",
-                f"{name} has missing values.",
-                MISSING_VALUES_REMEDY,
-            )
+        is_missing = _missing_mask(values)
+        if is_missing.any():
+            refuse_first_invalid(values, is_missing, "TO112", f"{name} has missing values.", MISSING_VALUES_REMEDY)
         checked[str(name)] = values.view()
         checked[str(name)].flags.writeable = False
     return checked
@@ -61,6 +54,13 @@ def _column_to_array(column: Any, name: str) -> Array:
         if problem.code != "TO103":
             raise
         raise InputError("TO112", problem.problem, problem.got, MISSING_VALUES_REMEDY) from None
+
+
+def _missing_mask(values: Array) -> Array:
+    """Return which values are NaN or NaT, as a mask."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    return np.isnat(values) if values.dtype.kind in "mM" else np.zeros(values.shape, dtype=bool)
 
 
 def check_clusters(cluster: ArrayLike | None, n: int) -> Array | None:

@@ -1,4 +1,8 @@
-"""Compute log-probabilities of classes, events and complements without losing digits."""
+"""Compute the logarithms of probabilities of classes, events and complements without losing digits.
+
+Logits give logarithms that do not underflow. The probability of a complement is not computed as 1 − p where that would
+lose digits, but as the sum over the other classes.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +77,8 @@ def log_observed(preds: Predictions) -> Array:
 class InducedProbabilities:
     """Complements and logarithms of the probabilities that a lens induces, with full relative precision.
 
-    `outcome_codes` returns the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a
-    binary view.
+    `outcome_codes` returns the outcome of each class, as in `OutcomeCodes.code` of the lens: (n, K) or (1, K), 1 for
+    the event of a binary view.
 
     >>> from trueodds.data.predictions import Predictions
     >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
@@ -93,23 +97,24 @@ class InducedProbabilities:
 
     def complement(self, p: Array) -> Array:
         """Return the probability (n,) of the complement of an event, summed over the other classes."""
-        P = self.preds.P
-        if P.shape[1] == 2 and len(event := self.outcome_codes() == 1) == 1:
-            return P[:, 1 - int(event[0, 1])].astype(np.float64)
+        P, is_event = self.preds.P, self.outcome_codes() == 1
+        if P.shape[1] == 2 and len(is_event) == 1:  # two classes, of which one is the event in all rows
+            other_class = 0 if is_event[0, 1] else 1
+            return P[:, other_class].astype(np.float64)
         sums = self.preds.cached("row sums", lambda: P.sum(axis=1, dtype=np.float64))
-        return sum_of_others(P, self.outcome_codes() != 1, p, sums)
+        return sum_of_others(P, ~is_event, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
         """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
 
-        For a binary view, these are the logarithms of the complement and of the event.
+        `outcomes` is the number of outcomes. For a binary view, these are the complement and the event.
         """
         logits = self.preds.logits
         if logits is None:
             return None
         outcome_codes = self.outcome_codes()
         if len(outcome_codes) == 1 and (outcome_codes[0] == np.arange(outcome_codes.shape[1])).all():
-            return log_softmax(logits)
+            return log_softmax(logits)  # each outcome is one class
         if logits.ndim == 1:
             logits = np.stack([np.zeros_like(logits), logits], axis=1)
         log_sums, event = _logit_log_sums(self.preds), outcome_codes == 1
@@ -134,9 +139,10 @@ _BLOCK_PROBABILITIES = 2**16  # probabilities per block, so that temporaries sta
 
 
 def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
-    """Return total − p, where the unmasked columns of rows (n, K) sum to p; the result is (n,) float64.
+    """Return total − p, where the unmasked columns of P (n, K) sum to p (n,); the result is (n,) float64.
 
-    If subtraction would lose digits, the masked columns are summed instead. A mask (1, K) is used for all rows.
+    `others` is the mask, (n, K) or (1, K) for all rows, and `total` the sum of each row. If subtraction would lose
+    digits, the masked columns are summed instead.
     """
     complement: Array = total - p.astype(np.float64)
     is_inaccurate = complement < MIN_ACCURATE_DIFFERENCE
@@ -148,10 +154,10 @@ def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0)
 
 
 def log_complement(z: Array, others: Array, log_p: Array, log_total: Array | float = 0.0) -> Array:
-    """Return log(1 − p), where log p is the log-probability of the unmasked columns of rows (n, K); (n,) float64.
+    """Return log(1 − p), given the log-probability log p (n,) of the unmasked columns of logits z (n, K).
 
-    `total` is log Σ exp z of the logits z. As in `sum_of_others`, the masked
-    columns are summed if digits would be lost.
+    `others` is the mask, (n, K) or (1, K) for all rows, and `log_total` is log Σ exp z of each row. The result is (n,).
+    As in `sum_of_others`, the masked columns are summed if digits would be lost.
     """
     with np.errstate(divide="ignore"):
         complement: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
@@ -178,7 +184,7 @@ def log_sum_exp(z: Array) -> Array:
 
 
 def masked_log_sum_exp(z: Array, mask: Array) -> Array:
-    """Return log Σ exp of the masked logits of each row, (n,)."""
+    """Return log Σ exp of the masked logits of each row, (n,), for logits (n, K) and a mask (n, K) or (1, K)."""
     return log_sum_exp(z[:, mask[0]]) if len(mask) == 1 else log_sum_exp(np.where(mask, z, -np.inf))
 
 

@@ -1,4 +1,4 @@
-"""Recognize predictions that look like hard labels or have their classes in another order."""
+"""Recognize implausible predictions: hard labels instead of probabilities, or classes in another order."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from trueodds.data.predictions import Predictions
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
 MIN_ACCURACY_GAIN = 0.25
-MIN_ROWS = 30  # minimum number of rows; with fewer, any order may fit
-MIN_LABELS = 10  # minimum number of rows; with fewer, all probabilities may be 0 and 1 by chance
+MIN_ROWS = 30  # minimum number of rows for another order of the classes; with fewer, any order may fit
+MIN_LABELS = 10  # minimum number of rows for hard labels; with fewer, all probabilities may be 0 and 1 by chance
 SAMPLE_SIZE = 2**15  # number of probabilities in the sample of rows that is checked first
 # Minimum number of sampled rows: by the normal approximation, a gain of MIN_ACCURACY_GAIN appears less than half
 # as large in one of 10⁷ samples.
@@ -38,10 +38,10 @@ def check_hard_labels(preds: Predictions) -> list[Note]:
     if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
         return []
     p = preds.p
-    first_rows = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
-    return (
-        [hard_labels_note(preds.kind)] if _are_all_certain(p[:first_rows]) and _are_all_certain(p[first_rows:]) else []
-    )
+    n_first = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
+    if _are_all_certain(p[:n_first]) and _are_all_certain(p[n_first:]):
+        return [hard_labels_note(preds.kind)]
+    return []
 
 
 def hard_labels_note(kind: str) -> Note:
@@ -98,8 +98,5 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
         from scipy.optimize import linear_sum_assignment
 
         reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
-    return (
-        (accuracy, reordered_accuracy)
-        if reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
-        else None
-    )
+    is_better_order = reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
+    return (accuracy, reordered_accuracy) if is_better_order else None

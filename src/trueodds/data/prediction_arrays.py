@@ -41,7 +41,7 @@ ARRAY_FIELDS = (
 
 
 class PredictionArrays:
-    """Read-only arrays of predictions and their outcomes, one row per prediction."""
+    """Base class of `Predictions`: its read-only arrays, with one row per prediction, and subsets of the rows."""
 
     __slots__ = (*ARRAY_FIELDS, "_cache", "_n_tied")
 
@@ -225,8 +225,9 @@ class PredictionArrays:
             The predictions with these labels, without votes.
         """
         new = self[:]
-        for name, value in (("y", labels.astype(np.int64)), ("votes", None), ("counts", None)):
-            object.__setattr__(new, name, value)
+        object.__setattr__(new, "y", labels.astype(np.int64))
+        object.__setattr__(new, "votes", None)
+        object.__setattr__(new, "counts", None)
         return new
 
     def without_clusters(self) -> Self:

@@ -1,4 +1,4 @@
-"""Checked, read-only predictions with their outcomes, weights, groups and clusters."""
+"""The class `Predictions`: validated, read-only predictions with their outcomes, weights, groups and clusters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ from numpy.typing import ArrayLike
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
+from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
 from trueodds.data.classifiers import predict_probabilities
 from trueodds.data.dense import from_dense
-from trueodds.data.labels import (
-    check_binary,
-    check_class_names,
-    check_correctness,
-    check_labels,
-    check_votes,
-    classes_from_columns,
-    refuse_other_column_order,
-)
+from trueodds.data.labels import check_binary, check_correctness, check_labels, check_votes
 from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
 from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax
 from trueodds.data.weights import check_weights

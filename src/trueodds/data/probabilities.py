@@ -49,17 +49,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
             "Fill or remove those rows; rows are never dropped silently.",
         )
     if lowest < 0 or highest > 1 + k * eps:
-        # Values a little outside of [0, 1] are inaccurate probabilities, integers are labels or percentages, and other
-        # values may be percentages up to 100, or logits.
-        fix = (
-            f"If these are logits, {LOGITS_REMEDY}."
-            if p.ndim == 2 or lowest < -1e-3 or highest > 1.01
-            else "Correct the values; nothing is clipped."
-        )
-        if p.ndim == 1 and lowest >= -1 and highest < 10 and (p == np.rint(p)).all():
-            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
-        elif lowest >= 0 and 1 < highest <= 100 and highest > 2:
-            fix = f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
+        fix = _suggest_meaning(p, lowest, highest)
         refuse_first_invalid(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if highest > 1:
         count = int((p > 1).sum())
@@ -76,6 +66,17 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
     return notes
 
 
+def _suggest_meaning(p: Array, lowest: float, highest: float) -> str:
+    """Return the remedy for values outside of [0, 1], from what they may be instead of probabilities."""
+    if p.ndim == 1 and lowest >= -1 and highest < 10 and (p == np.rint(p)).all():
+        return "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+    if lowest >= 0 and 2 < highest <= 100:
+        return f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
+    if p.ndim == 2 or lowest < -1e-3 or highest > 1.01:
+        return f"If these are logits, {LOGITS_REMEDY}."
+    return "Correct the values; nothing is clipped."  # inaccurate probabilities, a little outside of [0, 1]
+
+
 def _summarize_probabilities(
     p: Array, max_exact_deviation: float, *, check_sums: bool
 ) -> tuple[float, float, RowSumDeviations | None]:
@@ -90,7 +91,7 @@ def _summarize_probabilities(
 
         summary = check_table(p, max_exact_deviation)
         if summary.lowest >= 0 and np.isfinite(summary.highest):
-            deviations = RowSumDeviations(summary.worst, summary.distance, summary.n_inexact)
+            deviations = RowSumDeviations(summary.worst_row, summary.largest_deviation, summary.n_inexact)
             return summary.lowest, summary.highest, deviations
     deviation = np.abs(_sum_rows(p) - 1)
     worst = int(np.argmax(deviation))
@@ -103,20 +104,20 @@ def _check_row_sums(
 ) -> list[Note]:
     """Raise TO104 if the sum of a row of p (n, K) differs too much from 1; return a note on smaller deviations."""
     worst_row, largest, n_inexact = deviations
-    tolerance = (
-        SUM_TOLERANCE_OF_DTYPE.get(dtype.name, DEFAULT_SUM_TOLERANCE) if sum_tolerance is None else sum_tolerance
-    )
+    tolerance = sum_tolerance
+    if tolerance is None:
+        tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, DEFAULT_SUM_TOLERANCE)
     if largest > tolerance:
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
-        rounding_hint = (
-            f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(largest):g}')}; "
-        )
-        fix = f"if these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
+        fix = f"If these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
+        if largest <= MAX_ROUNDING_DEVIATION:
+            argument = as_predictions_argument(f"sum_tolerance={round_up(largest):g}")
+            fix = f"If the table was rounded, pass {argument}; i{fix[1:]}"
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst_row].sum(dtype=np.float64):.6g} in row {worst_row} ({n_invalid:,} such rows)",
-            rounding_hint + fix if largest <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
+            fix,
         )
     if n_inexact == 0:
         return []
@@ -125,7 +126,7 @@ def _check_row_sums(
 
 
 def round_up(x: float) -> float:
-    """Return the next number with one significant digit that is not smaller.
+    """Return the smallest number with one significant digit that is not smaller than x > 0.
 
     >>> [round_up(x) for x in (0.01, 0.0100001, 0.0042)]
     [0.01, 0.02, 0.005]
@@ -135,7 +136,7 @@ def round_up(x: float) -> float:
 
 
 def _sum_rows(p: Array) -> Array:
-    """Return row sums in float64; short rows are added column by column, which NumPy vectorizes over the rows."""
+    """Return row sums (n,) in float64; short rows are added column by column, which NumPy vectorizes over the rows."""
     if p.shape[1] > MAX_COLUMNS_ADDED_SINGLY:
         return np.asarray(p.sum(axis=1, dtype=np.float64))
     row_sums = p[:, 0].astype(np.float64)
@@ -164,17 +165,21 @@ def check_logits(z: Array) -> Array:
 
 
 def softmax(z: Array) -> Array:
-    """Return the probabilities of logits in float64; −inf gives an exact zero."""
+    """Return the probabilities (n, K) of logits (n, K), or (n,) of log odds (n,), in float64.
+
+    A logit of −inf gives an exact zero. Raises InputError TO103 for other logits that are not finite.
+    """
     z = check_logits(z)
     if z.ndim == 1:
-        return np.where(z >= 0, 1 / (1 + np.exp(-np.abs(z))), np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))))
+        exp_minus_abs = np.exp(-np.abs(z))  # at most 1, so that nothing overflows
+        return np.where(z >= 0, 1 / (1 + exp_minus_abs), exp_minus_abs / (1 + exp_minus_abs))
     e = np.exp(z - z.max(axis=1, keepdims=True))
     probabilities: Array = e / e.sum(axis=1, keepdims=True)
     return probabilities
 
 
 def note_doubtful_logits(z: Array) -> list[Note]:
-    """Return a note if logits look like probabilities; they are read as logits."""
+    """Return a note if logits (n,) or (n, K) look like probabilities; they are read as logits nevertheless."""
     if len(z) < (2 if z.ndim == 2 else MIN_LOG_ODDS) or z.min() < 0 or z.max() > 1:
         return []
     if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > DEFAULT_SUM_TOLERANCE).any():

@@ -18,7 +18,10 @@ MAX_REPEATED_ROWS = 10**9  # maximum number of rows that frequency weights may r
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
-    """Check that weights are finite, nonnegative, not all zero, and that float64 can represent their powers."""
+    """Return the weights as (n,) float64; None if there are none.
+
+    Raises InputError TO110 unless they are finite, nonnegative, not all zero, and float64 can represent their powers.
+    """
     if weight is None:
         return None
     w = as_float_array(as_array(weight, "weight"), "weight").astype(np.float64)
@@ -71,7 +74,7 @@ def weight_of_one_row(weight: Array) -> float | None:
 
 
 def repeat_rows(weight: Array) -> Array:
-    """Return row numbers, each repeated as often as its weight says (`weight_kind="frequency"`)."""
+    """Return the row numbers, each repeated as often as its frequency weight (n,) says, (Σ weight,) int64."""
     if (is_fractional := weight != np.rint(weight)).any():
         row = int(np.argmax(is_fractional))
         raise InputError(

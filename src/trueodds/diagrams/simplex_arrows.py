@@ -13,7 +13,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.data.labels import looks_like_a_number
+from trueodds.data.class_names import looks_like_a_number
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import format_percent

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
 from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
-from trueodds.kernels.pairs import sum_exponential_kernel
+from trueodds.kernels.pairwise import sum_exponential_kernel
 from trueodds.lenses.view import View
 
 FORMS = ("biased", "unbiased", "weighted")

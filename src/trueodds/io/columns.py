@@ -9,7 +9,7 @@ from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.suggestions import did_you_mean, list_names
-from trueodds.data.labels import are_numbers
+from trueodds.data.class_names import are_numbers
 from trueodds.io.table import Table
 
 

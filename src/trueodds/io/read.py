@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.core.signatures import checks_arguments
-from trueodds.data.labels import column_names
+from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names

@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.labels import are_numbers, looks_like_a_number
+from trueodds.data.class_names import are_numbers, looks_like_a_number
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
 from trueodds.io.columns import (

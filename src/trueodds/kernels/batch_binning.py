@@ -1,4 +1,8 @@
-"""Bin many sets of sorted scores at once, between edges or linearly between grid points."""
+"""Bin many sets of scores at once, such as the scores of many bootstrap resamples.
+
+Scores are counted between edges, or each score is split between the two nearest bin centers or grid points (linear
+binning).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,10 @@ _SCORES_PER_TASK = 2**16  # minimum number of scores per thread task
 
 
 def upper_share(x: Any, low: Any, high: Any, swapped: bool) -> Any:
-    """Return the share of a score between two bin centers that is assigned to the upper one; for scalars or arrays."""
+    """Return the share of a score x between two bin centers that is assigned to the upper one; for scalars or arrays.
+
+    It is the distance from the lower center, divided by that of the centers; if `swapped`, 1 minus this share.
+    """
     share = (x - low) / (high - low)
     return 1 - share if swapped else share
 
@@ -30,7 +37,11 @@ def _is_beyond_edge(x, edge, right):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σy per bin of the sorted scores p (sets, m) to `out` (3, sets, bins), in one pass over each set."""
+    """Add n, Σp and Σy per bin of the sorted scores p (sets, m) to `out` (3, sets, bins), in one pass over each set.
+
+    `inner` (sets, bins − 1), or (1, bins − 1) for all sets, are the inner edges. `right` says that bins are
+    right-closed.
+    """
     for r in range(p.shape[0]):
         edges, bin_index = inner[min(r, inner.shape[0] - 1)], 0
         for i in range(p.shape[1]):
@@ -43,7 +54,10 @@ def _add_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_linear_shares(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
-    """Add the shares of each residual y − p to the bins with the two nearest centers, in `out` (sets, bins)."""
+    """Add the shares of each residual y − p to the bins with the two nearest centers, in `out` (sets, bins).
+
+    `centers` is (sets, bins), or (1, bins) for all sets. `right` assigns a score at a center to the interval below it.
+    """
     distinct = np.empty(centers.shape[1])
     for r in range(p.shape[0]):
         n_distinct = 0  # number of distinct centers
@@ -66,7 +80,7 @@ def _add_linear_shares(p, y, centers, right, swapped, out):  # type: ignore[no-u
 
 @compile_kernel
 def _add_linearly_binned(p, y, low, high, cell_index, out):  # type: ignore[no-untyped-def]
-    """Add the shares of each row and event to the two nearest cells, in `out` (sets, 2, cells)."""
+    """Add the shares of each row and event to the two nearest cells, in `out` (sets, 2, cells); see `bin_linearly`."""
     size = cell_index.shape[0]
     for r in range(p.shape[0]):
         for i in range(p.shape[1]):

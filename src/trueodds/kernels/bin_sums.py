@@ -1,4 +1,8 @@
-"""Sum predicted probabilities and outcomes per bin, for one column of scores, sorted or not."""
+"""Sum predicted probabilities and outcomes per bin, for one column of scores.
+
+Rows are given by their scores and labels, by scores, outcomes and weights, or by integer keys (see `score_keys`) in any
+order or sorted.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,16 @@ from trueodds.kernels.score_keys import decode_scores, score_bits
 
 ROWS_PER_TILE = 1024  # number of rows binned at a time
 _ROWS_PER_TASK = 2**16  # minimum number of rows per thread task
+_KEYS_PER_TASK = 2**17  # minimum number of sorted keys per thread task
+_KEYS_PER_PASS = 2**14  # number of sorted keys decoded at a time, so that the scores stay in the core's own cache
 
 
 @compile_kernel
-def add_label_sums(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3)."""
+def add_bin_sums_by_label(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
+    """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3).
+
+    `thresholds`, `n_bins` and `scale` are those of `number_bins`, whose bin numbers are the indices of `out`.
+    """
     bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
@@ -35,7 +44,7 @@ def add_label_sums(p, y, label, thresholds, n_bins, scale, out):  # type: ignore
 
 @compile_kernel
 def _add_key_sums(keys, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `score_keys.encode_rows`), to `out`."""
+    """Add n, Σp and Σp² per bin of non-events and events, given as keys, to `out` (2·(bins + 2), 3)."""
     bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
@@ -83,8 +92,8 @@ def add_to_columns(sums, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_row_sums(p, y, w, n, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add the ten sums of `row_sums` per bin to `out` (bins + 2, 10)."""
+def _add_weighted_sums(p, y, w, n, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
+    """Add the ten sums of `weighted_bin_sums` per bin to `out` (bins + 2, 10)."""
     bin_index, no_offset = np.empty(ROWS_PER_TILE, dtype=np.int32), np.zeros(ROWS_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, p.shape[0] - start)
@@ -105,26 +114,26 @@ def _add_row_sums(p, y, w, n, thresholds, n_bins, scale, out):  # type: ignore[n
             out[index, 9] += weight * weight * (y_i - p_i) * (y_i - p_i)
 
 
-def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
+def bin_sums_by_label(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
     """Return n, Σp and Σp² per bin of the rows with other labels and with this label, (bins, 2, 3).
 
-    p (n,) are the scores, y (n,) int64 the labels.
+    p (n,) are the scores, y (n,) int64 the labels. `edges` (bins + 1,) are sorted, and `closed` is "left" or "right".
     """
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
             last = min(first + _ROWS_PER_TASK, stop)
-            add_label_sums(
+            add_bin_sums_by_label(
                 as_plain_array(p[first:last]), as_plain_array(y[first:last]), label, thresholds, n_bins, scale, out
             )
 
-    table = sum_blocks(add, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
+    table = sum_blocks(add_rows, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
 
 
-def key_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (`score_keys.encode_rows`) in any order."""
+def bin_sums_of_keys(keys: Array, edges: Array, closed: str) -> Array:
+    """Return n, Σp and Σp² per bin of non-events and events, (bins, 2, 3), from keys (n,) in any order."""
     thresholds, n_bins, scale = _prepare_binning(decode_scores(keys[:0]), edges, closed)
     keys = as_plain_array(keys)
     table = sum_blocks(
@@ -136,17 +145,17 @@ def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
 
 
-def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
+def weighted_bin_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
     """Return n, Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)² per bin, (bins, 10).
 
     All arrays are (n,); y, w and n are float64.
     """
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
             last = min(first + _ROWS_PER_TASK, stop)
-            _add_row_sums(
+            _add_weighted_sums(
                 as_plain_array(p[first:last]),
                 as_plain_array(y[first:last]),
                 as_plain_array(w[first:last]),
@@ -157,17 +166,13 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
                 out,
             )
 
-    return merge_outer_bins(sum_blocks(add, len(p), (n_bins + 2, 10), block=_ROWS_PER_TASK))
+    return merge_outer_bins(sum_blocks(add_rows, len(p), (n_bins + 2, 10), block=_ROWS_PER_TASK))
 
 
 def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
     """Return the thresholds, the number of bins and the scale for `number_bins`, for scores of the dtype of p."""
     dtype = np.float64 if p.dtype == np.float64 else np.float32
     return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
-
-
-_KEYS_PER_TASK = 2**17  # minimum number of keys per thread task
-_KEYS_PER_PASS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
 
 
 @compile_reordering
@@ -196,23 +201,27 @@ def _add_sorted_rows(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 
 
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
-    """Return the largest key within each inner edge, or None if there is none."""
+    """Return for each inner edge the largest key of a score that is not beyond the edge; None if every score is.
+
+    `dtype` is that of the keys, uint32 or uint64.
+    """
     thresholds = bin_thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
     # The largest key of a score is that of an event, so it has the outcome bit set.
     keys = (score_bits(np.maximum(thresholds, 0)) << dtype.type(1)) | dtype.type(1)
     return [None if threshold < 0 else key for threshold, key in zip(thresholds, keys, strict=True)]
 
 
-def sorted_key_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `score_keys.encode_rows`)."""
+def bin_sums_of_sorted_keys(keys: Array, edges: Array, closed: str) -> Array:
+    """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (n,)."""
     n_bins = len(edges) - 1
     last_keys = edge_keys(edges, closed, keys.dtype)
+    # Bin b contains the keys from number ends[b − 1] up to ends[b].
     ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in last_keys] + [len(keys)])
     keys = as_plain_array(keys)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _KEYS_PER_PASS):
             block = keys[first : min(first + _KEYS_PER_PASS, stop)]
             _add_sorted_rows(decode_scores(block), block, first, ends, out)
 
-    return sum_blocks(add, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)
+    return sum_blocks(add_rows, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)

@@ -1,4 +1,4 @@
-"""Find the bin of each score by comparing it with the bin edges."""
+"""Bins between given edges: find the bin of each score by comparison with the edges."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Closed = Literal["left", "right"]
 
 
 class FittedPartition(Protocol):
-    """Interface of a fitted partition of the scores, which assigns any score to a cell."""
+    """Interface of a fitted partition of the scores into cells, such as bins or the leaves of a tree."""
 
     @property
     def size(self) -> int:
         """Number of cells."""
         ...
 
-    def index(self, at: Array) -> Array:
-        """Return the cell index of each score."""
+    def index(self, values: Array) -> Array:
+        """Return the cell index of each score, (n,) int64."""
         ...
 
 
@@ -46,9 +46,9 @@ class Bins:
         """Number of bins."""
         return len(self.edges) - 1
 
-    def index(self, at: Array) -> Array:
+    def index(self, values: Array) -> Array:
         """Return the bin index of each score, (n,) int64."""
-        return find_bins(at, self.edges, self.closed)
+        return find_bins(values, self.edges, self.closed)
 
 
 MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
@@ -69,13 +69,10 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     else:
         rounded_up = np.where(rounded < inner, np.nextafter(rounded, dtype(np.inf)), rounded)
         thresholds = np.nextafter(rounded_up, dtype(-np.inf))
-    padded = np.full(
-        -(-len(thresholds) // _EDGES_PER_PASS) * _EDGES_PER_PASS
-        if len(thresholds) <= MAX_COMPARED_EDGES
-        else len(thresholds),
-        np.inf,
-        dtype=dtype,
-    )
+    size = len(thresholds)
+    if size <= MAX_COMPARED_EDGES:  # `number_bins` compares several thresholds at a time
+        size = -(-size // _EDGES_PER_PASS) * _EDGES_PER_PASS
+    padded = np.full(size, np.inf, dtype=dtype)
     padded[: len(thresholds)] = thresholds
     padded.flags.writeable = False
     return padded
@@ -84,7 +81,8 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
 def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
     """Return the number of bins if ⌈x · bins⌉ numbers them from 1 exactly as comparison with the edges does, else 0.
 
-    The product is monotone in x, so it is correct everywhere if it is correct on both sides of each edge.
+    For such bins of equal width, a multiplication replaces the comparison. The product is monotone in x, so it is
+    correct everywhere if it is correct on both sides of each edge.
     """
     n_bins = len(edges) - 1
     thresholds = bin_thresholds(edges, closed, dtype)[: n_bins - 1]
@@ -97,7 +95,7 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compile_kernel
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
-    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x.
+    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,).
 
     Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur for values in the first and the last bin (see
     `merge_outer_bins`). `thresholds` and `scale` are the results of `bin_thresholds` and `exact_scale`.
@@ -148,10 +146,10 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     out = np.zeros(len(x), dtype=np.int64)
 
-    def work(start: int, stop: int) -> None:
+    def number_block(start: int, stop: int) -> None:
         bin_index = np.zeros(stop - start, dtype=np.int32)
         number_bins(as_plain_array(x[start:stop]), stop - start, thresholds, n_bins, scale, bin_index, bin_index)
         out[start:stop] = np.clip(bin_index - 1, 0, n_bins - 1)
 
-    map_blocks(work, len(x), _VALUES_PER_TASK)
+    map_blocks(number_block, len(x), _VALUES_PER_TASK)
     return out

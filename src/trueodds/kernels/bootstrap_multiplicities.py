@@ -1,4 +1,4 @@
-"""Draw how often each row occurs in bootstrap resamples."""
+"""Draw the bootstrap multiplicities: how often each row occurs in each resample."""
 
 from __future__ import annotations
 
@@ -21,17 +21,29 @@ _ROWS_PER_PARTIAL_TOTAL = 4096
 class BootstrapMultiplicities:
     """Bootstrap multiplicity of each of n rows in each resample, with random access to any resample.
 
-    A multinomial resample is generated from Poisson counts. The mean is slightly below 1, and the missing draws up to n
-    are added one by one. If the total exceeds n (one resample in 700), it is drawn again, which preserves the
-    conditional distribution given the total. All numbers depend only on (key, row, resample). The Poisson distribution
-    is exact to 48 bits. The multiplicities are returned in the given `order` of the rows, (n,), by default 0..n−1.
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    key : int
+        Key of the random numbers. A multiplicity depends only on (key, row, resample).
+    order : ndarray of shape (n,), optional
+        Order of the rows in which the multiplicities are returned, by default 0..n−1.
+
+    Notes
+    -----
+    The multiplicities of a resample are multinomial: n draws from n rows. They are generated from Poisson counts, which
+    are independent of each other, because Poisson counts are multinomial given their total. Their mean is slightly
+    below 1, and the missing draws up to n are added one by one. If the total exceeds n (one resample in 700), the
+    counts are drawn again, which preserves their distribution given the total. The Poisson distribution is exact to 48
+    bits.
     """
 
     def __init__(self, n: int, key: int, order: Array | None = None) -> None:
         self.n, self.key = n, key
         order = np.arange(n) if order is None else order
-        self.rows = _random_words(key, order.astype(np.uint64))
-        self.position = np.empty(n, dtype=np.uint32)
+        self.rows = _random_words(key, order.astype(np.uint64))  # (2, n) random words of the rows, in this order
+        self.position = np.empty(n, dtype=np.uint32)  # (n,) place of each row in this order
         self.position[order] = np.arange(n, dtype=np.uint32)
         self.levels, self.tail = _count_thresholds(n)
 
@@ -81,7 +93,7 @@ def _count_thresholds(n: int) -> tuple[Array, Array]:
 
     Notes
     -----
-    The mean total is three standard deviations below n.
+    The counts have the mean μ for which their mean total nμ is three standard deviations √(nμ) below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
     pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(N_COUNTS)])

@@ -1,4 +1,9 @@
-"""Sum weights, predictions and outcomes per cell of each bootstrap resample, given the multiplicities of the rows."""
+"""Sum weights, predictions and outcomes per cell (such as a bin) of each bootstrap resample.
+
+A resample is given by its multiplicities: how often it contains each unit, which is a row or a cluster of rows. There
+is one class for a single probability per row, one for vectors of probabilities, and one for the norms of their
+residuals.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ class CellSums:
 
 @_compile_with_fma
 def _sum_cells(multiplicities, unit, cell_index, entry_values, out):  # type: ignore[no-untyped-def]
-    """Add each entry to all resamples; four entries of one cell are added at once, so its sums are written once.
+    """Add each entry to all resamples; up to four entries of a cell are added at once, to write its sums less often.
 
     `multiplicities` is (units, resamples), `unit` and `cell_index` are (entries,), `entry_values` (entries, 3) and
     `out` (cells, 3, resamples).

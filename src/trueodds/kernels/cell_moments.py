@@ -1,4 +1,9 @@
-"""Sum the moments of masses, such as residuals, in equal cells of an interval."""
+"""Sum the moments of residuals, or of other masses, in equal cells of an interval of scores.
+
+The moments Σ mass · u^k, with u the position of a row in its cell, determine the sum of every polynomial in u of the
+same degree. So kernel estimators need a single pass over the rows: their kernel, or the spline by which rows are
+assigned to grid points, is a polynomial within each cell.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,11 @@ _ROWS_PER_CELL_PASS = 1024  # number of rows assigned to cells at a time
 
 @compile_kernel
 def add_block_moments(x, mass, m, first, cells_per_unit, middle, cell_offset, position_in_cell, out):  # type: ignore[no-untyped-def]
-    """Add the moments of the first m masses at x to `out` (cells, powers), see `cell_moments`.
+    """Add the moments of the first m masses at the scores x to `out` (cells, powers), see `cell_moments`.
 
-    `cell_offset` (int32) and `position_in_cell` (float64) are buffers of m or more.
+    `first` is the start of the first cell, and `cells_per_unit` the inverse of the width of a cell. `middle` is the
+    point of a cell at which u = 0, as a fraction of its width. `cell_offset` (int32) and `position_in_cell` (float64)
+    are buffers of m or more.
     """
     cells, powers = out.shape
     last, sums = np.float64(cells - 1), out.reshape(-1)
@@ -46,7 +53,7 @@ def add_block_moments(x, mass, m, first, cells_per_unit, middle, cell_offset, po
 
 @compile_kernel
 def add_cell_moments(x, mass, first, cells_per_unit, middle, out):  # type: ignore[no-untyped-def]
-    """Add the moments of all masses at x to `out` (cells, powers)."""
+    """Add the moments of all masses (n,) at the scores x (n,) to `out` (cells, powers), as `add_block_moments`."""
     cell_offset, position_in_cell = np.empty(_ROWS_PER_CELL_PASS, dtype=np.int32), np.empty(_ROWS_PER_CELL_PASS)
     for start in range(0, x.shape[0], _ROWS_PER_CELL_PASS):
         m = min(_ROWS_PER_CELL_PASS, x.shape[0] - start)
@@ -71,7 +78,10 @@ def _fill_residuals(p, y, out):  # type: ignore[no-untyped-def]
 
 
 def residual_function(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
-    """Return a function of start and stop that computes w(y − p) of these rows, for `cell_moments`."""
+    """Return a function of start and stop that computes the residuals w(y − p) of these rows, for `cell_moments`.
+
+    p, y and w are (n,); w is None for weights of 1.
+    """
 
     def mass(start: int, stop: int) -> Array:
         """Return w(y − p) of the rows start..stop−1."""
@@ -92,14 +102,24 @@ def cell_moments(
     last: float = 1.0,
     middle: float = 0.0,
 ) -> Array:
-    """Return Σ mass · u^k in each of the equal cells of [first, last], (cells, powers).
+    """Return Σ mass · u^k in each of the equal cells of [first, last], for k = 0, …, powers − 1, (cells, powers).
 
-    u runs from −middle to 1 − middle over a cell. Values beyond the ends belong to the outer cells. x (n,) is in any
-    order; `mass(start, stop)` returns the masses of some rows, so that they need not be in memory at once.
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Scores, in any order. Those beyond the ends of the interval belong to the outer cells.
+    mass : callable
+        `mass(start, stop)` returns the masses of these rows, so that they need not be in memory at once.
+    cells, powers : int
+        Number of cells and of moments.
+    first, last : float, default=0 and 1
+        Ends of the interval.
+    middle : float, default=0
+        Position in a cell, as a fraction of its width, at which u = 0. u runs from −middle to 1 − middle.
     """
     x, cells_per_unit = as_plain_array(x), cells / (last - first)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for block_start in range(start, stop, _ROWS_PER_MASS_BLOCK):
             block_stop = min(block_start + _ROWS_PER_MASS_BLOCK, stop)
             add_cell_moments(
@@ -111,4 +131,4 @@ def cell_moments(
                 out,
             )
 
-    return sum_blocks(add, len(x), (cells, powers), block=2 * _ROWS_PER_MASS_BLOCK)
+    return sum_blocks(add_rows, len(x), (cells, powers), block=2 * _ROWS_PER_MASS_BLOCK)

@@ -19,8 +19,8 @@ class TableCheck(NamedTuple):
 
     lowest: float  # smallest value; a value with a sign bit (negative, −0 or NaN) takes precedence
     highest: float  # largest value
-    worst: int  # index of the row whose sum is farthest from 1
-    distance: float  # absolute difference of that sum from 1
+    worst_row: int  # index of the row whose sum is farthest from 1
+    largest_deviation: float  # absolute difference of that sum from 1
     n_inexact: int  # number of rows whose sum differs from 1 by more than rounding
 
 
@@ -29,9 +29,9 @@ def _check_rows(P, bits, rounding_tolerance, extremes, bad_rows, distance):  # t
     """Write the smallest and largest value of `bits` to `extremes` (2,), and check the row sums.
 
     `bad_rows` (2,) receives the number of rows whose sum differs from 1 by more than `rounding_tolerance`, and the
-    index of the row with the largest difference, `distance` (1,) this difference. `bits` is P as signed integers. Those
-    of nonnegative floats are ordered like the floats; those of numbers with a sign bit are negative, and those of NaN
-    exceed all others.
+    index of the row with the largest difference; `distance` (1,) receives this difference. `bits` is P as signed
+    integers. Those of nonnegative floats are ordered like the floats; those of numbers with a sign bit are negative,
+    and those of NaN exceed all others.
     """
     n, k = P.shape
     all_bits = bits.reshape(-1)
@@ -75,23 +75,26 @@ def check_table(P: Array, rounding_tolerance: float) -> TableCheck:
     """
     integer_type = np.int64 if P.dtype == np.float64 else np.int32
 
-    def work(start: int, stop: int) -> tuple[Array, Array, Array]:
+    def check_block(start: int, stop: int) -> tuple[Array, Array, Array]:
         block = as_plain_array(P[start:stop])
         extremes, bad_rows, distance = np.empty(2, dtype=integer_type), np.zeros(2, dtype=np.int64), np.zeros(1)
         _check_rows(block, as_plain_array(block.view(integer_type)), rounding_tolerance, extremes, bad_rows, distance)
         bad_rows[1] += start
         return extremes.view(block.dtype), bad_rows, distance
 
-    results = map_blocks(work, len(P), max(1, _VALUES_PER_TASK // P.shape[1]))
-    worst = max(range(len(results)), key=lambda i: results[i][2][0])  # the first one if tied
-    low, high = (np.array([extremes[i] for extremes, _, _ in results]) for i in (0, 1))
-    n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in results))
+    blocks = map_blocks(check_block, len(P), max(1, _VALUES_PER_TASK // P.shape[1]))
+    extremes, bad_rows, distance = (np.array(arrays) for arrays in zip(*blocks, strict=True))  # a row per block
+    worst_block = int(np.argmax(distance[:, 0]))  # the first one if tied
     return TableCheck(
-        _smallest_value(low), float(np.max(high)), int(results[worst][1][1]), float(results[worst][2][0]), n_inexact
+        lowest=_smallest_value(extremes[:, 0]),
+        highest=float(np.max(extremes[:, 1])),
+        worst_row=int(bad_rows[worst_block, 1]),
+        largest_deviation=float(distance[worst_block, 0]),
+        n_inexact=int(bad_rows[:, 0].sum()),
     )
 
 
-def _smallest_value(low: Array) -> float:
+def _smallest_value(block_minima: Array) -> float:
     """Return the smallest value of the blocks; a value with a sign bit takes precedence over all others."""
-    signed = low[np.signbit(low)]
-    return float(signed[0] if len(signed) else np.min(low))
+    signed = block_minima[np.signbit(block_minima)]
+    return float(signed[0] if len(signed) else np.min(block_minima))

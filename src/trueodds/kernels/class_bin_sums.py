@@ -18,7 +18,10 @@ _VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is no
 
 @compile_kernel
 def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
+    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4), for P (n, K) and labels y (n,).
+
+    `thresholds`, `n_bins` and `scale` are those of `number_bins`. The class of the label has y = 1, the others y = 0.
+    """
     n, k = P.shape
     size = n_bins + 2
     values = P.reshape(-1)
@@ -93,8 +96,12 @@ def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # 
         out[c * size + 1, 1] += sum_p_first[c]
 
 
-def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
+def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
+    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64.
+
+    y in the sums is 1 for the class of the label, else 0. `edges` (bins + 1,) are sorted, and `closed` is "left" or
+    "right".
+    """
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
@@ -103,7 +110,7 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     rows_per_copy = n if needs_no_copy else max(1, _VALUES_PER_COPY // k)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, rows_per_copy):
             last = min(first + rows_per_copy, stop)
             block, labels = as_plain_array(P[first:last]), as_plain_array(y[first:last])
@@ -115,5 +122,5 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
                 _add_tiled_classes(block, labels, thresholds, n_bins, scale, out)
 
     return merge_outer_bins(
-        sum_blocks(add, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)
+        sum_blocks(add_rows, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)
     )

@@ -1,4 +1,9 @@
-"""Compute the least concave function above a sum of piecewise linear terms, at one half."""
+"""Compute the concave envelope, at one half, of a sum of piecewise linear terms, for many draws.
+
+The concave envelope of a function is the least concave function that is nowhere below it, here the upper convex hull of
+the graph of D. D(t) is the regret of acting on the predictions at the decision threshold t; its envelope at 1/2 gives
+the largest regret over all decision tasks (see `estimators.decision_regret`).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,15 @@ from trueodds.kernels import compile_kernel
 def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
     """Compute the concave envelope at 1/2 of D(t) = Σ height + slope · t over the intervals [low, high] that contain t.
 
-    The intervals are (draws, k) within [0, 1]. `out` (draws, 5) receives twice the concave envelope of D at 1/2, the
-    largest D(t) / max(t, 1 − t), its t, and the two t that support the envelope. At a jump of D the larger limit is
-    used.
+    Parameters
+    ----------
+    low, high : ndarray of shape (draws, k)
+        Ends of the intervals, within [0, 1]; intervals with equal ends are ignored.
+    height, slope : ndarray of shape (draws, k)
+        Intercept and slope of each term. At a jump of D the larger limit is used.
+    out : ndarray of shape (draws, 5)
+        Receives twice the envelope at 1/2, the largest D(t) / max(t, 1 − t), its t, and the two t on both sides of 1/2
+        between which the envelope is linear.
     """
     k = low.shape[1]
     breakpoints = np.empty(2 * k + 3)
@@ -51,7 +62,10 @@ def _fill_breakpoints(low, high, breakpoints):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _sum_changes(low, high, height, slope, breakpoints):  # type: ignore[no-untyped-def]
-    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,)."""
+    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,).
+
+    The arguments are those of `envelope_at_half` for one draw, (k,).
+    """
     intercept_change, slope_change = np.zeros(breakpoints.shape[0]), np.zeros(breakpoints.shape[0])
     for b in range(low.shape[0]):
         if low[b] < high[b]:
@@ -91,7 +105,10 @@ def _trace_sum(breakpoints, intercept_change, slope_change, x, y):  # type: igno
 
 @compile_kernel
 def _find_upper_hull(x, y, hull):  # type: ignore[no-untyped-def]
-    """Write the indices of the upper convex hull to `hull`; return their number. x is sorted, with two y at a jump."""
+    """Write the indices of the points of the upper convex hull to `hull`; return their number.
+
+    x (n,) is sorted. At a jump, two points have the same x.
+    """
     n_hull = 0
     for j in range(x.shape[0]):
         while n_hull > 0 and x[hull[n_hull - 1]] == x[j] and y[hull[n_hull - 1]] <= y[j]:

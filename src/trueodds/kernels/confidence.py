@@ -1,4 +1,8 @@
-"""Compute the confidence (largest probability) of each row and whether its class was observed, and sum both per bin."""
+"""Find the confidence (largest probability) of each row and whether its class was observed, and sum both per bin.
+
+If several classes have the largest probability, the lowest class number counts. Short rows are transposed in tiles of
+ROWS_PER_TILE rows (ROWS in shapes), so that loops over the rows are vectorized; long rows are searched one by one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
-from trueodds.kernels.bin_sums import add_label_sums
+from trueodds.kernels.bin_sums import add_bin_sums_by_label
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.cell_moments import add_cell_moments
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
@@ -25,7 +29,8 @@ _SHORT_ROW_VALUES_PER_TASK, _LONG_ROW_VALUES_PER_TASK, _COPIED_VALUES_PER_TASK =
 def find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-untyped-def]
     """Find the largest value of each row, the lowest class that has it, and the second largest value.
 
-    `columns` (K, ROWS) are m transposed rows. The results are written to `top`, `top_class` and `second`.
+    `columns` (K, ROWS) are m transposed rows. The results are written to `top`, `top_class` and `second`, (≥ m,). The
+    second value is equal to the first one if the maximum is tied.
     """
     k = columns.shape[0]
     for i in range(m):
@@ -176,20 +181,20 @@ def _as_integers(P: Array) -> Array:
 
 
 def _kernel_layout(P: Array) -> tuple[Array, int]:
-    """Return the rows in the memory layout of the kernels, and the number of rows per thread task."""
+    """Return the rows P (n, K) and the number of rows per thread task.
+
+    The rows are in the memory layout of the kernels unless that would require a copy, which is then made per task.
+    """
     needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
-    values_per_task = (
-        _COPIED_VALUES_PER_TASK
-        if not needs_no_copy
-        else _LONG_ROW_VALUES_PER_TASK
-        if P.shape[1] > MAX_TRANSPOSED_CLASSES
-        else _SHORT_ROW_VALUES_PER_TASK
-    )
-    return as_plain_array(P) if needs_no_copy else P, max(1, values_per_task // P.shape[1])
+    if not needs_no_copy:
+        return P, max(1, _COPIED_VALUES_PER_TASK // P.shape[1])
+    has_long_rows = P.shape[1] > MAX_TRANSPOSED_CLASSES
+    values_per_task = _LONG_ROW_VALUES_PER_TASK if has_long_rows else _SHORT_ROW_VALUES_PER_TASK
+    return as_plain_array(P), max(1, values_per_task // P.shape[1])
 
 
 def _find_largest(P: Array, top: Array, top_class: Array) -> int:
-    """Write the largest value of each row of a block and its lowest class; return the number of ties."""
+    """Write the largest value of each row of a block P (m, K) and its lowest class; return the number of ties."""
     if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return int(_find_maxima_of_long_rows(_as_integers(P), _as_integers(top), top_class))
     columns, second = np.empty((P.shape[1], ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
@@ -197,7 +202,10 @@ def _find_largest(P: Array, top: Array, top_class: Array) -> int:
 
 
 def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row of a block, 1 or 0 (int64) if its class is the label, and the ties."""
+    """Return the largest value of each row of a block, whether its class is the label y, and the number of ties.
+
+    P is (m, K), y (m,). The second result is 1 or 0, int64, for the kernels that take labels.
+    """
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
     if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return top, correct, int(_check_labels_of_long_rows(_as_integers(P), y, _as_integers(top), correct))
@@ -207,7 +215,7 @@ def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     return top, correct, ties
 
 
-def _blocks(P: Array, start: int, stop: int, rows_per_block: int) -> Iterator[tuple[Array, slice]]:
+def _iterate_blocks(P: Array, start: int, stop: int, rows_per_block: int) -> Iterator[tuple[Array, slice]]:
     """Yield the rows from `start` to `stop` in blocks of `rows_per_block` rows, with the position of each block."""
     for first in range(start, stop, rows_per_block):
         rows = slice(first, min(first + rows_per_block, stop))
@@ -225,13 +233,13 @@ def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Arra
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
-    def add(start: int, stop: int, out: Array) -> None:
-        for block, rows in _blocks(P, start, stop, rows_per_task):
+    def add_rows(start: int, stop: int, out: Array) -> None:
+        for block, rows in _iterate_blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
-            add_label_sums(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
+            add_bin_sums_by_label(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
             ties.append(tied)
 
-    table = sum_blocks(add, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)
+    table = sum_blocks(add_rows, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3), sum(ties)
 
 
@@ -243,36 +251,42 @@ def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Arr
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
-    def add(start: int, stop: int, out: Array) -> None:
-        for block, rows in _blocks(P, start, stop, rows_per_task):
+    def add_rows(start: int, stop: int, out: Array) -> None:
+        for block, rows in _iterate_blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
             add_cell_moments(as_plain_array(top), correct - top.astype(np.float64), 0.0, float(cells), 0.0, out)
             ties.append(tied)
 
-    return sum_blocks(add, len(P), (cells, powers), block=2 * rows_per_task), sum(ties)
+    return sum_blocks(add_rows, len(P), (cells, powers), block=2 * rows_per_task), sum(ties)
 
 
 def row_maxima(P: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row, the lowest class that has it (int32), and the number of tied rows."""
+    """Return the largest value of each row of P (n, K), the lowest class that has it, and the number of tied rows.
+
+    The first two results are (n,), the classes int32.
+    """
     top, top_class = _empty_maxima(P), np.empty(len(P), dtype=np.int32)
     P, rows_per_task = _kernel_layout(P)
 
-    def work(start: int, stop: int) -> int:
+    def find_maxima(start: int, stop: int) -> int:
         return _find_largest(as_plain_array(P[start:stop]), top[start:stop], top_class[start:stop])
 
-    return top, top_class, sum(map_blocks(work, len(P), rows_per_task))
+    return top, top_class, sum(map_blocks(find_maxima, len(P), rows_per_task))
 
 
 def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
+    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows.
+
+    P is (n, K), y (n,) int64, and the first two results are (n,).
+    """
     top, correct = _empty_maxima(P), np.empty(len(P), dtype=np.bool_)
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
 
-    def work(start: int, stop: int) -> int:
+    def find_maxima(start: int, stop: int) -> int:
         top[start:stop], correct[start:stop], ties = _find_correctness(as_plain_array(P[start:stop]), y[start:stop])
         return ties
 
-    return top, correct, sum(map_blocks(work, len(P), rows_per_task))
+    return top, correct, sum(map_blocks(find_maxima, len(P), rows_per_task))
 
 
 def _empty_maxima(P: Array) -> Array:

@@ -1,4 +1,9 @@
-"""Define the fine grid on [0, 1], find the cell of each value, and merge tables of occupied cells."""
+"""The fine grid on [0, 1]: its edges, the cell of each probability, and tables of the cells that contain values.
+
+Tallies store sums per cell of this grid. Bins whose edges are edges of the grid, such as 10, 15 or 20 bins of equal
+width, can be computed from these sums exactly. Near 0 and 1, where small differences matter for logarithms, cells are
+halved repeatedly. In shapes, CELLS is N_CELLS, the number of cells, and ROWS is ROWS_PER_TILE.
+"""
 
 from __future__ import annotations
 
@@ -121,9 +126,10 @@ def find_class_cells(P, first, last, edges, exact, out):  # type: ignore[no-unty
 
 
 def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
-    """Split bins into fine cells: return bin, number of rows and mean of p of each nonempty part, sorted by bin.
+    """Split bins into the fine cells that they contain, and return bin, number of rows and mean score of each part.
 
-    p (n,) are the scores, `index` (n,) their bins and `size` the number of bins.
+    p (n,) are the scores, `index` (n,) their bins and `size` the number of bins. The results are (parts,), sorted by
+    bin and by cell, without empty parts.
     """
     p, index = as_plain_array(p), as_plain_array(index)
     cell = np.empty((1, len(p)), dtype=np.uint16).T
@@ -158,7 +164,10 @@ def _add_subcells(index, cell, p, first, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def pop_occupied_cells(table_n, table):  # type: ignore[no-untyped-def]
-    """Return index, count and sums of the cells of a table with count table_n > 0; the table is set to zero."""
+    """Return index (m,), count (m,) and sums (m, columns) of the occupied cells of a table, and set the table to zero.
+
+    `table_n` (CELLS,) has the count of each cell, and `table` (CELLS, columns) its sums.
+    """
     size = 0
     for i in range(table_n.shape[0]):
         size += table_n[i] > 0
@@ -178,7 +187,7 @@ def pop_occupied_cells(table_n, table):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def merge_cells(index_a, n_a, sums_a, index_b, n_b, sums_b):  # type: ignore[no-untyped-def]
-    """Merge two tables of cells (sorted index, count, sums); cells with the same index are added."""
+    """Merge two tables of occupied cells, as `pop_occupied_cells` returns them; cells with the same index are added."""
     positions_a, positions_b = np.empty(index_a.shape[0], dtype=np.uint32), np.empty(index_b.shape[0], dtype=np.uint32)
     i = j = n_merged = 0
     while i < index_a.shape[0] and j < index_b.shape[0]:  # without branches, which would be unpredictable

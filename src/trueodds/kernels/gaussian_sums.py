@@ -1,4 +1,4 @@
-"""Sum weights and outcomes with a Gaussian kernel, for kernel regression."""
+"""Sum weights and outcomes with a Gaussian kernel, for kernel regression (Nadaraya–Watson)."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def gaussian_sums(points: Array, scores: Array, w: Array, wy: Array, bandwidth: 
     Returns
     -------
     sums : ndarray of shape (n, 5)
-        Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So ratios
-        are accurate wherever x lies.
+        Σwg, Σwyg and their derivatives in x, all divided by the g of the nearest score, and the logarithm of that g.
+        Without this division all terms would underflow for an x far from every score; ratios of sums do not change.
     """
     out = np.empty((len(points), 5))
     points, scores, w, wy = (as_plain_array(np.asarray(array, dtype=np.float64)) for array in (points, scores, w, wy))

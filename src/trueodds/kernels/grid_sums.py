@@ -1,17 +1,21 @@
-"""Sum predicted probabilities and outcomes per cell of the fine grid and class."""
+"""Sum predicted probabilities and outcomes per class and cell of the fine grid (see `fine_grid`).
+
+In the shapes below, K or k is the number of classes, CELLS the number of cells of the grid, and ROWS the number of rows
+that are processed at a time.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from trueodds.kernels import compile_kernel
-from trueodds.kernels.covariance import add_covariance_tile, covariance_buffers
 from trueodds.kernels.fine_grid import N_CELLS, find_column_cells, find_tile_cells
+from trueodds.kernels.outcome_covariance import add_covariance_tile, covariance_buffers
 from trueodds.kernels.row_statistics import (
     ROWS_PER_TILE,
     score_binary_row,
     score_row,
-    survey_tile,
+    summarize_tile,
     tile_buffers,
     transpose_rows,
 )
@@ -19,7 +23,10 @@ from trueodds.kernels.row_statistics import (
 
 @compile_kernel
 def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts, Σp and Σp² of m rows to n (k·CELLS,) and sums (k·CELLS, …), from `columns` and `cells` (k, ROWS)."""
+    """Add the counts of m rows to n (k·CELLS,), and their Σp and Σp² to the first two columns of sums (k·CELLS, …).
+
+    `columns` (k, ROWS) are the transposed rows, and `cells` (k, ROWS) the cells of their values.
+    """
     for c in range(columns.shape[0]):
         column, cell = columns[c], cells[c]
         count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
@@ -32,9 +39,10 @@ def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def tally_labels(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts to n and Σp, Σp², Σy, Σpy to sums (…, 4) by class and cell, for labels y (n,).
+    """Add counts to n (k·CELLS,) and Σp, Σp², Σy, Σpy to sums (k·CELLS, 4) by class and cell, for labels (n,).
 
-    Only the classes first..last−1 of P are used; y is the indicator of the class.
+    Only the k classes first..last−1 of P are used; in the sums, y is 1 for the class of the label and 0 for the others.
+    `edges` and `exact` are as in `find_cells`.
     """
     k = last - first
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
@@ -53,7 +61,7 @@ def tally_labels(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-u
 
 @compile_kernel
 def tally_outcomes(P, outcomes, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add the sums of `tally_labels`, with a binary outcome for each value, hit (n, last − first)."""
+    """Add the sums of `tally_labels` for binary outcomes of each class separately, `outcomes` (n, last − first)."""
     k = last - first
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
     x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
@@ -70,9 +78,10 @@ def tally_outcomes(P, outcomes, first, last, edges, exact, n, sums):  # type: ig
 
 @compile_kernel
 def tally_weighted_shares(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts to n and the nine sums of `add_weighted_outcome` to sums (…, 9) by class and cell.
+    """Add counts to n (k·CELLS,) and the nine sums of `add_weighted_outcome` to sums (k·CELLS, 9) by class and cell.
 
-    The rows have weights w (n,) and outcome shares Y (n, last − first).
+    The rows have weights w (n,) and outcome shares Y (n, last − first). The other arguments are those of
+    `tally_labels`.
     """
     k = last - first
     columns, cell = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
@@ -89,9 +98,10 @@ def tally_weighted_shares(P, Y, w, first, last, edges, exact, n, sums):  # type:
 
 @compile_kernel
 def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts to n (m,) and sums (m, 4) of `add_outcome`, or (m, 9) of `add_weighted_outcome`, by `bin_index`.
+    """Add counts to n (m,) and the sums of `add_outcome` to sums (m, 4), by given bins instead of cells of the grid.
 
-    P, the outcomes Y and `bin_index` are (n, k), the weights w (n,).
+    P, the outcomes Y and `bin_index`, from 0 to m − 1, are (n, k), and the weights w (n,). If sums is (m, 9), it
+    receives the sums of `add_weighted_outcome`.
     """
     for i in range(P.shape[0]):
         for c in range(P.shape[1]):
@@ -166,7 +176,7 @@ def tally_rows(  # type: ignore[no-untyped-def]
     n, sums : ndarray of shape ((ranks + K)·CELLS,) and (…, 4)
         Receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
     counts, extremes : ndarray
-        Receive the results of `survey_rows`.
+        Receive the results of `summarize_rows`.
     scores : ndarray of shape (2, 3)
         Receives the number of rows with a finite Brier score and log loss, their sum and their sum of squares.
     bin_of_cell, n_bins, first_edge : ndarray, int and float
@@ -177,14 +187,14 @@ def tally_rows(  # type: ignore[no-untyped-def]
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
     x, complement, no_weights = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(0)
-    survey_buffers, pair_buffers = tile_buffers(P), covariance_buffers(k)
-    _, square, top, top_class = survey_buffers
+    row_buffers, pair_buffers = tile_buffers(P), covariance_buffers(k)
+    _, square, top, top_class = row_buffers
     class_n, class_sums = n[ranks * N_CELLS :], sums[ranks * N_CELLS :]
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
         labels = y[start : start + m]
         find_tile_cells(P, start, m, 0, edges, exact, columns, x, complement, cells)
-        survey_tile(columns, m, atol, ranks, survey_buffers, counts, extremes)
+        summarize_tile(columns, m, atol, ranks, row_buffers, counts, extremes)
         add_tile_sums(columns, cells, m, class_n, class_sums)
         _add_label_outcomes(columns, cells, labels, class_sums)
         _add_ranked_values(top, top_class, ranks, cells, labels, n, sums)

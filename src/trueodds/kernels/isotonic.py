@@ -1,4 +1,4 @@
-"""Fit isotonic regression by pooling adjacent violators, also with one more row at any score."""
+"""Fit isotonic regression by pooling adjacent violators, also with an added row at any score (Venn–Abers)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, score_keys
+from trueodds.kernels import as_plain_array, compile_kernel
+from trueodds.kernels.score_keys import argsort_scores, scores_of_keys
 
 
 class PooledBlocks(NamedTuple):
@@ -107,7 +108,10 @@ def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
 
 
 def fit_sorted_keys(keys: Array) -> PooledBlocks:
-    """Return the isotonic blocks of sorted keys (see `score_keys`) of rows of weight 1. The result is exact."""
+    """Return the isotonic blocks of rows of weight 1, given as sorted keys (n,) (see `score_keys`).
+
+    Sums are integers, so the blocks are exact.
+    """
     n = len(keys)
     if n == 0:
         return PooledBlocks(*np.empty((4, 0)))
@@ -116,15 +120,18 @@ def fit_sorted_keys(keys: Array) -> PooledBlocks:
     last = last[:n_blocks]
     first = np.append(0, last[:-1] + 1)
     return PooledBlocks(
-        score_keys.scores_of_keys(keys[first]),
-        score_keys.scores_of_keys(keys[last]),
+        scores_of_keys(keys[first]),
+        scores_of_keys(keys[last]),
         mass[:n_blocks].astype(float),
         events[:n_blocks].astype(float),
     )
 
 
 def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
-    """Return the isotonic blocks of scores p (n,) ≥ 0 with outcome shares y and weights w; weights of 0 are ignored."""
+    """Return the isotonic blocks of scores p (n,) ≥ 0 with outcome shares y (n,) and weights w (n,).
+
+    Rows of weight 0 are ignored.
+    """
     buffers = np.empty((4, len(p)))
     if len(p) == 0:
         return PooledBlocks(*buffers)
@@ -132,7 +139,7 @@ def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
     exponent = int(np.frexp(w.max())[1])
     p_float32 = p.astype(np.float32)  # float32 is sorted several times as fast
     p = p_float32 if (p_float32 == p).all() else p
-    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -exponent, dtype=np.float64), score_keys.argsort_scores(p))
+    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -exponent, dtype=np.float64), argsort_scores(p))
     n_blocks = _fit_ordered_rows(*(as_plain_array(array) for array in rows), *buffers)
     low, high, mass, events = (array[:n_blocks].copy() for array in buffers)
     return PooledBlocks(low, high, np.ldexp(mass, exponent), np.ldexp(events, exponent))
@@ -217,13 +224,18 @@ def added_row_means(mass: Array, events: Array) -> tuple[Array, Array]:
     is 0 below all scores; the second applies above the previous score up to and including s_j, and is 1 above all.
     Cost: O(m). Source: Vovk, Petej & Fedorova (2015), algorithms 1 to 4.
     """
-    rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
+    rise, run = _added_event_slopes(mass, events)
+    high = rise / run
     # A non-event is an event of the complementary outcome, with the scores in reverse order.
-    events_of_side = ((mass - events)[::-1], events)
-    for side, wy in enumerate(events_of_side):
-        _fit_added_event(as_plain_array(mass[::-1] if side == 0 else mass), as_plain_array(wy), rise[side], run[side])
-    run = np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³
-    low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
+    rise, run = _added_event_slopes(mass[::-1], (mass - events)[::-1])
+    low = ((run - rise) / run)[::-1]
     # Weighted sums are rounded: keep the means nondecreasing and within [0, 1].
     low, high = (np.clip(np.maximum.accumulate(means), 0.0, 1.0) for means in (low, high))
     return np.minimum(low, high), high
+
+
+def _added_event_slopes(mass: Array, events: Array) -> tuple[Array, Array]:
+    """Return numerators and denominators, each (m,), of the isotonic means of `_fit_added_event`."""
+    rise, run = np.empty(len(mass)), np.empty(len(mass))
+    _fit_added_event(as_plain_array(mass), as_plain_array(events), rise, run)
+    return rise, np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³

@@ -1,4 +1,9 @@
-"""Sum the similarities of pairs of rows with the same label, for many draws of the labels."""
+"""Sum the similarities of pairs of rows that have the same label, for many draws of the labels.
+
+Kernel statistics, such as the squared kernel calibration error, need these sums for every null draw of the labels. They
+are added as integers, so that the result does not depend on the order of the pairs: a similarity in [0, 1] is rounded
+to a multiple of 2⁻⁴², and its upper and lower 21 bits (halves) are added separately.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
-HALF_SCALE = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
+HALF_SCALE = 2**21  # each half of a similarity has 21 bits
 PAIRS_PER_RUN = 512  # number of pairs whose halves sum to less than 2³¹
 DRAWS_PER_TILE = 1024  # number of draws whose sums stay in the L1 cache
 ZERO = np.int32(0)
@@ -68,7 +73,7 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high_halves,
 
 @compile_kernel
 def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # type: ignore[no-untyped-def]
-    """Add the halves of the similarities of `add_label_matches` to `out` (2, draws), tile by tile of partners."""
+    """Add the halves of the similarities to `out` (2, draws), tile by tile of partners; see `add_label_matches`."""
     high_halves, low_halves = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
     last_row = first_row + k.shape[0]
@@ -106,7 +111,7 @@ def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # typ
 
 @compile_kernel
 def _sum_label_differences(table, labels, first, last, out):  # type: ignore[no-untyped-def]
-    """Add Σ table[i, label] of the draws first..last−1, minus that of draw 0, to `out`."""
+    """Add Σ_i table[i, label] of the draws first..last−1, minus that of draw 0, to `out` (last − first,)."""
     for i in range(labels.shape[0]):
         observed = table[i, labels[i, 0]]
         for r in range(first, last):
@@ -114,18 +119,30 @@ def _sum_label_differences(table, labels, first, last, out):  # type: ignore[no-
 
 
 def add_label_matches(k: Array, first_row: int, first_partner: int, blocks: Array, labels: Array, out: Array) -> None:
-    """Add to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
+    """Add the similarities of pairs with the same label to `out`, for the rows of one strip of the similarity matrix.
 
-    `k` (rows, earlier) in [0, 1] has the similarities of rows `first_row`, `first_row` + 1, … with rows
-    `first_partner`, `first_partner` + 1, …; row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n,
-    draws) are small integers. The sums are integers, with separate upper and lower halves (see `match_differences`),
-    and do not depend on the order of the pairs.
+    Parameters
+    ----------
+    k : ndarray of shape (rows, partners)
+        Similarities in [0, 1] of the rows `first_row`, `first_row` + 1, … with the rows `first_partner`,
+        `first_partner` + 1, …
+    first_row, first_partner : int
+        Numbers of the first row and column of `k`.
+    blocks : ndarray of shape (n,)
+        Row i is paired with the rows from `blocks[i]` to i − 1.
+    labels : ndarray of shape (n, draws)
+        Small integers.
+    out : ndarray of shape (2, draws), int64
+        Receives the sums of the upper and of the lower halves, for `match_differences`.
     """
     _add_label_matches(as_plain_array(k), first_row, first_partner, blocks, as_plain_array(labels), out)
 
 
 def match_differences(sums: Array) -> Array:
-    """Return the sum of each draw minus that of the first draw, from the halves (2, draws); 0 for the same pairs."""
+    """Return the sum of the similarities of each draw minus that of the first draw, (draws − 1,).
+
+    `sums` (2, draws) are the halves. The difference is exactly 0 if the same pairs have the same label.
+    """
     upper, lower = (half[1:] - half[0] for half in sums)
     return np.asarray((upper * float(HALF_SCALE) + lower) / float(HALF_SCALE) ** 2)
 
@@ -134,9 +151,9 @@ def label_differences(table: Array, labels: Array) -> Array:
     """Return Σ_i table[i, label] of each draw minus that of the first draw, (draws − 1,), for labels (n, draws)."""
     table, labels = as_plain_array(table), as_plain_array(labels)
 
-    def work(first: int, last: int) -> Array:
+    def sum_draws(first: int, last: int) -> Array:
         out = np.zeros(last - first)
         _sum_label_differences(table, labels, first + 1, last + 1, out)
         return out
 
-    return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1] - 1, 256)])
+    return np.concatenate([np.empty(0), *map_blocks(sum_draws, labels.shape[1] - 1, 256)])

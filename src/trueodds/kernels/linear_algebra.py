@@ -1,15 +1,16 @@
-"""Multiply and add matrices whose rows are contiguous, in vectorized loops."""
+"""Dot products, X Yᵀ and linear combinations of the rows of matrices, in vectorized loops for use in other kernels.
+
+BLAS is not used, because its own threads would compete with those of `map_blocks`.
+"""
 
 from __future__ import annotations
 
 from trueodds.kernels import compile_fused, compile_kernel
 
-# BLAS is not used here: its own threads would compete with those of `map_blocks`.
-
 
 @compile_kernel
 def pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
-    """Write the products x_a x_b of the rows of x (k, n), with b at least `min_lag` after a, to the rows of `out`."""
+    """Write the elementwise products x_a x_b of the rows of x (k, n) to `out` (pairs, n), with b ≥ a + min_lag."""
     pair = 0
     for a in range(x.shape[0]):
         for b in range(a + min_lag, x.shape[0]):
@@ -29,7 +30,10 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _add_16_dots(row_a, row_b, row_c, row_d, row_x, row_y, row_z, row_u, out, first_row, first_column):  # type: ignore[no-untyped-def]
-    """Add the 16 dot products of the rows a..d with the rows x..u to `out` from (p, q); each value is used 4 times."""
+    """Add the 16 dot products of the rows a, b, c, d with the rows x, y, z, u to a block of 4 × 4 values of `out`.
+
+    The block starts at (first_row, first_column). Each value is loaded once and used four times.
+    """
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
     for i in range(row_a.shape[0]):
         f0, f1, f2, f3 = row_x[i], row_y[i], row_z[i], row_u[i]

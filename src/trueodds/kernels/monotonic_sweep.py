@@ -1,4 +1,9 @@
-"""Find the largest number of bins with nondecreasing event rates, for every draw (monotonic sweep)."""
+"""Find the largest number of bins with nondecreasing event rates, for every draw (monotonic sweep).
+
+Source: Roelofs et al. (2022), "Mitigating bias in calibration error estimation", who call the binned error with these
+bins ECE sweep. In shapes, m is the number of distinct scores. A cell is one of them with weight in a draw, and a bin is
+a range of cells.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ RATE_TOLERANCE = 1e-12  # tolerance of equal rates for the rounding of sums, rel
 
 @compile_kernel
 def _first_cut(position, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """Return the number j ≥ 1 of the first cut j · extent / k that is not below `position`."""
+    """Return the number j ≥ 1 of the first cut j · extent / k, between k bins, that is not below `position`."""
     if not position > 0:
         return 1
     j = np.int64(np.ceil((position + tolerance) / extent * k))  # up to rounding
@@ -51,9 +56,10 @@ def _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):  # type: 
 
 @compile_kernel
 def _find_points_above_hull(mass, events, n_cells, above, hull):  # type: ignore[no-untyped-def]
-    """Return the number of points of the curve (mass, events) above its greatest convex minorant.
+    """Return the number of points of the curve of cumulative sums (mass, events) above its greatest convex minorant.
 
-    `above` receives the indices of these points, `hull` those on the minorant.
+    `above` receives the indices of these points, `hull` those on the minorant. If a bin ends at a point of the
+    minorant, the event rate cannot decrease there.
     """
     size = 0
     for point in range(n_cells + 1):
@@ -131,9 +137,10 @@ def _fill_cumulative_sums(w, wp, wy, scores, by_mass, mass, predicted, events, p
 
 @compile_kernel
 def _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, tolerance, order):  # type: ignore[no-untyped-def]
-    """Return the norm of the given order of the gaps between mean prediction and event rate, weighted by bin.
+    """Return the weighted norm, of this order, of the gaps between mean prediction and event rate of the bins.
 
-    High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
+    High powers of small gaps underflow, so for an order above 2 a first pass finds the largest gap, by which all gaps
+    are divided in the second one.
     """
     largest, total = 0.0 if order > 2 else 1.0, 0.0
     for summed in range(0 if order > 2 else 1, 2):
@@ -179,19 +186,38 @@ def monotonic_sweep(
 ) -> tuple[Array, Array]:
     """Return the binned error of each draw with the largest number of bins of nondecreasing rates, and that number.
 
-    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the sorted scores `scores` (m,). Bins have equal weight
-    (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Cost: O(m + k² log m) for a result of k bins.
+    Parameters
+    ----------
+    w, wp, wy : ndarray of shape (draws, m) or (1, m)
+        Sums of weights, weighted predictions and weighted outcomes at each score.
+    scores : ndarray of shape (m,)
+        Sorted distinct scores.
+    max_bins : int
+        Numbers of bins from 2 to `max_bins` are tried, until event rates decrease.
+    by_mass : bool
+        Whether bins have equal weight; otherwise equal width.
+    order : float
+        Order of the norm of the gaps: 1 for ECE, ∞ for the maximum.
+
+    Returns
+    -------
+    values : ndarray of shape (draws,)
+        Binned error.
+    n_bins : ndarray of shape (draws,), int64
+        Number of bins.
+
+    Notes
+    -----
+    Cost: O(m + k² log m) per draw for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
     values, chosen_n_bins = np.empty(draws), np.empty(draws, np.int64)
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, scores)]
     max_bins, order = max(1, max_bins), float(order)
     block = max(32, 2**17 // len(scores))  # minimum work per thread task
-    list(
-        map_blocks(
-            lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, chosen_n_bins),
-            draws,
-            block,
-        )
+    map_blocks(
+        lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, chosen_n_bins),
+        draws,
+        block,
     )
     return values, chosen_n_bins

@@ -1,4 +1,8 @@
-"""Compute the path of near-isotonic regression over all penalties."""
+"""Compute the path of near-isotonic regression: its fits for all penalties λ on decreases.
+
+Source: Tibshirani, Hoefling & Tibshirani (2011). At λ = 0 the fit is the data. As λ grows, the levels of neighboring
+blocks approach each other and merge when they meet, up to isotonic regression.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ def _push_meeting(heap, left, right, current_lambda, mass, events, slope):  # ty
 
 @compile_kernel
 def _fill_initial_slopes(mass, events, slope, n_blocks):  # type: ignore[no-untyped-def]
-    """Pull the two blocks of every decrease toward each other."""
+    """Add to `slope` the pull of the penalty, which moves the two blocks of every decrease toward each other."""
     for a in range(n_blocks - 1):
         if events[a] / mass[a] > events[a + 1] / mass[a + 1]:
             slope[a] -= 1.0
@@ -139,7 +143,10 @@ def _merge_equal(mass, events, block_mass, block_events, initial_block):  # type
 
 @compile_kernel
 def _add_parent_values(values, parent):  # type: ignore[no-untyped-def]
-    """Add to the value of each block that of its parent, from the last block to the first."""
+    """Add to the value of each block those of all blocks into which it was merged.
+
+    A parent has a higher number than its parts, so its value is complete before it is passed on.
+    """
     for block in range(values.shape[0] - 1, -1, -1):
         if parent[block] >= 0:
             values[block] += values[parent[block]]

@@ -1,4 +1,7 @@
-"""Sum squares over nested groups of consecutive cells, such as the nodes of a tree, at all scales in one pass."""
+"""Sum values over nested groups of consecutive cells (the nodes of a tree), and square the sums, at all scales.
+
+A scale is a level of the tree. One pass over the cells computes the sums of all scales.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from trueodds.kernels import compile_kernel, compile_reordering
 
 @compile_reordering
 def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
-    """Add the weighted squares of the sums of every node to `out` (draws, scales); see `nested_squares`."""
+    """Add the weighted squares of the sums of every node to `out` (draws, scales).
+
+    `cells` is the x (draws, cells, m) of `nested_squares`.
+    """
     scales, n_columns = is_last.shape[0], cells.shape[2]
     sums = np.empty((scales, n_columns))
     for draw in range(cells.shape[0]):
@@ -34,7 +40,7 @@ def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_squares_of_one_column(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
-    """The same for cells (draws, cells) and weights (scales, cells) of a single column, without inner loops."""
+    """Add the same as `_add_squares` for a single column, without inner loops: cells (draws, cells)."""
     scales = is_last.shape[0]
     sums = np.empty(scales)
     for draw in range(cells.shape[0]):

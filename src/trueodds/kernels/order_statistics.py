@@ -1,4 +1,8 @@
-"""Find the order statistics of scores, and the sums between them, without sorting all rows."""
+"""Find the order statistics of scores, and the sums between them, without sorting all rows.
+
+Scores with their outcomes are given as integer keys (see `score_keys`). Bins of equal mass, for instance, need only the
+order statistics at their edges, so only keys near these ranks are sorted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,14 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
-from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns, edge_keys, key_sums, zero_score_sums
+from trueodds.kernels.bin_sums import (
+    ROWS_PER_TILE,
+    add_scores,
+    add_to_columns,
+    bin_sums_of_keys,
+    edge_keys,
+    zero_score_sums,
+)
 from trueodds.kernels.score_keys import decode_scores
 
 _CELL_INDEX_BITS = 13
@@ -30,7 +41,7 @@ def _find_key_range(keys):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
-    """Add the number of keys in each cell to `out` (cells,)."""
+    """Add the number of keys in each cell to `out` (cells,); `low` and `shift` are those of `OrderStatistics`."""
     count = np.zeros(out.shape[0], dtype=np.int64)
     for i in range(keys.shape[0]):
         count[(keys[i] - low) >> shift] += 1
@@ -43,7 +54,7 @@ def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out)
     """Write the keys of segment 0 to `selected_keys` and return their number; add n, Σp and Σp² to `out`.
 
     `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
-    segment.
+    segment. `empty_scores` (0,) has the dtype of the scores.
     """
     bin_index, bits, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
@@ -68,10 +79,10 @@ def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out)
 
 
 class OrderStatistics:
-    """The sorted keys of the cells that contain given ranks, and the sums of the keys in the segments between them.
+    """The sorted keys near given ranks, and the sums of all other keys, by segments between the ranks.
 
-    The range of the keys is divided into equal cells. The cells that contain a rank are segment 0, whose keys are
-    sorted. The cells between them are segments 1, 2, …, of which only sums are stored.
+    The range of the keys is divided into equal cells. The keys of the cells that contain a rank are sorted; these cells
+    form segment 0. The cells before, between and after them form the segments 1, 2, …, of which only sums are stored.
 
     Parameters
     ----------
@@ -95,42 +106,47 @@ class OrderStatistics:
         self._cumulative_count = np.cumsum(count)
         is_selected = _cell_mask(self._find_cells_of_ranks(ranks))
         segment = np.where(is_selected, 0, np.cumsum(is_selected) + 1).astype(np.int32)
-        n_rows, empty_scores = 2 * (int(is_selected.sum()) + 2), decode_scores(keys[:0])
+        n_segments, empty_scores = int(is_selected.sum()) + 2, decode_scores(keys[:0])
 
-        def work(start: int, stop: int) -> tuple[Array, Array]:
-            out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((n_rows, 3))
-            return out[: _partition_keys(keys[start:stop], empty_scores, low, shift, segment, out, sums)].copy(), sums
+        def partition_block(start: int, stop: int) -> tuple[Array, Array]:
+            selected_keys, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((2 * n_segments, 3))
+            n_selected = _partition_keys(keys[start:stop], empty_scores, low, shift, segment, selected_keys, sums)
+            return selected_keys[:n_selected].copy(), sums
 
-        selected_keys, sums = zip(*map_blocks(work, len(keys), _KEYS_PER_TASK), strict=True)
-        self.keys = np.concatenate(selected_keys)
+        key_blocks, block_sums = zip(*map_blocks(partition_block, len(keys), _KEYS_PER_TASK), strict=True)
+        self.keys = np.concatenate(key_blocks)
         self.keys.sort()
-        self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
-        self._low, self._shift, self._selected, self._count = low, shift, is_selected, count
+        # (segments, 2, 3) n, Σp and Σp² of non-events and events in the segments 1, 2, …
+        self._segment_sums = np.sum(block_sums, axis=0).reshape(-1, 2, 3)[1:]
+        self._low, self._shift, self._is_selected, self._count = low, shift, is_selected, count
         self._cumulative_unselected = np.cumsum(np.where(is_selected, 0.0, count))
 
     def select(self, ranks: Array) -> Array:
-        """Return the order statistics (keys) at these ranks, from 0, whose cells must contain sorted keys."""
-        return self.keys[ranks - self._cumulative_unselected[self._find_cells_of_ranks(ranks)].astype(np.int64)]
+        """Return the order statistics (keys) at these ranks, from 0, which must lie in cells whose keys are sorted."""
+        n_unsorted_below = self._cumulative_unselected[self._find_cells_of_ranks(ranks)].astype(np.int64)
+        return self.keys[ranks - n_unsorted_below]
 
     def _find_cells_of_ranks(self, ranks: Array) -> Array:
         """Return the cell of each rank."""
         return np.searchsorted(self._cumulative_count, ranks, "right")
 
     def sum_bins(self, edges: Array, closed: str) -> Array | None:
-        """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, or None if all keys are needed.
+        """Return n, Σp and Σp² per bin of non-events and events, (bins, 2, 3), without a further pass over all keys.
 
-        All keys are needed if an edge lies within a segment, for instance.
+        This is possible if every inner edge lies in a cell with sorted keys or without keys, and between complete
+        segments. Return None if it is not.
         """
         cells = [self._find_cell_of_key(key) for key in edge_keys(edges, closed, self.keys.dtype)]
-        if any(cell >= 0 and not self._selected[cell] and self._count[cell] > 0 for cell in cells):
+        if any(cell >= 0 and not self._is_selected[cell] and self._count[cell] > 0 for cell in cells):
             return None
-        count_below = np.array([0.0 if cell < 0 else self._cumulative_unselected[cell] for cell in cells])
-        segment_counts = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
-        segments_below = np.searchsorted(segment_counts, count_below)
-        if not np.array_equal(segment_counts[segments_below], count_below):
+        n_unsorted_below = np.array([0.0 if cell < 0 else self._cumulative_unselected[cell] for cell in cells])
+        cumulative_count = np.concatenate(([0.0], np.cumsum(self._segment_sums[:, :, 0].sum(axis=1))))
+        segments_below = np.searchsorted(cumulative_count, n_unsorted_below)  # number of segments below each edge
+        if not np.array_equal(cumulative_count[segments_below], n_unsorted_below):
             return None
-        table = key_sums(self.keys, edges, closed)
-        np.add.at(table, np.searchsorted(segments_below, np.arange(1, len(self._sums) + 1)), self._sums)
+        table = bin_sums_of_keys(self.keys, edges, closed)
+        bin_of_segment = np.searchsorted(segments_below, np.arange(1, len(self._segment_sums) + 1))
+        np.add.at(table, bin_of_segment, self._segment_sums)
         return table
 
     def _find_cell_of_key(self, key: Any) -> int:

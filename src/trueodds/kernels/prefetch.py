@@ -1,4 +1,4 @@
-"""Prefetch memory in compiled loops, so that waiting for memory overlaps with computing."""
+"""Prefetch memory in compiled loops, so that the processor computes while it waits for memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ CACHE_LINE = 64  # bytes per cache line
 
 
 def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
-    """Generate the code of `prefetch`: one prefetch instruction, which never faults, even at an invalid address."""
+    """Generate the code of `prefetch`: one instruction, which never raises a fault, even at an invalid address.
+
+    The signature is that of numba's intrinsics: the typing context and the types of the arguments.
+    """
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         """Emit the prefetch instruction."""
@@ -30,7 +33,7 @@ def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
 
 
 def _skip_prefetch(_x: Any, _index: Any) -> None:
-    """Replace `prefetch` without a compiler."""
+    """Do nothing in place of `prefetch`, if compilation is disabled."""
 
 
 # Prefetch the cache line of x[index], for a contiguous x (n,); `index` may be out of bounds.

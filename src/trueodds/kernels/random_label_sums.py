@@ -1,4 +1,9 @@
-"""Sum the weights of rows per cell for labels drawn from the predicted probabilities, for many draws at once."""
+"""Sum the weights of rows per cell for labels drawn from the predicted probabilities, for many draws at once.
+
+The sums are those of null draws: what would be observed in each cell, such as a bin and class, if the predictions were
+calibrated. With few classes, labels are not stored; each label is an interval of random integers, and its weight is
+added to the draws whose integer lies in the interval.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +25,19 @@ from trueodds.kernels.random_streams import (
 )
 
 MAX_DRAWS_PER_BLOCK = 512  # with few classes, so that the sums stay in the core's own cache
+MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
+ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the cells of a row serve many draws
+MAX_LABELS = 2**26  # number of labels, drawn row by row, in memory
+MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
+ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
 
 
 @compile_kernel
 def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
-    """Add the weight of each row to the cell of its label, for labels (rows, draws) and sums `out` (cells, draws)."""
+    """Add the weight of each row to the cell of its label, for labels (rows, draws) and sums `out` (cells, draws).
+
+    `w` is (rows,), and `tables` (tables, rows, K) as in `sum_label_weights`.
+    """
     for i in range(labels.shape[0]):
         weight = out.dtype.type(w[i])
         for table in range(tables.shape[0]):
@@ -39,14 +52,14 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
 def add_where_between(out, integers, low, width, weight):  # type: ignore[no-untyped-def]
     """Add `weight` to `out` (draws,) where low ≤ integer < low + width, by one comparison in unsigned arithmetic."""
     for r in range(integers.shape[0]):
-        out[r] += weight if np.uint32(integers[r] - low) < width else weight - weight
+        out[r] += weight if np.uint32(integers[r] - low) < width else weight - weight  # a zero of the type of weight
 
 
 @compile_kernel
 def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add the weights of `_add_weights` for few classes and independent rows, with vectorized loops over the draws.
+    """Draw labels and add the weights of `_add_weights`, for few classes and rows that do not share random numbers.
 
-    Consecutive labels with the same cell are treated as one interval of random integers.
+    The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
     """
     k = P.shape[1]
     cumulative = np.empty(k)
@@ -157,13 +170,6 @@ def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: igno
                             out[cell, r - start] += w[i]
 
 
-MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
-ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the cells of a row serve many draws
-MAX_LABELS = 2**26  # number of labels, drawn row by row, in memory
-MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
-ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
-
-
 def sum_label_weights(
     P: Array,
     w: Array,
@@ -219,34 +225,34 @@ def sum_label_weights(
     add = _add_independent_weights if independent else _add_weights_vectorized
     sums = np.empty((stop - start, size))
 
-    def work(first: int, last: int) -> None:
+    def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
         add(P, w, tables, key, first + start, last + start, out)
         sums[first:last] = out.T
 
     block = draws_per_block(size)
     block = block if independent else max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size)))
-    map_blocks(work, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
+    map_blocks(sum_draws, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
     return sums
 
 
 def needs_single_labels(k: int, size: int, cluster_probability: float) -> bool:
-    """Whether labels of K classes are drawn one by one before their weights are added to so many cells."""
+    """Return whether labels of k classes are drawn one by one before their weights are added to `size` cells."""
     return k > MAX_COMPARED_CLASSES or size > MAX_VECTORIZED_CELLS or cluster_probability > 0
 
 
 def sum_weights_of_labels(labels: Array, w: Array, tables: Array, size: int) -> Array:
-    """Return the sums of `sum_label_weights` for given labels (n, draws)."""
+    """Return the sums of `sum_label_weights` for given labels (n, draws), (draws, size)."""
     draws = labels.shape[1]
     sums = np.empty((draws, size))
 
-    def work(first: int, last: int) -> None:
+    def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
         _add_weights(labels[:, first:last], w, tables, out)
         sums[first:last] = out.T
 
     block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
-    map_blocks(work, draws, min(block, max(1, -(-draws // 2))))  # for two threads at least
+    map_blocks(sum_draws, draws, min(block, max(1, -(-draws // 2))))  # for two threads at least
     return sums
 
 

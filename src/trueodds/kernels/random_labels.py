@@ -1,4 +1,10 @@
-"""Draw labels from predicted probabilities, with random numbers that depend only on key, row and draw."""
+"""Draw labels from predicted probabilities, with random numbers that depend only on key, row and draw.
+
+A label is the first class whose cumulative probability exceeds a uniform random number. Both are compared as integers:
+cumulative probabilities are rounded to thresholds, at random for each row, so that the expected rounding error is 0.
+With many classes the search for the class starts from a guide table (Chen & Asau, 1974), indexed by the leading bits of
+the random integer.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +20,27 @@ from trueodds.kernels.random_streams import (
     row_stream_key,
 )
 
+MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
+ROWS_PER_BLOCK = 256  # number of rows per thread task
+_NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype
+
 
 @compile_kernel
 def label_threshold(share, dither, n_integers):  # type: ignore[no-untyped-def]
-    """Return how many of `n_integers` random integers represent a probability; randomized rounding makes it unbiased.
+    """Return the threshold of a probability: a uniform integer below `n_integers` is below it with that probability.
 
-    `dither` in [0, 1) is the random number of the row (see `row_dither`).
+    `dither` in [0, 1) is the random number of the row (see `row_dither`), by which the threshold is rounded up or down,
+    so that its expectation is exact.
     """
     return np.floor(share * n_integers + dither)
 
 
 @compile_kernel
 def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-untyped-def]
-    """Write the cumulative thresholds of the classes of row i to `cumulative` (K,)."""
+    """Write the thresholds of the cumulative probabilities of row i of P (n, K) to `cumulative` (K,).
+
+    `dither` and `n_integers` are as in `label_threshold`.
+    """
     total = 0.0
     last = 0
     k = P.shape[1]
@@ -43,7 +57,7 @@ def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-un
 
 @compile_kernel
 def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
-    """Write to `guide` the class of the smallest random integer with each value of the leading bits, u >> shift."""
+    """Write the guide table: for each value of the leading bits, u >> shift, the class of the smallest integer u."""
     c = 0
     for leading in range(guide.shape[0]):
         smallest = np.float64(leading << shift)
@@ -54,7 +68,7 @@ def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-def]
-    """Return the first class whose cumulative threshold exceeds an integer, starting from its entry in `fill_guide`."""
+    """Return the first class whose cumulative threshold exceeds a random integer, with the table of `fill_guide`."""
     c = guide[integer >> shift]
     while cumulative[c] <= integer:
         c += 1
@@ -63,7 +77,7 @@ def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-de
 
 @compile_kernel
 def n_guide_bits(k):  # type: ignore[no-untyped-def]
-    """Return the number of leading bits for a guide of K classes: about two entries or more per class."""
+    """Return the number of leading bits for the guide table of k classes: two entries or more per class, up to 2¹⁶."""
     bits = 4
     while (1 << bits) < 2 * k and bits < 16:
         bits += 1
@@ -72,7 +86,11 @@ def n_guide_bits(k):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignore[no-untyped-def]
-    """Write labels (rows, draws) of the rows P (rows, K); `numbers` (rows,) are the numbers of their streams."""
+    """Write labels (rows, draws) of the rows P (rows, K), for the draws from `start` on, by guided search.
+
+    `numbers` (rows,) are the numbers of the rows in the random streams. With probability `share`, a row uses the random
+    integer of its `cluster` (rows,), which may be empty if `share` is 0.
+    """
     k, draws = P.shape[1], labels.shape[1]
     shift = 32 - n_guide_bits(k)
     cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
@@ -93,18 +111,26 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
             labels[i, r] = find_class(cumulative, guide, shift, integers[r])
 
 
-MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
-ROWS_PER_BLOCK = 256  # number of rows per thread task
-_NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype
-
-
 def draw_labels(
     P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
 ) -> Array:
-    """Draw a label for each row and draw from the predicted probabilities P (n, K), (stop − start, n).
+    """Draw a label for each row and draw from the predicted probabilities.
 
-    With probability `cluster_probability`, a row uses the random number of its cluster in a draw, otherwise its own.
-    The result for a draw depends only on `key` and the number of the draw.
+    Parameters
+    ----------
+    P : ndarray of shape (n, K)
+        Probabilities.
+    key, start, stop : int
+        Key of the random numbers, first draw, and draw after the last one. The labels of a draw depend only on the key
+        and the number of the draw.
+    cluster : ndarray of shape (n,), optional
+        Cluster of each row.
+    cluster_probability : float, default=0
+        Probability with which a row uses the random number of its cluster in a draw, instead of its own.
+
+    Returns
+    -------
+    labels : ndarray of shape (stop − start, n), int64
     """
     labels = draw_labels_by_row(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
     return np.ascontiguousarray(labels.T, dtype=np.int64)
@@ -112,7 +138,10 @@ def draw_labels(
 
 @compile_kernel
 def _compare_with_thresholds(P, numbers, key, start, out):  # type: ignore[no-untyped-def]
-    """Write labels (rows, draws) as `_draw_labels` does: the number of thresholds at or below the random integer."""
+    """Write the labels of `_draw_labels` without clusters to `out`, by comparison of the integers with all thresholds.
+
+    A label is the number of thresholds at or below the random integer.
+    """
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
@@ -150,12 +179,19 @@ def draw_labels_by_row(
     clusters = _NO_CLUSTERS if cluster is None else cluster
     out = np.empty((len(P), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
 
-    def work(first: int, last: int) -> None:
+    def draw_rows(first: int, last: int) -> None:
         if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
-            of_rows = clusters[first:last]
-            _draw_labels(P[first:last], numbers[first:last], of_rows, cluster_probability, key, start, out[first:last])
+            _draw_labels(
+                P[first:last],
+                numbers[first:last],
+                clusters[first:last],
+                cluster_probability,
+                key,
+                start,
+                out[first:last],
+            )
         else:
             _compare_with_thresholds(P[first:last], numbers[first:last], key, start, out[first:last])
 
-    map_blocks(work, len(P), ROWS_PER_BLOCK)
+    map_blocks(draw_rows, len(P), ROWS_PER_BLOCK)
     return out

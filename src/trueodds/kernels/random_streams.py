@@ -1,4 +1,8 @@
-"""Generate random numbers from counters, so that each depends only on a key, a row and a draw."""
+"""Generate random numbers from counters, so that each depends only on a key, a row and a draw.
+
+Every row has a stream, an integer key from which the random bits of any draw are computed directly, by the generator
+splitmix64 (Steele, Lea & Flood, 2014). So results do not depend on the order of the computation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,10 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
-    """Return the uniform integer below 2^32 of a draw in the stream with this key (see `row_stream_key`)."""
+    """Return the uniform integer below 2^32 of a draw in the stream with this key (see `row_stream_key`).
+
+    Two draws share 64 random bits.
+    """
     bits = mix_bits(stream + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
@@ -40,7 +47,7 @@ def row_stream_key(key, row):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def row_dither(stream):  # type: ignore[no-untyped-def]
-    """Return a uniform random number in [0, 1) for the row with this stream."""
+    """Return the uniform random number in [0, 1) by which the thresholds of the row with this stream are rounded."""
     return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 

@@ -1,4 +1,8 @@
-"""Compute statistics of each row of probabilities: three largest values, sum of squares, Brier score and log loss."""
+"""Compute statistics of each row of probabilities: largest values, sum, sum of squares, Brier score and log loss.
+
+Short rows are transposed in tiles of ROWS_PER_TILE rows (ROWS in the shapes below), so that loops over the rows are
+vectorized; long rows are processed one by one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _VALUES_PER_RUN = 32
 
 @compile_kernel
 def tile_buffers(P):  # type: ignore[no-untyped-def]
-    """Return the buffers of `survey_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
+    """Return the buffers of `summarize_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
     sums, largest = np.empty((2, ROWS_PER_TILE)), np.empty((6, ROWS_PER_TILE), dtype=P.dtype)
     return sums[0], sums[1], largest[:3], largest[3:]
 
@@ -38,10 +42,11 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def survey_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
-    """Compute the statistics of m transposed rows into `buffers`; add to `counts` and `extremes`.
+def summarize_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
+    """Write the statistics of m transposed rows, `columns` (K, ROWS), to `buffers`; add to `counts` and `extremes`.
 
-    `buffers` come from `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
+    `buffers` come from `tile_buffers`. If `ranks` is 0, the largest values are not determined. `counts` and `extremes`
+    are as in `summarize_rows`.
     """
     total, square, top, top_class = buffers
     _sum_columns(columns, m, total, square)
@@ -55,13 +60,25 @@ def survey_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes
 
 
 @compile_kernel
-def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
-    """Compute the largest values of each row, its Σp² and counts of special values, in one pass.
+def summarize_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """Find the largest values of each row of P (n, K), its Σp², and the counts of special values, in one pass.
 
-    `top_classes` (n, ranks) receives the columns of up to three largest values, lower columns first if tied. `squares`
-    (n,) receives Σp². `counts` (5,) counts exact zeros, exact ones, values above 1, rows whose sum differs from 1 by
-    more than `rounding_tolerance`, and rows with a tied maximum. `extremes` (2,) receives the largest excess over 1 and
-    the largest of these differences. `bits` is P as integers, which have the same order as the values.
+    Parameters
+    ----------
+    P, bits : ndarray of shape (n, K)
+        Probabilities, and the same bits as signed integers, which have the same order as the values.
+    rounding_tolerance : float
+        Deviation of a row sum from 1 that is considered rounding.
+    top_classes : ndarray of shape (n, ranks)
+        Receives the columns of the up to three largest values, lower columns first if tied.
+    squares : ndarray of shape (n,)
+        Receives Σp².
+    counts : ndarray of shape (5,)
+        Increased by the numbers of exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than
+        rounding, and rows with a tied maximum.
+    extremes : ndarray of shape (2,)
+        Largest excess of a value over 1, and largest difference of a row sum from 1 that is more than rounding;
+        updated.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED_COLUMNS:
@@ -81,7 +98,7 @@ def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extre
     for start in range(0, n, ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, n - start)
         transpose_rows(P, start, m, 0, columns)
-        survey_tile(columns, m, rounding_tolerance, top_classes.shape[1], buffers, counts, extremes)
+        summarize_tile(columns, m, rounding_tolerance, top_classes.shape[1], buffers, counts, extremes)
         for i in range(m):
             squares[start + i] = square[i]
         for rank in range(top_classes.shape[1]):
@@ -90,11 +107,14 @@ def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extre
 
 
 @compile_kernel
-def survey_groups(P, bits, rounding_tolerance, starts, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
-    """Apply `survey_rows` to each group of rows starts[g]..starts[g + 1] − 1: counts (G, 5), extremes (G, 2)."""
+def summarize_row_groups(P, bits, rounding_tolerance, starts, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """Apply `summarize_rows` to each of G groups of rows, starts[g]..starts[g + 1] − 1.
+
+    `starts` is (G + 1,), `counts` (G, 5) and `extremes` (G, 2).
+    """
     for group in range(starts.shape[0] - 1):
         start, stop = starts[group], starts[group + 1]
-        survey_rows(
+        summarize_rows(
             P[start:stop],
             bits[start:stop],
             rounding_tolerance,
@@ -184,7 +204,11 @@ def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  
 
 @compile_kernel
 def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes):  # type: ignore[no-untyped-def]
-    """Write the columns of a row's three largest values to `top_classes`, and return whether the maximum is tied."""
+    """Write the columns of a row's three largest values to `top_classes` (3,); return whether the maximum is tied.
+
+    `remaining` (K,) and `run_max` (runs,) are buffers for the values that were not selected yet, and for the maximum of
+    each run of them.
+    """
     k, zero = row_bits.shape[0], row_bits.dtype.type(0)
     for c in range(k):
         remaining[c] = max(row_bits[c], zero)  # −0 is 0
@@ -215,15 +239,19 @@ def _max_value(values):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def score_row(p, square):  # type: ignore[no-untyped-def]
-    """Return the Brier score and the log loss of one row, given the predicted probability of its label and its Σp²."""
+    """Return the Brier score Σ(p − y)² and the log loss −log p of a row.
+
+    `p` is the predicted probability of its label, and `square` the Σp² of all classes.
+    """
     return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
 @compile_kernel
 def score_binary_row(p, q_first, y):  # type: ignore[no-untyped-def]
-    """Return the Brier score and the log loss of a binary row, given p of the second and q of the first class.
+    """Return the Brier score (p − y)² and the log loss of a binary row with label y.
 
-    The Brier score is that of a binary view, (p − y)².
+    p is the probability of the second class, and `q_first` that of the first. Without the factor 2 of `score_row`, the
+    score is the Brier score of a binary view.
     """
     observed = p if y == 1 else q_first
     return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
@@ -231,7 +259,7 @@ def score_binary_row(p, q_first, y):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def score_rows(P, y, squares, single_column, brier, loss):  # type: ignore[no-untyped-def]
-    """Write the Brier score and the log loss of each row to `brier` and `loss`, given the labels y and Σp².
+    """Write the Brier score and the log loss of each row to `brier` and `loss` (n,), given labels y (n,) and Σp² (n,).
 
     With `single_column`, only the last column is used: the probability of the second of two classes.
     """

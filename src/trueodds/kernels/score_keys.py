@@ -1,13 +1,45 @@
-"""Encode scores and their outcomes as integers (keys), which are sorted faster than rows."""
+"""Encode scores and their outcomes as integers (keys), which are sorted faster than rows.
+
+A key consists of the bits of the score, followed by one bit for the outcome: 1 for an event. The bits of a nonnegative
+float have the same order as the float, so sorting the keys sorts the rows by score, and among equal scores non-events
+before events. Integers are sorted several times as fast as rows. Keys have 32 bits for float32 and 64 bits for float64.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, count_threads, map_blocks
 
-_ROWS_PER_TASK = 2**17  # minimum number of rows per thread task
+T = TypeVar("T")
+
+_ROWS_PER_TASK = 2**17  # minimum number of rows of one class per thread task
+_VALUES_PER_TASK = 2**18  # minimum number of values of several classes per thread task
+_VALUES_PER_TILE = 1024  # number of values converted to keys at a time, so that they stay in the L1 cache
+_VALUES_PER_SORT = 2**14  # minimum number of keys sorted per thread task
+_MAX_KEYS_IN_MEMORY = 2**24  # number of keys in memory at a time, as for a million rows of sixteen classes
+_N_SAMPLED_ROWS = 64  # number of rows that are checked first for scores that float32 cannot represent
+
+
+def encode_and_sort(p: Array, y: Array) -> Array | None:
+    """Return the sorted keys (n,) of scores p (n,) ≥ 0 with outcomes y (n,); None if an outcome is neither 0 nor 1."""
+    keys = encode_rows(p, y)
+    if keys is not None:
+        keys.sort()
+    return keys
+
+
+def encode_rows(p: Array, y: Array) -> Array | None:
+    """Return the keys of `encode_and_sort` in the order of the rows, (n,); None if an outcome is neither 0 nor 1."""
+    bits = score_bits(p)
+    y = as_plain_array(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
+    keys = np.empty(len(bits), dtype=bits.dtype)
+    n_invalid = sum(map_blocks(lambda a, b: _encode_keys(bits[a:b], y[a:b], keys[a:b]), len(bits), _ROWS_PER_TASK))
+    return None if n_invalid else keys
 
 
 @compile_kernel
@@ -24,29 +56,8 @@ def _encode_keys(bits, y, keys):  # type: ignore[no-untyped-def]
     return n_invalid
 
 
-def encode_and_sort(p: Array, y: Array) -> Array | None:
-    """Return the sorted keys of scores p (n,) ≥ 0 with their outcomes, or None if an outcome is neither 0 nor 1.
-
-    A key has the bits of the score, followed by one bit for the outcome. The bits of a nonnegative float have the same
-    order as the float, and integers are sorted several times as fast as rows.
-    """
-    keys = encode_rows(p, y)
-    if keys is not None:
-        keys.sort()
-    return keys
-
-
-def encode_rows(p: Array, y: Array) -> Array | None:
-    """Return the keys of `encode_and_sort` in the order of the rows, or None if an outcome is neither 0 nor 1."""
-    bits = score_bits(p)
-    y = as_plain_array(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
-    keys = np.empty(len(bits), dtype=bits.dtype)
-    n_invalid = sum(map_blocks(lambda a, b: _encode_keys(bits[a:b], y[a:b], keys[a:b]), len(bits), _ROWS_PER_TASK))
-    return None if n_invalid else keys
-
-
 def scores_of_keys(keys: Array) -> Array:
-    """Return the score of each key as float64."""
+    """Return the score of each key, (n,) float64."""
     return decode_scores(keys).astype(np.float64, copy=False)
 
 
@@ -70,10 +81,168 @@ def score_bits(p: Array) -> Array:
 
 
 def decode_scores(keys: Array) -> Array:
-    """Return the score of each key, in its original precision."""
+    """Return the score of each key, (n,), as float32 for keys of 32 bits and float64 for keys of 64 bits."""
     return floats_of_bits(keys >> keys.dtype.type(1))
 
 
 def floats_of_bits(bits: Array) -> Array:
     """Return the floats that have these bits, in the precision of their size."""
     return bits.view(np.float64 if bits.dtype == np.uint64 else np.float32)
+
+
+def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
+    """Apply `work(keys)` to the sorted keys of every class against the rest; classes are processed on several threads.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n, K)
+        Probabilities.
+    Y : ndarray of shape (n, K) or (n,)
+        Outcomes 0 and 1 of every class, or class numbers.
+    work : callable
+        Function of the sorted keys (n,) of one class.
+    classes : range, optional
+        Numbers of the selected columns, all by default.
+
+    Returns
+    -------
+    list or None
+        The result for each class; None if an outcome is neither 0 nor 1.
+
+    Notes
+    -----
+    If float32 represents all scores exactly, keys have 32 bits, because they are sorted in half the time of 64 bits.
+    """
+    n, classes = len(P), range(P.shape[1]) if classes is None else classes
+    if n == 0:
+        return [work(np.empty(0, dtype=np.uint32)) for _ in classes]
+    results: list[T] = []
+    batch_size = max(count_threads(), _MAX_KEYS_IN_MEMORY // n)
+    for first in range(classes.start, classes.stop, batch_size):
+        keys = _encode_classes(P, Y, first, min(first + batch_size, classes.stop))
+        if keys is None:
+            return None
+        results += _sort_and_map(keys, work)
+    return results
+
+
+def _sort_and_map(keys: Array, work: Callable[[Array], T]) -> list[T]:
+    """Sort the keys of each class, (K, n), in place, and return the results of `work` for each class."""
+
+    def sort_classes(start: int, stop: int) -> list[T]:
+        keys[start:stop].sort(axis=1)
+        return [work(class_keys) for class_keys in keys[start:stop]]
+
+    classes_per_task = max(1, _VALUES_PER_SORT // keys.shape[1])
+    return [result for results in map_blocks(sort_classes, len(keys), classes_per_task) for result in results]
+
+
+def _encode_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
+    """Return the keys of the classes first..last−1, (K, n), or None if an outcome is neither 0 nor 1.
+
+    Keys have 32 bits if float32 represents all scores exactly, else 64 bits.
+    """
+    sample = P[:_N_SAMPLED_ROWS, first:last]
+    if P.dtype != np.float64 or bool((sample.astype(np.float32) == sample).all()):
+        keys, n_inexact, n_invalid = _encode_classes_as(np.float32, P, Y, first, last)
+        if n_invalid > 0:
+            return None
+        if n_inexact == 0:
+            return keys
+        del keys  # frees the memory for the keys of 64 bits
+    keys, _, n_invalid = _encode_classes_as(np.float64, P, Y, first, last)
+    return None if n_invalid > 0 else keys
+
+
+def _encode_classes_as(dtype: Any, P: Array, Y: Array, first: int, last: int) -> tuple[Array, int, int]:
+    """Return the keys (K, n) of the classes first..last−1, with scores converted to `dtype`.
+
+    The second and the third result are the numbers of scores that this conversion changes, and of invalid outcomes.
+    """
+    n, k = len(P), last - first
+    keys = np.empty((k, n), dtype=np.uint32 if dtype == np.float32 else np.uint64)
+
+    def encode_block(start: int, stop: int) -> tuple[int, int]:
+        scores = np.empty(max(1, _VALUES_PER_TILE // k) * k, dtype=dtype)
+        bits, buffer = scores.view(keys.dtype), np.empty(len(scores), dtype=keys.dtype)
+        p, out = as_plain_array(P[start:stop, first:last]), keys[:, start:stop]
+        if Y.ndim == 1:
+            labels = as_plain_array(Y[start:stop].astype(np.int64, copy=False))
+            n_inexact, n_invalid = _encode_labels(p, labels, first, scores, bits, buffer, out)
+        else:
+            outcomes = as_plain_array(Y[start:stop, first:last].astype(np.float64, copy=False))
+            n_inexact, n_invalid = _encode_indicators(p, outcomes, scores, bits, buffer, out)
+        return n_inexact, n_invalid
+
+    counts = map_blocks(encode_block, n, max(1, _VALUES_PER_TASK // k))
+    return keys, sum(n_inexact for n_inexact, _ in counts), sum(n_invalid for _, n_invalid in counts)
+
+
+@compile_kernel
+def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
+    """Write the keys of scores p, with outcome 0, to `keys`; return the number of scores that are not exact.
+
+    `scores` is a buffer of the target precision, and `bits` its view as integers.
+    """
+    n_inexact, one_bit = 0, keys.dtype.type(1)
+    for j in range(p.shape[0]):
+        scores[j] = p[j]
+    for j in range(p.shape[0]):
+        n_inexact += scores[j] != p[j]
+    for j in range(p.shape[0]):
+        keys[j] = bits[j] << one_bit  # the sign is shifted out, so that −0 is 0
+    return n_inexact
+
+
+@compile_kernel
+def _store_keys_by_class(row_keys, k, start, keys):  # type: ignore[no-untyped-def]
+    """Write keys in row order (rows · K,) to the columns of the keys (K, n) from row `start` on."""
+    for c in range(k):
+        class_keys = keys[c]
+        for i in range(row_keys.shape[0] // k):
+            class_keys[start + i] = row_keys[i * k + c]
+
+
+@compile_kernel
+def _encode_indicators(P, Y, scores, bits, buffer, keys):  # type: ignore[no-untyped-def]
+    """Write the keys of every class to `keys` (K, n), for outcomes Y (n, K).
+
+    Return the number of scores that are not exact in this precision, and of outcomes that are neither 0 nor 1.
+    """
+    n, k = P.shape
+    rows_per_tile = buffer.shape[0] // k
+    predicted, outcomes = P.reshape(-1), Y.reshape(-1)
+    event_bit, no_event = buffer.dtype.type(1), buffer.dtype.type(0)
+    n_inexact = n_invalid = 0
+    for start in range(0, n, rows_per_tile):
+        m = min(rows_per_tile, n - start) * k
+        tile_keys, tile_outcomes = buffer[:m], outcomes[start * k : start * k + m]
+        n_inexact += _encode_scores(predicted[start * k : start * k + m], scores, bits, tile_keys)
+        for j in range(m):
+            tile_keys[j] |= event_bit if tile_outcomes[j] == 1.0 else no_event
+        for j in range(m):
+            n_invalid += (tile_outcomes[j] != 1.0) & (tile_outcomes[j] != 0.0)
+        _store_keys_by_class(tile_keys, k, start, keys)
+    return n_inexact, n_invalid
+
+
+@compile_kernel
+def _encode_labels(P, y, first, scores, bits, buffer, keys):  # type: ignore[no-untyped-def]
+    """Write the keys of every class to `keys` (K, n), for class numbers y (n,); the columns are first, first + 1, …
+
+    Return the number of scores that are not exact in this precision, and 0.
+    """
+    n, k = P.shape
+    rows_per_tile = buffer.shape[0] // k
+    predicted, event_bit = P.reshape(-1), buffer.dtype.type(1)
+    n_inexact = 0
+    for start in range(0, n, rows_per_tile):
+        m = min(rows_per_tile, n - start)
+        tile_keys = buffer[: m * k]
+        n_inexact += _encode_scores(predicted[start * k : (start + m) * k], scores, bits, tile_keys)
+        for i in range(m):
+            c = y[start + i] - first
+            if 0 <= c < k:
+                tile_keys[i * k + c] |= event_bit
+        _store_keys_by_class(tile_keys, k, start, keys)
+    return n_inexact, 0

@@ -1,4 +1,8 @@
-"""Flip the signs of residuals at random, cluster by cluster, and sum the residuals per cell and draw."""
+"""Flip the signs of residuals at random, cluster by cluster, and sum the residuals per cell and draw.
+
+All residuals of a cluster get the same sign, +1 or −1 (a wild bootstrap with Rademacher weights), so that the draws
+have the dependence of the residuals within clusters, and a mean of 0.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ def _fill_signs(n_clusters, key, start, stop, out):  # type: ignore[no-untyped-d
 
 @compile_kernel
 def _add_signed_residuals(cluster, cells, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add the residuals times the signs of their clusters to `out` (cells, draws)."""
+    """Add the residuals (n, m) times the signs of their clusters to their `cells` (n, m) in `out` (cells, draws)."""
     for i in range(cells.shape[0]):
         stream = row_stream_key(key, cluster[i])
         for r in range(start, stop):
@@ -37,7 +41,7 @@ def _add_signed_residuals(cluster, cells, residuals, key, start, stop, out):  # 
 
 
 def random_signs(n_clusters: int, key: int, start: int, stop: int) -> Array:
-    """Return a random sign for each draw and cluster, (stop − start, clusters)."""
+    """Return a random sign for each draw and cluster, (stop − start, clusters), as in `sum_sign_flips`."""
     out = np.empty((stop - start, n_clusters))
     _fill_signs(n_clusters, key, start, stop, out)
     return out
@@ -46,13 +50,23 @@ def random_signs(n_clusters: int, key: int, start: int, stop: int) -> Array:
 def sum_sign_flips(cluster: Array, cells: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
     """Return the sums of residuals with random signs per draw and cell, (stop − start, size).
 
-    `cluster` (n,) is the cluster of each row, whose rows share a sign. `cells` (n, m) are the cells of the residuals
-    (n, m), and `size` is the number of cells.
+    Parameters
+    ----------
+    cluster : ndarray of shape (n,)
+        Cluster of each row; the rows of a cluster share a sign.
+    cells : ndarray of shape (n, m)
+        Cell, below `size`, of each residual.
+    residuals : ndarray of shape (n, m)
+        Weighted residuals of each row.
+    size : int
+        Number of cells.
+    key, start, stop : int
+        Key of the random numbers, first draw, and draw after the last one.
     """
 
-    def work(first: int, last: int) -> Array:
+    def sum_draws(first: int, last: int) -> Array:
         out = np.zeros((size, last - first))
         _add_signed_residuals(cluster, cells, residuals, key, first + start, last + start, out)
         return out.T
 
-    return np.concatenate(list(map_blocks(work, stop - start, draws_per_block(size))))
+    return np.concatenate(list(map_blocks(sum_draws, stop - start, draws_per_block(size))))

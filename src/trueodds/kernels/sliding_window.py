@@ -1,4 +1,7 @@
-"""Integrate the sums over a window of fixed width that slides over sorted scores."""
+"""Integrate the absolute sum of the values in a window of fixed width that slides over sorted scores.
+
+While the window contains the same scores, its sum is constant. So the integral is a sum over intervals of positions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def _find_intervals(scores, width, first, end, length):  # type: ignore[no-untyp
 
 @compile_kernel
 def _window_integral(values, first, end, length, out):  # type: ignore[no-untyped-def]
-    """Write Σ length · |sum of the values in the window| over the intervals to `out` (draws,)."""
+    """Write Σ length · |sum of the values in the window| over the intervals to `out`, for `values` (draws, m)."""
     sums = np.zeros(values.shape[1] + 1)
     for draw in range(values.shape[0]):
         for i in range(values.shape[1]):
@@ -44,7 +47,10 @@ def _window_integral(values, first, end, length, out):  # type: ignore[no-untype
 
 @compile_kernel
 def _integral_between(scores, sums, width, start, stop):  # type: ignore[no-untyped-def]
-    """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1."""
+    """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1.
+
+    `sums` (m + 1,) are the cumulative sums of the values.
+    """
     m = scores.shape[0]
     position = scores[start - 1] if start > 0 else scores[0] - width
     high = np.searchsorted(scores, position + width, "right") if start > 0 else 0
@@ -66,14 +72,10 @@ def mean_absolute_window_sum(scores: Array, values: Array, width: float) -> floa
     """Return ∫ |Σ of the values in the window [a, a + width)| da / width, for values (m,) at sorted scores (m,)."""
     scores, sums = as_plain_array(scores), np.zeros(len(scores) + 1)
     np.cumsum(values, out=sums[1:])
-    return (
-        sum(
-            map_blocks(
-                lambda start, stop: _integral_between(scores, sums, width, start, stop), len(scores), _SCORES_PER_TASK
-            )
-        )
-        / width
+    integrals = map_blocks(
+        lambda start, stop: _integral_between(scores, sums, width, start, stop), len(scores), _SCORES_PER_TASK
     )
+    return sum(integrals) / width
 
 
 class SlidingWindows:
@@ -81,17 +83,18 @@ class SlidingWindows:
 
     def __init__(self, scores: Array, width: float) -> None:
         self.width = width
-        self.first, self.behind = np.empty(2 * len(scores), np.int32), np.empty(2 * len(scores), np.int32)
+        # (2m,) first score in the window, score after the last one, and length of each interval of positions
+        self.first, self.end = np.empty(2 * len(scores), np.int32), np.empty(2 * len(scores), np.int32)
         self.length = np.empty(2 * len(scores))
-        _find_intervals(scores, width, self.first, self.behind, self.length)
+        _find_intervals(scores, width, self.first, self.end, self.length)
 
     def mean_absolute_sums(self, values: Array) -> Array:
         """Return ∫ |Σ of the values in the window| da / width for each row of `values` (draws, m), (draws,)."""
         values = np.ascontiguousarray(values)
 
-        def work(start: int, stop: int) -> Array:
+        def integrate_draws(start: int, stop: int) -> Array:
             out = np.empty(stop - start)
-            _window_integral(values[start:stop], self.first, self.behind, self.length, out)
+            _window_integral(values[start:stop], self.first, self.end, self.length, out)
             return out
 
-        return np.concatenate(list(map_blocks(work, len(values), 16))) / self.width
+        return np.concatenate(list(map_blocks(integrate_draws, len(values), 16))) / self.width

@@ -1,4 +1,9 @@
-"""Sum the logistic likelihood of a natural cubic spline, with its gradient and Hessian."""
+"""Sum the negative log-likelihood of logistic regression on a natural cubic spline, with its gradient and Hessian.
+
+The log odds of an event are a cubic spline in the score that is linear beyond the outer knots. On the interval between
+two knots, the spline is linear in four numbers: its values and its second derivatives at both knots. So the sums of
+each interval have four parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ _SCORES_PER_TASK = 2**14  # minimum number of scores per thread task
 
 
 @compile_kernel
-def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  # type: ignore[no-untyped-def]
+def _spline_likelihood(x, events, non_events, knots, knot_values, curvature, out):  # type: ignore[no-untyped-def]
     """Add the sums of `spline_likelihood` of sorted scores x (n,) to `out` (m − 1, 15)."""
     interval, basis = -1, np.empty(4)
     low = high = width = 0.0
@@ -41,11 +46,13 @@ def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  
         event_probability, non_event_probability = (
             (larger_probability, smaller_probability) if eta >= 0.0 else (smaller_probability, larger_probability)
         )
-        weight = events[i] + missed[i]
+        weight = events[i] + non_events[i]
         # No difference of nearly equal numbers, so that the gradient keeps its digits for nearly certain outcomes.
-        slope = missed[i] * event_probability - events[i] * non_event_probability
+        slope = non_events[i] * event_probability - events[i] * non_event_probability
         hessian_factor = weight * larger_probability * smaller_probability
-        out[interval, 0] += weight * np.log1p(exp_minus_abs_eta) + (missed[i] * eta if eta >= 0.0 else -events[i] * eta)
+        out[interval, 0] += weight * np.log1p(exp_minus_abs_eta) + (
+            non_events[i] * eta if eta >= 0.0 else -events[i] * eta
+        )
         index = 5
         for row in range(4):
             out[interval, 1 + row] += slope * basis[row]
@@ -55,26 +62,36 @@ def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  
 
 
 def spline_likelihood(
-    x: Array, events: Array, missed: Array, knots: Array, knot_values: Array, curvature: Array
+    x: Array, events: Array, non_events: Array, knots: Array, knot_values: Array, curvature: Array
 ) -> Array:
-    """Return the negative log-likelihood of sorted scores, with derivatives, by interval between knots, (m − 1, 15).
+    """Return the negative log-likelihood, with derivatives, by interval between knots.
 
-    At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
-    Each row has the value, the gradient in these four numbers, and the lower triangle of the Hessian. x (n,) is sorted,
-    `events` and `missed` (n,) are the weights of events and non-events. `knot_values` and `curvature` (m,) are the
-    values and the second derivatives of the spline at the knots (m,).
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Sorted scores.
+    events, non_events : ndarray of shape (n,)
+        Weights of the events and of the non-events at each score.
+    knots : ndarray of shape (m,)
+        Sorted knots.
+    knot_values, curvature : ndarray of shape (m,)
+        Values and second derivatives of the spline at the knots.
+
+    Returns
+    -------
+    sums : ndarray of shape (m − 1, 15)
+        For each interval the value, the gradient in the values at both knots and the second derivatives at both, and
+        the lower triangle of the Hessian, row by row.
     """
-    rows, fixed = (
-        [as_plain_array(array) for array in (x, events, missed)],
-        [as_plain_array(array) for array in (knots, knot_values, curvature)],
-    )
+    rows = [as_plain_array(array) for array in (x, events, non_events)]
+    spline = [as_plain_array(array) for array in (knots, knot_values, curvature)]
 
-    def add(start: int, stop: int, out: Array) -> None:
-        _spline_likelihood(*(array[start:stop] for array in rows), *fixed, out)
+    def add_rows(start: int, stop: int, out: Array) -> None:
+        _spline_likelihood(*(array[start:stop] for array in rows), *spline, out)
 
     shape = (len(knots) - 1, N_SUMS)
     if len(x) > _SCORES_PER_TASK:
-        return sum_blocks(add, len(x), shape, block=_SCORES_PER_TASK)
+        return sum_blocks(add_rows, len(x), shape, block=_SCORES_PER_TASK)
     out = np.zeros(shape)
-    add(0, len(x), out)  # few rows are faster without threads
+    add_rows(0, len(x), out)  # few rows are faster without threads
     return out

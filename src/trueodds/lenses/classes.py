@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Integer, parse_digits
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
-from trueodds.data.labels import looks_like_a_number
+from trueodds.data.class_names import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes

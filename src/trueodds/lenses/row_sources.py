@@ -9,9 +9,9 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import label_sums
+from trueodds.kernels.bin_sums import bin_sums_by_label
 from trueodds.kernels.cell_moments import cell_moments, residual_function
-from trueodds.kernels.class_bin_sums import class_sums
+from trueodds.kernels.class_bin_sums import class_bin_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
 
 
@@ -171,7 +171,7 @@ class ViewColumn:
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return combine_outcome_sums(label_sums(self.p, self.y, self.label, edges, closed))
+        return combine_outcome_sums(bin_sums_by_label(self.p, self.y, self.label, edges, closed))
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
@@ -189,7 +189,7 @@ class ClassColumns:
         """Return n, Σp, Σy and Σpy of each class and bin, (K, bins, 4)."""
         key = (edges.tobytes(), closed)
         if key not in self._cache:
-            self._cache[key] = class_sums(self.P, self.y, edges, closed)
+            self._cache[key] = class_bin_sums(self.P, self.y, edges, closed)
         return self._cache[key]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, weight_of_one_row
-from trueodds.kernels.bin_sums import row_sums
+from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRows, outcome_logs
 
@@ -306,7 +306,7 @@ class View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
         if self._bin_values is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
-        table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
+        table = weighted_bin_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
         n, weight, wp, wy, *columns = table[bin_index].T
         p, y, sums = wp / weight, wy / weight, dict(zip(SUMS, columns, strict=True))

@@ -12,8 +12,8 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic
 from trueodds.kernels import as_plain_array, sum_blocks
-from trueodds.kernels.covariance import add_class_bin_covariances
 from trueodds.kernels.fine_grid import count_subcells
+from trueodds.kernels.outcome_covariance import add_class_bin_covariances
 from trueodds.lenses.classes import Classwise
 from trueodds.lenses.ranked import TopLabel
 from trueodds.lenses.subgroups import GroupLens

@@ -10,6 +10,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks, sign_flips
 from trueodds.kernels.bootstrap_sums import argsort_bins, sort_rows_by_cell
+from trueodds.kernels.drawn_total_variation import drawn_total_variation
 from trueodds.kernels.random_label_sums import (
     MAX_VECTORIZED_CELLS,
     DrawnLabels,
@@ -18,7 +19,6 @@ from trueodds.kernels.random_label_sums import (
     sum_weights_of_labels,
 )
 from trueodds.kernels.random_labels import draw_labels_by_row
-from trueodds.kernels.total_variation import drawn_total_variation
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 

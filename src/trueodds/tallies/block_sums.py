@@ -9,14 +9,14 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, map_blocks, row_statistics
-from trueodds.kernels.covariance import (
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
+from trueodds.kernels.grid_sums import tally_rows
+from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
     first_bin_edge,
     zero_covariance_sums,
 )
-from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
-from trueodds.kernels.grid_sums import tally_rows
 from trueodds.tallies import proper_score_sums as scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, TallyRows, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
@@ -185,7 +185,7 @@ def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
         """Survey the rows a to b − 1."""
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
-        row_statistics.survey_rows(
+        row_statistics.summarize_rows(
             P, bits, rows.rounding_tolerance, ranked_columns[a:b], squares[a:b], counts, extremes
         )
         return counts, extremes

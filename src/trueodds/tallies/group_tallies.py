@@ -23,7 +23,7 @@ from trueodds.tallies.tally_sums import TallySums
 T = TypeVar("T", bound=TallySums)
 
 _SCORE_FIELDS = tuple(field.name for field in fields(ProperScoreSums))  # columns of a score in `GroupColumns.scores`
-_N_SURVEY_COUNTS = 5  # counts of special rows that `row_statistics.survey_groups` finds
+_N_SURVEY_COUNTS = 5  # counts of special rows that `row_statistics.summarize_row_groups` finds
 _MAXIMUM_COLUMNS = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])  # columns of `GroupColumns.counts`
 _MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before they are added
 
@@ -249,7 +249,7 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
         np.zeros((len(names), 2)),
     )
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
-    row_statistics.survey_groups(
+    row_statistics.summarize_row_groups(
         rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
     )
     if rows.logits is not None:

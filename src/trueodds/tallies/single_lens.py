@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_CELLS
-from trueodds.kernels.valid_confidence import sum_valid_confidence
+from trueodds.kernels.validated_confidence import sum_validated_confidence
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
@@ -88,7 +88,7 @@ def sum_confidence(
     def sum_block(start: int, stop: int) -> tuple[Array, Array, int | None]:
         """Sum one block; the number of tied rows is None if its rows may be invalid."""
         n, sums = np.zeros(N_CELLS, dtype=np.int64), np.zeros((N_CELLS, len(UNWEIGHTED_SUMS)))
-        return n, sums, sum_valid_confidence(read_rows(start, stop), y[start:stop], tolerance, n, sums)
+        return n, sums, sum_validated_confidence(read_rows(start, stop), y[start:stop], tolerance, n, sums)
 
     parts = map_blocks(sum_block, len(y), max(1, VALUES_PER_TABLE // k))
     ties = [tied for _, _, tied in parts if tied is not None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels.multinomial import likelihood_sums
+from trueodds.kernels.multinomial_likelihood import likelihood_sums
 
 _PROBABILITIES_PER_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
 
@@ -53,7 +53,7 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     threads. A compiled loop for a single parameter, the common case, also computes higher derivatives.
     """
     if X.shape[2] == 1:
-        from trueodds.kernels.softmax import linear_log_loss
+        from trueodds.kernels.softmax_log_loss import linear_log_loss
 
         return _likelihood_of_one_parameter(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
     m, rows_per_block = X.shape[2], max(1, _PROBABILITIES_PER_BLOCK // (X.shape[1] * X.shape[2]))
@@ -76,7 +76,7 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
     True
     """
-    from trueodds.kernels.softmax import tempered_log_loss as sums
+    from trueodds.kernels.softmax_log_loss import tempered_log_loss as sums
 
     return _likelihood_of_one_parameter(sums(P, Y, w, beta, min_prob, row_step), w[::row_step])
 

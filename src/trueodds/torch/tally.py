@@ -12,7 +12,7 @@ import trueodds
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.settings import BinCount, Count, check
-from trueodds.data.labels import check_class_names
+from trueodds.data.class_names import check_class_names
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
 from trueodds.torch.tensor_layout import TensorLayout, has_float64

@@ -19,7 +19,6 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels import distinct_scores, map_blocks, score_keys
-from trueodds.kernels.class_keys import map_sorted_keys
 from trueodds.lenses.view import View
 
 
@@ -166,14 +165,14 @@ def map_classes(
 ) -> tuple[T, ...]:
     """Results for the second of two classes, or for every class, from the rows with positive weight.
 
-    `fit_keys(keys)` gets sorted keys (see `kernels.class_keys`) if every row has weight 1 and a single outcome.
+    `fit_keys(keys)` gets sorted keys (see `kernels.score_keys`) if every row has weight 1 and a single outcome.
     Otherwise `fit_rows(x, y, w)` is called. Y is (n, K) shares, or class numbers (n,).
     """
     if not w.all():
         has_weight = w > 0
         P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    results = map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
+    results = score_keys.map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
     if results is None:
 
         def fit_block(start: int, stop: int) -> list[T]:

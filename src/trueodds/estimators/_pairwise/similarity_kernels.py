@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import OneOf, Positive, call_user_function
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import hashed_order, positions_by_weight
-from trueodds.kernels.pairs import pairwise_distances
+from trueodds.kernels.pairwise import pairwise_distances
 from trueodds.lenses.view import View
 
 Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite

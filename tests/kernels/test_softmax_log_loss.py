@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import softmax as kernel
-from trueodds.kernels.softmax import linear_log_loss, temper_probabilities, tempered_log_loss
+from trueodds.kernels import softmax_log_loss as kernel
+from trueodds.kernels.softmax_log_loss import linear_log_loss, temper_probabilities, tempered_log_loss
 
 MIN_PROB = 1e-6
 

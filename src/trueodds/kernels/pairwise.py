@@ -1,7 +1,7 @@
-"""Compute distances between all pairs of rows, and sum kernel products over all pairs.
+"""Compute distances between all pairs of rows, and quadratic forms Σ k_ij x_i·x_j of a similarity matrix k.
 
-A strip is a block of consecutive rows of the lower triangle of a similarity matrix: rows `first_row`, `first_row` + 1,
-… with the columns of all preceding rows. Strips limit the memory that the matrix needs.
+The matrix is processed in strips, which limits the memory that it needs: a strip consists of consecutive rows of its
+lower triangle, `first_row`, `first_row` + 1, …, with the columns of all preceding rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
-    """Write the sum over all pairs of `sum_exponential_kernel` to `out` (draws,)."""
+    """Write the sums of `sum_exponential_kernel` to `out` (draws,)."""
     for draw in range(values.shape[0]):
         kernel_sum = previous = total = 0.0
         for i in range(values.shape[1]):
@@ -88,12 +88,12 @@ def sum_exponential_kernel(values: Array, decay: Array) -> Array:
     """
     values = np.ascontiguousarray(values)
 
-    def work(start: int, stop: int) -> Array:
+    def sum_draws(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
         _sum_exponential_kernel(values[start:stop], decay, out)
         return out
 
-    return np.concatenate(list(map_blocks(work, len(values), 16)))
+    return np.concatenate(list(map_blocks(sum_draws, len(values), 16)))
 
 
 def add_strip_products(k: Array, XT: Array, first_row: int) -> Array:

@@ -1,4 +1,8 @@
-"""Evaluate piecewise linear functions and step functions, by fast searches among their knots."""
+"""Evaluate piecewise linear functions and step functions at many points, by a fast search among their knots.
+
+The range [0, 1] is divided into buckets of equal width, whose first knots are stored. A value is compared only with the
+knots in its bucket.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,15 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
-_VALUES_PER_TASK = 2**15  # number of values per thread task
+_VALUES_PER_TASK = 2**15  # number of evaluated points per thread task
+_COMPARISONS_PER_TASK = 2**17  # number of values that are only compared with a bound, per thread task
 _MAX_BUCKETS = 4096  # maximum number of buckets
 _VALUES_PER_TILE = 256  # number of values looked up at a time
 
 
 @compile_kernel
 def _find_bucket(value, n_buckets):  # type: ignore[no-untyped-def]
-    """Return the number of the bucket of a value: buckets have equal width on [0, 1], and the last one is open."""
+    """Return the number of the bucket of a value; values above 1 belong to the last one."""
     return np.int32(max(min(value * n_buckets, n_buckets - 1.0), 0.0))
 
 
@@ -34,10 +39,12 @@ def _index_knots(x, starts):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_knots_below(p, x, starts, first_step, right, values, n_below):  # type: ignore[no-untyped-def]
-    """Write the values p (m,) as float64 to v, and count the knots below each (with `right`, the knots not above it).
+    """Count the knots below each value of p (m,), or with `right` the knots not above it, in `n_below` (≥ m,).
 
-    The search proceeds step by step for all values without branches, because branches would be unpredictable. No bucket
-    has 2 · half knots, and what is beyond a bucket is larger than v.
+    `values` (≥ m,) receives p as float64. `x` are the sorted knots, padded with ∞, and `starts` the index of the first
+    knot of each bucket. A binary search in the bucket takes the same steps, `first_step`, `first_step` / 2, …, 1, for
+    all values, because branches would be unpredictable. It ends at the right knot because `first_step` is a power of
+    two and no bucket has 2 · `first_step` knots; a knot beyond the bucket is larger than the value.
     """
     n_buckets = np.float64(starts.shape[0] - 1)
     for i in range(p.shape[0]):
@@ -53,7 +60,7 @@ def _count_knots_below(p, x, starts, first_step, right, values, n_below):  # typ
 
 @compile_kernel
 def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-untyped-def]
-    """Write the linear interpolation of the values y at the knots x to `out`, for each p."""
+    """Write the linear interpolation of the values y at the knots x to `out`, for each p; see `Knots.interpolate`."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)
@@ -69,7 +76,7 @@ def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-
 
 @compile_kernel
 def _evaluate_steps(p, x, y, starts, first_step, right, out):  # type: ignore[no-untyped-def]
-    """Write y[j] to `out` for each p, where j knots are below p (with `right`, at or below p)."""
+    """Write y[j] to `out` for each p, where j knots are below p; see `Knots.evaluate_steps`."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)
@@ -88,8 +95,8 @@ def _check_all_or_none_below(P, lower, out):  # type: ignore[no-untyped-def]
         out[i] = n_below == 0 or n_below == P.shape[1]
 
 
-class SplineKnots:
-    """Sorted knots x (m,) ≥ 0 with their values; buckets find them in O(1) if they are spread evenly."""
+class Knots:
+    """Sorted knots x (m,) ≥ 0 of functions; evaluating one at a point takes O(1) if the knots are spread evenly."""
 
     def __init__(self, x: Array) -> None:
         n_buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
@@ -114,18 +121,18 @@ class SplineKnots:
 
 
 def _evaluate_in_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
-    """Run `work` on blocks of p, each with the part of the result to fill; return the result (n,)."""
+    """Run `work(block, out)` on blocks of p (n,), where `out` is the part of the result for a block; return it (n,)."""
     out = np.empty(len(p))
     map_blocks(lambda start, stop: work(as_plain_array(p[start:stop]), out[start:stop]), len(p), _VALUES_PER_TASK)
     return out
 
 
-def all_or_none_below(P: Array, lower: Array) -> Array:
-    """Return a mask (n,) of the rows of P (n, K) with no value at or below `lower` (K,) of its class, or only such."""
+def are_all_or_none_below(P: Array, lower: Array) -> Array:
+    """Return whether all or none of the values of each row of P (n, K) are at or below `lower` (K,), as a mask (n,)."""
     out, lower = np.empty(len(P), dtype=np.bool_), as_plain_array(np.asarray(lower, dtype=np.float64))
     map_blocks(
         lambda start, stop: _check_all_or_none_below(as_plain_array(P[start:stop]), lower, out[start:stop]),
         len(P),
-        max(1, 2**17 // max(1, P.shape[1])),
+        max(1, _COMPARISONS_PER_TASK // max(1, P.shape[1])),
     )
     return out

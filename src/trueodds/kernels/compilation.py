@@ -1,4 +1,4 @@
-"""Cache compiled kernels on disk, and load the machine code that a platform wheel contains."""
+"""Compile kernels with numba on first use, and cache the machine code on disk."""
 
 from __future__ import annotations
 
@@ -14,15 +14,52 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import binding
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from trueodds.core.progress import announce_compilation
+from trueodds.core.typing import Array
 
 _FOLDER = Path(__file__).parent
 _TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
 PRECOMPILE_VARIABLE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
 _KERNEL_IMPORT = re.compile(r"trueodds\.kernels\.(\w+)")
+
+
+def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function on first use and cache it on disk, or in memory if no folder is writable.
+
+    The function releases the GIL, so that `map_blocks` can run it on several threads. Division by zero gives inf or
+    NaN, as in NumPy. `options` are further ones of `numba.njit`.
+    """
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher: Any = numba.njit(**options)(function)
+    if disk_cache := kernel_cache(function):
+        dispatcher._cache = disk_cache
+    return dispatcher
+
+
+def compile_reordering(function: Callable[..., Any]) -> Any:
+    """Compile as `compile_kernel`, and allow the compiler to reorder sums, so that they can be vectorized."""
+    return compile_kernel(function, fastmath={"reassoc", "nsz"})
+
+
+def compile_fused(function: Callable[..., Any]) -> Any:
+    """Compile as `compile_reordering`, and also allow fused multiply-add instructions, which round once."""
+    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
+
+
+def as_plain_array(x: Array) -> Array:
+    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype.
+
+    float16 is converted to float32.
+    """
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    x = np.require(x, requirements=["C", "A"]).view()
+    x.flags.writeable = False
+    return x
 
 
 def kernel_cache(function: Callable[..., Any]) -> Any:
@@ -47,10 +84,12 @@ class KernelCache(FunctionCache):
         # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
         source = source_hash(Path(function.__code__.co_filename))
         self._cache_file._source_stamp = source
-        self._precompiled, self._wheel_cache = (
-            None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
-            for folder in (precompiled_folder(), os.environ.get(PRECOMPILE_VARIABLE))
-        )
+        self._precompiled = self._open_index(precompiled_folder(), source)
+        self._wheel_cache = self._open_index(os.environ.get(PRECOMPILE_VARIABLE), source)
+
+    def _open_index(self, folder: Path | str | None, source: str) -> Any:
+        """Return the index of this function in a folder of machine code of this source; None without a folder."""
+        return None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for this signature from the cache of the user or of the package, or None."""

@@ -1,4 +1,8 @@
-"""Mean total variation distance of cells for drawn labels, one cell at a time, without the sums of each draw."""
+"""Mean total variation distance between the predictions and drawn labels of each cell, for many draws of the labels.
+
+The cells are processed one after the other: only the sums of one cell, for all draws, are in memory, and not those of
+all cells.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,11 @@ MAX_PARTIAL_SUMS = 2**19  # number of partial sums, one per draw and thread task
 
 @compile_kernel
 def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: ignore[no-untyped-def]
-    """Add the weight of one row to the outcome of each draw's label, for sums (outcomes, draws) and few classes."""
+    """Add the weight of one row to the outcome of its label in each draw, in `sums` (outcomes, draws).
+
+    `integers` (draws,) are the random integers of the row, `cumulative` (K,) its thresholds, and `outcomes` (K,) the
+    outcome of each label.
+    """
     low = 0.0
     for c in range(cumulative.shape[0]):
         width = cumulative[c] - low
@@ -38,7 +46,11 @@ def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: i
 
 @compile_kernel
 def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out):  # type: ignore[no-untyped-def]
-    """Add Σ|Σw(p − y)| of the cells start..stop−1 to `out` (draws,), with labels drawn from the predictions."""
+    """Add Σ|Σw(p − y)| of the cells start..stop−1 to `out` (draws,), with labels drawn from the predictions.
+
+    The outer sum is over cells and outcomes, the inner one over the rows of a cell. `is_searched` says that classes are
+    found by guided search. `sums` (m, draws) is a buffer; the other arguments are those of `drawn_total_variation`.
+    """
     k, m = P.shape[1], wp.shape[1]
     shift = 32 - n_guide_bits(k)
     cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
@@ -66,7 +78,7 @@ def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws
 def drawn_total_variation(
     P: Array, outcomes: Array, w: Array, wp: Array, rows: Array, first: Array, key: int, draws: int
 ) -> Array:
-    """Return the weighted mean total variation distance of the cells in each draw of the labels, (draws,).
+    """Return the mean over the cells of the total variation distance between predictions and labels, for each draw.
 
     Parameters
     ----------
@@ -89,16 +101,16 @@ def drawn_total_variation(
 
     Returns
     -------
-    array of shape (draws,)
-        Distances.
+    distances : array of shape (draws,)
+        Σ|Σw(p − y)| / (2 Σw), which weights the distances of the cells by their weights.
     """
     is_unweighted, is_searched = bool((w == 1).all()), P.shape[1] > MAX_COMPARED_CLASSES
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
     P, outcomes, wp = np.ascontiguousarray(P), np.ascontiguousarray(outcomes, dtype=np.int32), np.ascontiguousarray(wp)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_cells(start: int, stop: int, out: Array) -> None:
         sums = np.empty((wp.shape[1], draws), dtype=dtype)
         _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out)
 
-    norms = sum_blocks(add, len(wp), (draws,), block=CELLS_PER_BLOCK, room=MAX_PARTIAL_SUMS)
+    norms = sum_blocks(add_cells, len(wp), (draws,), block=CELLS_PER_BLOCK, max_values=MAX_PARTIAL_SUMS)
     return norms / (2 * w.sum())

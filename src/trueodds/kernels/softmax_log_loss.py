@@ -1,4 +1,9 @@
-"""Compute the log-likelihood of a tempered or linear softmax in one parameter, with its derivatives."""
+"""Compute the log loss of a softmax with one parameter, such as an inverse temperature, and six derivatives.
+
+The class probabilities of a row are proportional to p^β (tempered) or to exp(θx) (linear). The logarithm of their
+normalizing constant is a cumulant generating function: its derivatives in the parameter are the cumulants of log p or x
+under these probabilities. With so many derivatives, few passes over the rows find the optimum.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
-    """Subtract the maximum from each row of k numbers; the maximum is found from `bits`, x as integers."""
+    """Subtract the maximum from each row of k numbers of x (rows · k,); it is found from `bits`, x as integers."""
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
         largest = _MIN_INTEGER
@@ -43,11 +48,12 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, first, row_step, out):  # type: ignore[no-untyped-def]
-    """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
+    """Add the negative log-likelihood of the rows of x and its six derivatives to `out` (7,).
 
     `unnormalized` = 2^(exponent_scale · y) are the class probabilities of each row up to a factor, and x the values
-    whose cumulants are the derivatives. The rows are `row_step` rows apart in the outcomes Y and the weights w,
-    starting with number `first`. x, y and `unnormalized` have K numbers per row.
+    whose cumulants are the derivatives. x, y and `unnormalized` have k numbers per row. The outcomes Y are (n, k)
+    shares or (n, 1) class numbers, the weights w (n,); the rows of x are their rows `first` · `row_step`,
+    (`first` + 1) · `row_step`, …
     """
     for row in range(x.shape[0] // k):
         start, stop, source_row = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * row_step
@@ -127,10 +133,10 @@ def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float
     p, (n, k) = as_plain_array(P).reshape(-1), P.shape
     outcomes, mass = _as_outcomes(Y), _as_float64(w)
 
-    def add_block(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         _tempered_log_loss_blocks(p, k, row_step, outcomes, mass, beta, min_prob, start, stop, out)
 
-    return _sum_in_blocks(add_block, -(-n // row_step), k) * _LOG_OF_2 ** np.arange(N_SUMS)
+    return _sum_in_blocks(add_rows, -(-n // row_step), k) * _LOG_OF_2 ** np.arange(N_SUMS)
 
 
 def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
@@ -142,10 +148,10 @@ def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | 
     outcomes, mass = _as_outcomes(Y), _as_float64(w)
     o = _as_float64(np.empty(0) if offset is None else offset).reshape(-1)
 
-    def add_block(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         _linear_log_loss_blocks(x, k, outcomes, mass, theta, o, start, stop, out)
 
-    return _sum_in_blocks(add_block, n, k)
+    return _sum_in_blocks(add_rows, n, k)
 
 
 def temper_probabilities(P: Array, beta: float) -> Array:
@@ -154,10 +160,10 @@ def temper_probabilities(P: Array, beta: float) -> Array:
     out = np.empty((n, k))
     out_values = out.reshape(-1)
 
-    def work(start: int, stop: int) -> None:
+    def temper_rows(start: int, stop: int) -> None:
         _temper_blocks(p, k, beta, start, stop, out_values)
 
-    map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))
+    map_blocks(temper_rows, n, max(1, VALUES_PER_BLOCK // k))
     return out
 
 
@@ -171,15 +177,18 @@ def _as_float64(x: Array) -> Array:
     return as_plain_array(x.astype(np.float64, copy=False))
 
 
-def _sum_in_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int) -> Array:
-    """Sum the blocks over all rows in a fixed order, independent of the threads."""
+def _sum_in_blocks(add_rows: Callable[[int, int, Array], None], n: int, k: int) -> Array:
+    """Return the sums over n rows, (7,), from blocks of rows that are added in a fixed order.
 
-    def work(start: int, stop: int) -> Array:
+    `add_rows(start, stop, out)` adds the rows start..stop−1 of k classes to `out` (7,).
+    """
+
+    def sum_block(start: int, stop: int) -> Array:
         out = np.zeros(N_SUMS)
-        add_block(start, stop, out)
+        add_rows(start, stop, out)
         return out
 
-    return np.sum([np.zeros(N_SUMS), *map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))], axis=0)
+    return np.sum([np.zeros(N_SUMS), *map_blocks(sum_block, n, max(1, VALUES_PER_BLOCK // k))], axis=0)
 
 
 @compile_fused

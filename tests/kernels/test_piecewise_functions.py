@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.splines import _VALUES_PER_TILE, SplineKnots, all_or_none_below
+from trueodds.kernels.piecewise_functions import _VALUES_PER_TILE, Knots, are_all_or_none_below
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -28,7 +28,7 @@ def test_lines_are_those_of_numpy(m, power):
     x, y = curve(m, power)
     p = around(x)
     for values in (np.sort(y[:-1]), y[:-1]):  # curves that rise, and any
-        interpolated = SplineKnots(x).interpolate(p, values)
+        interpolated = Knots(x).interpolate(p, values)
         assert interpolated == pytest.approx(np.interp(p, x, values), abs=1e-12)
         assert (interpolated[: len(x)] == values).all()
 
@@ -40,7 +40,7 @@ def test_steps_are_those_of_a_search(m, power):
     p = around(x)
     for right in (False, True):
         expected = y[np.searchsorted(x, p, "right" if right else "left")]
-        assert (SplineKnots(x).evaluate_steps(p, y, right=right) == expected).all()
+        assert (Knots(x).evaluate_steps(p, y, right=right) == expected).all()
 
 
 def test_no_line_leaves_its_ends():
@@ -48,7 +48,7 @@ def test_no_line_leaves_its_ends():
     x = np.array([0.0, 5e-324, 0.1, np.nextafter(0.1, 1), 1.0])
     y = np.array([0.1, 0.3, 0.3, 0.7, 1.0])
     p = np.concatenate((x, np.nextafter(x, 1), np.random.default_rng(0).random(300)))
-    interpolated = SplineKnots(x).interpolate(p, y)
+    interpolated = Knots(x).interpolate(p, y)
     assert np.isfinite(interpolated).all()
     assert (np.diff(interpolated[np.argsort(p)]) >= 0).all()
     assert interpolated.max() <= 1.0
@@ -61,7 +61,7 @@ def test_values_lie_in_memory_as_they_like(n, dtype, layout):
     x, y = curve(20, 1)
     p = np.random.default_rng(2).random(n).astype(dtype)
     wide = p.astype(np.float64)
-    knots = SplineKnots(layout(x))
+    knots = Knots(layout(x))
     assert knots.interpolate(layout(p), layout(y[:-1])) == pytest.approx(np.interp(wide, x, y[:-1]), abs=1e-12)
     assert (knots.evaluate_steps(layout(p), layout(y), right=True) == y[np.searchsorted(x, wide, "right")]).all()
 
@@ -73,5 +73,5 @@ def test_rows_with_no_value_at_the_least_or_with_all_of_them(n, dtype, layout):
     P = np.random.default_rng(3).integers(0, 5, (n, 3)).astype(dtype) / 4
     lower = np.array([-1.0, 0.25, np.inf])
     low = P <= lower
-    assert (all_or_none_below(layout(P), lower) == (~low.any(axis=1) | low.all(axis=1))).all()
-    assert all_or_none_below(P, np.full(3, -1.0)).all()
+    assert (are_all_or_none_below(layout(P), lower) == (~low.any(axis=1) | low.all(axis=1))).all()
+    assert are_all_or_none_below(P, np.full(3, -1.0)).all()

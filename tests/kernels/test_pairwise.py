@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.pairs import add_strip_products, pairwise_distances, sum_exponential_kernel, sum_pair_products
+from trueodds.kernels.pairwise import add_strip_products, pairwise_distances, sum_exponential_kernel, sum_pair_products
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

@@ -1,4 +1,8 @@
-"""Sum the confidence of each row, and find out in the same pass whether all rows are surely valid."""
+"""Sum the confidence of rows per cell of the fine grid, and validate the rows in the same pass.
+
+So a table is read from memory only once. The validation is conservative: rows that it does not accept may be valid, and
+are then processed by the general code, which reports errors.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +27,23 @@ def _find_sign_bits(bits):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: ignore[no-untyped-def]
-    """Return 0 if all rows of a tile are surely valid, else a positive number.
+    """Return 0 if all rows of a tile are valid, else a positive number.
 
     `columns` (K, ROWS) are the rows, transposed, `bits` their values, row by row, as signed integers, and `largest`
-    (m,) their largest values. `total` (ROWS,) is a buffer.
+    (m,) their largest values. `y` (m,) are the labels, and `tolerance` is the allowed deviation of a row sum from 1.
+    `total` (ROWS,) is a buffer.
     """
     m, k, one = y.shape[0], columns.shape[0], columns.dtype.type(1.0)
-    highest_deviation = columns.dtype.type(tolerance)
+    max_deviation = columns.dtype.type(tolerance)
     for i in range(m):
         total[i] = columns[0, i]
     for c in range(1, k):
         column = columns[c]
         for i in range(m):
             total[i] += column[i]
-    invalid, outside = np.int32(0), np.int64(0)  # which are short, so that the loops are vectorized
+    invalid, outside = np.int32(0), np.int64(0)  # with these types, the loops are vectorized
     for i in range(m):
-        is_sum_valid = abs(total[i] - one) <= highest_deviation  # which the sum of a NaN or an infinity is not
+        is_sum_valid = abs(total[i] - one) <= max_deviation  # false for sums of a NaN or an infinity
         invalid += np.int32(not (is_sum_valid & (largest[i] <= one)))
     for i in range(m):
         outside |= y[i] | (k - 1 - y[i])  # negative if a label is not a class
@@ -49,9 +54,10 @@ def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: i
 def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no-untyped-def]
     """Add the largest value of each row, and whether its lowest class is the label, to `n` and `sums` by cell.
 
-    Return the number of rows with a tied maximum, or −1 if a value may be outside of [0, 1], the sum of a row may
-    differ from 1 by more than `tolerance`, or a label is not a class; the sums are then incomplete. `bits` are the
-    values of P, row by row, as signed integers; `edges` and `exact` are as in `find_cells`.
+    P is (n, K), y (n,), `n` (CELLS,) and `sums` (CELLS, 4). `bits` are the values of P, row by row, as signed integers;
+    `edges` and `exact` are as in `find_cells`. Return the number of rows with a tied maximum, or −1 if a value may be
+    outside of [0, 1], the sum of a row may differ from 1 by more than `tolerance`, or a label is not a class; the sums
+    are then incomplete.
     """
     k, ties = P.shape[1], np.int64(0)
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
@@ -77,20 +83,32 @@ def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no
     return ties
 
 
-def sum_valid_confidence(P: Array, y: Array, tolerance: float, n: Array, sums: Array) -> int | None:
+def sum_validated_confidence(P: Array, y: Array, tolerance: float, n: Array, sums: Array) -> int | None:
     """Add the largest value of each row, and whether its (lowest) class is the label, to a table by cell.
 
-    `n` (CELLS,) receives the counts and `sums` (CELLS, 4) Σp, Σp², Σy and Σpy. P is (n, K), y (n,); row sums may differ
-    from 1 by `tolerance`. Return the number of rows with a tied maximum, or None for rows of which one may be invalid,
-    for rows of many classes, and for other dtypes than float32 and float64 with labels of int64; the sums are then
-    incomplete.
+    Parameters
+    ----------
+    P, y : ndarray of shape (n, K) and (n,)
+        Probabilities and labels.
+    tolerance : float
+        Largest allowed deviation of a row sum from 1.
+    n, sums : ndarray of shape (CELLS,) and (CELLS, 4)
+        Receive the counts, and Σp, Σp², Σy and Σpy.
+
+    Returns
+    -------
+    ties : int or None
+        Number of rows with a tied maximum. None if a row may be invalid, or if this code does not take the rows: with
+        two or with many classes, or of other dtypes than float32 or float64 with labels of int64. `n` and `sums` are
+        then incomplete.
     """
-    is_fast = P.ndim == 2 and 2 < P.shape[1] <= MAX_TRANSPOSED_CLASSES and P.flags.c_contiguous and P.flags.aligned
-    if not is_fast or P.dtype not in (np.float32, np.float64) or y.dtype != np.int64 or y.shape != (len(P),):
+    has_fast_layout = P.ndim == 2 and P.flags.c_contiguous and P.flags.aligned and P.dtype in (np.float32, np.float64)
+    if not has_fast_layout or not 2 < P.shape[1] <= MAX_TRANSPOSED_CLASSES:
+        return None
+    if y.dtype != np.int64 or y.shape != (len(P),):
         return None
     P, eps, is_float32 = as_plain_array(P), float(np.finfo(P.dtype).eps), P.dtype == np.float32
     bits = P.view(np.int32 if is_float32 else np.int64).reshape(-1)
-    # the sum of a row is rounded less than k times
-    surely_valid = tolerance - P.shape[1] * eps
-    ties = int(_sum_tiles(P, as_plain_array(bits), as_plain_array(y), surely_valid, CELL_EDGES, is_float32, n, sums))
+    max_deviation = tolerance - P.shape[1] * eps  # the sum of a row is rounded less than K times
+    ties = int(_sum_tiles(P, as_plain_array(bits), as_plain_array(y), max_deviation, CELL_EDGES, is_float32, n, sums))
     return None if ties < 0 else ties

@@ -1,7 +1,12 @@
-"""Sum the covariances of the class indicators, given the predicted probabilities, by the bins of both classes.
+"""Sum the covariances of the outcomes of two classes under calibration, by the bins of both classes.
+
+If a row with probabilities p is calibrated, its label is multinomial, and the outcomes (one-hot indicators) of the
+classes k and l have the covariance δ_kl p_k − p_k p_l. These are summed over the rows, with squared weights, for each
+pair of bins.
 
 With many classes, most values of a row lie in the first bin. Products of two such values are summed by columns, and
-products of such a value and one above the first bin by vectors. Only values above the first bin are paired one by one.
+products of such a value and one above the first bin by vectors. Only values above the first bin ("beyond" it) are
+paired one by one.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from trueodds.kernels.row_statistics import ROWS_PER_TILE
 
 _MAX_PAIRED_CLASSES = 4  # number of classes up to which a loop over all pairs is faster than separating the first bin
 _VALUES_PER_VECTOR = 4  # number of values per vector operation
+# Number of rows transposed by `add_class_bin_covariances`; with a power of two, columns would share cache sets.
+_ROWS_PER_PAIRWISE_TILE = 1000
 
 
 def first_bin_edge(bin_of_cell: Array, k: int) -> float:
@@ -27,6 +34,8 @@ def first_bin_edge(bin_of_cell: Array, k: int) -> float:
 
 def zero_covariance_sums(k: int, n_bins: int, first_edge: float) -> tuple[Array, ...]:
     """Return zero arrays for Σ w²p(1 − p) by class and bin, and for Σ w²p_k p_l by both classes and both bins.
+
+    `first_edge` is the result of `first_bin_edge`.
 
     Returns
     -------
@@ -60,9 +69,10 @@ def covariance_matrix(sums: tuple[Array, ...]) -> Array:
 
 @compile_kernel
 def add_shared_bin_covariances(P, w, bin_of_cell, n_bins, first_edge, exact, edges, sums):  # type: ignore[no-untyped-def]
-    """Add the rows of P (n, K) to `sums`, with weights w (n,), or (0,) for weight 1.
+    """Add the rows of P (n, K) to the `sums` of `zero_covariance_sums`, if all classes have the same bins.
 
-    `bin_of_cell` (CELLS,) maps fine cells to bins.
+    The weights w are (n,), or (0,) for weight 1. `bin_of_cell` (CELLS,) maps the cells of the fine grid to bins, and
+    `first_edge` is the result of `first_bin_edge`. `edges` and `exact` are as in `find_cells`.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
@@ -112,7 +122,10 @@ def covariance_buffers(k):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def add_covariance_tile(P, start, m, columns, cells, w, bin_of_cell, n_bins, first_edge, sums, buffers):  # type: ignore[no-untyped-def]
-    """Add the rows start..start + m − 1 of P, given their transpose `columns` and its fine `cells`, both (K, ROWS)."""
+    """Add the rows start..start + m − 1 of P to `sums`, given their transpose `columns` (K, ROWS) and its fine `cells`.
+
+    The other arguments are those of `add_shared_bin_covariances`; `buffers` come from `covariance_buffers`.
+    """
     variance, first_first, beyond_first, beyond_beyond = sums
     weight, low_columns, low_rows, row_of, position, row, bin_index, open_entries, wp = buffers
     for i in range(m if w.shape[0] > 0 else 0):
@@ -252,17 +265,13 @@ def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyo
         lag = np.uint32(lag + unsigned_one)
 
 
-_ROWS_PER_PAIRWISE_TILE = (
-    1000  # number of rows transposed at a time; with a power of two, columns would share cache sets
-)
-
-
 @compile_kernel
 def add_class_bin_covariances(P, w, bins, out):  # type: ignore[no-untyped-def]
     """Add Σ w²(δ_kl p_k − p_k p_l) of each pair of classes k ≤ l and their bins to `out` (K(K + 1)/2, size, size).
 
-    P is (n, K), w (n,), or (0,) for weight 1, and bins (n, K). The loop runs over the pairs of classes, so that the
-    sums of a pair fit the L1 cache. If all classes share their bins, `add_shared_bin_covariances` is faster.
+    P is (n, K), w (n,), or (0,) for weight 1. `bins` (n, K) are the bin indices of the values, below `size`. The loop
+    runs over the pairs of classes, so that the sums of a pair fit the L1 cache. If all classes share their bins,
+    `add_shared_bin_covariances` is faster.
     """
     k, weighted = P.shape[1], w.shape[0] > 0
     p_columns, scaled = np.empty((k, _ROWS_PER_PAIRWISE_TILE)), np.empty((k, _ROWS_PER_PAIRWISE_TILE))

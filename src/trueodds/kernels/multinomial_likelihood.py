@@ -1,4 +1,4 @@
-"""Sum the log-likelihood of multinomial logistic regression over the rows, with its gradient and Hessian."""
+"""Sum the negative log-likelihood of multinomial logistic regression over the rows, with its gradient and Hessian."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _VALUES_PER_TILE = 2**16  # number of values per tile of rows, so that its array
 _MIN_ROWS_PER_TILE = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
 _PROBABILITIES_PER_TASK = 2**14  # minimum number of probabilities per thread task
 
-# Tiles are stored class by class, (K, rows): inner loops run along the rows and are vectorized for any K.
+# In all kernels, η is the linear predictor, q = softmax(η) are the fitted probabilities and y the outcome shares. Tiles
+# of m rows are stored class by class, (K, m): inner loops run along the rows and are vectorized for any K.
 
 
 @compile_kernel
@@ -71,9 +72,10 @@ def _sum_values(x):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _predict_separate(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
-    """Write the linear predictor o_k + a_k·F_k + b_k to `eta` (K, m), for m rows of F (K, d, n) from `start` on.
+    """Write the linear predictor o_k + a_k·F_k + b_k to `eta` (K, m), for m rows from `start` on.
 
-    theta (K, d + 1) has a_k and b_k. The offset o is (K, n), or (0, n) for none.
+    The features F (K, d, n) are separate for each class. theta (K, d + 1) has the coefficients a_k and the intercept
+    b_k. The offset o is (K, n), or (0, n) for none.
     """
     stop = start + eta.shape[1]
     for k in range(F.shape[0]):
@@ -190,17 +192,22 @@ class _SumLayout(NamedTuple):
         )
 
 
-def _choose_layout(k: int, d: int, *, shared: bool, curved: bool) -> _SumLayout:
-    """Return the layout for K classes and d features; `shared` features need fewer sums."""
+def _choose_layout(k: int, d: int, *, shared: bool, with_hessian: bool) -> _SumLayout:
+    """Return the layout for K classes and d features, with the constant; terms of the Hessian only `with_hessian`.
+
+    If the features are `shared` by the classes, Σ q_k q_l f_a f_b is symmetric in the classes and in the features, so
+    that fewer sums are needed, and the terms within a class follow from them.
+    """
     if shared:
-        n_class_pairs, n_feature_pairs = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
+        n_class_pairs, n_feature_pairs = (k * (k - 1) // 2, d * (d + 1) // 2) if with_hessian else (0, 0)
         return _SumLayout(k, d, (0, d, d), (n_class_pairs, n_feature_pairs), d + n_class_pairs + n_feature_pairs)
-    size = k * d * curved
-    return _SumLayout(k, d, (k * curved, d, d), (size, size), size + 1)
+    n_hessian_classes = k if with_hessian else 0
+    n_parameters = n_hessian_classes * d
+    return _SumLayout(k, d, (n_hessian_classes, d, d), (n_parameters, n_parameters), n_parameters + 1)
 
 
 def likelihood_sums(
-    F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curved: bool
+    F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, with_hessian: bool
 ) -> tuple[Array, ...]:
     """Return the negative log-likelihood, its gradient, and the terms of its Hessian, summed over the rows.
 
@@ -218,7 +225,7 @@ def likelihood_sums(
         Coefficients, with the intercept last.
     offset : ndarray of shape (n, K) or None
         Part of the linear predictor that is not fitted.
-    curved : bool
+    with_hessian : bool
         Whether the Hessian is computed; otherwise its terms are empty.
 
     Returns
@@ -241,9 +248,9 @@ def likelihood_sums(
         as_plain_array(np.zeros((0, n))) if offset is None else _rows_last(offset),
     )
     theta = as_plain_array(theta)
-    layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, curved=curved)
+    layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, with_hessian=with_hessian)
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_rows(start: int, stop: int, out: Array) -> None:
         step = layout.rows_per_tile
         n_buffered = min(step, stop - start)
         values, top_class = np.empty(layout.values_per_row * n_buffered), np.empty(n_buffered, dtype=np.int64)
@@ -252,19 +259,20 @@ def likelihood_sums(
             tile = values[: layout.values_per_row * m].reshape(-1, m)  # so that each part is contiguous
             _add_tile(rows, theta, first, layout, tile, top_class[:m], layout.split_sums(out))
 
-    return layout.split_sums(sum_blocks(add, n, (layout.size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
+    return layout.split_sums(sum_blocks(add_rows, n, (layout.size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
 
 
 def _add_tile(
     rows: _Rows, theta: Array, start: int, layout: _SumLayout, tile: Array, top_class: Array, sums: tuple[Array, ...]
 ) -> None:
     """Add the rows from `start` on to `sums`; `tile` (values per row, m) and `top_class` (m,) are buffers."""
-    (k, m), shared = (layout.k, tile.shape[1]), rows.F.ndim == 2
+    k, m, shared = layout.k, tile.shape[1], rows.F.ndim == 2
     row_max, observed_eta, sum_of_others = tile[:3]
     eta, r, root_weighted_q, variance = tile[3 : 3 + 4 * k].reshape(4, k, m)
     buffer = tile[-layout.n_products :]
     value, gradient, within_class, between_classes = sums
-    (_predict_shared if shared else _predict_separate)(rows.F, theta, rows.offset, start, eta)
+    predict = _predict_shared if shared else _predict_separate
+    predict(rows.F, theta, rows.offset, start, eta)
     _subtract_row_max(eta, rows.Y, start, row_max, top_class, observed_eta)
     np.exp(eta, out=eta)
     _fill_residuals(eta, rows.Y, rows.w, start, top_class, sum_of_others, r, root_weighted_q, variance)

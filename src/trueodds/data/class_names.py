@@ -1,0 +1,195 @@
+"""Check the names of classes, and read them from the columns of a data frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, describe, shorten
+from trueodds.core.printable import has_surrogates
+from trueodds.core.typing import Array
+
+
+def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
+    """Return the names of the k classes as plain Python values in the order of the columns, by default 0..k−1.
+
+    Raises InputError TO113 unless they are k distinct texts or numbers, which also differ as text.
+    """
+    if classes is None:
+        return tuple(range(k))
+    is_sequence = np.iterable(classes) and not isinstance(classes, str)
+    names = tuple(to_plain_name(name) for name in classes) if is_sequence else ()
+    if not names or not all(map(_is_class_name, names)):
+        raise InputError(
+            "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
+        )
+    if unencodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+        fix = "Decode the names again, as UTF-8."
+        raise InputError("TO113", "The name of a class cannot be encoded.", repr(unencodable[0]), fix)
+    if len(names) != k:
+        raise InputError(
+            "TO113",
+            "classes must name every column.",
+            f"{len(names)} names for {k} classes",
+            "Give one name per column, in the order of the columns.",
+        )
+    if len(set(names)) != k or len({str(name) for name in names}) != k:
+        raise InputError(
+            "TO113", "The names of classes must be distinct.", repr(list(names)), "Rename the repeated ones."
+        )
+    return names
+
+
+def _is_class_name(name: Any) -> bool:
+    """Return whether this is text or a number of at most 64 bits, as arrays of labels store them."""
+    return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
+
+
+def to_plain_name(name: Any) -> Any:
+    """Convert a NumPy scalar to a Python value, and bytes to text."""
+    name = name.item() if isinstance(name, np.generic) else name
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+
+
+def are_unambiguous_numbers(names: tuple[Any, ...]) -> bool:
+    """Return whether a label that is a number can only mean a column: names are 0..K−1, or none looks like a number."""
+    none_is_number = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
+    are_column_numbers = [str(name) for name in names] == [str(c) for c in range(len(names))]
+    return none_is_number or are_column_numbers
+
+
+def looks_like_a_number(name: Any) -> bool:
+    """Return whether a class name could be mistaken for the number of a column."""
+    try:
+        float(name)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def are_numbers(names: Sequence[str]) -> bool:
+    """Return whether every name is an integer of at most 18 digits."""
+    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
+
+
+def column_names(x: Any) -> list[str] | None:
+    """Return the column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
+    if not hasattr(x, "__array__") or getattr(x, "ndim", 2) != 2:
+        return None
+    # looked up on the class, because an attribute of a pandas data frame may be one of its columns
+    names = x.column_names if hasattr(type(x), "column_names") else getattr(x, "columns", None)
+    return None if names is None or callable(names) else [str(name) for name in names]
+
+
+def classes_from_columns(
+    y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
+) -> tuple[Sequence[Any] | None, list[Note]]:
+    """Return the classes that the columns of `y_prob` name, and notes on the columns and indexes of both arguments.
+
+    The classes are in the order of the columns if `y_prob` is a data frame whose column names define them. `y` is
+    `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class names
+    if the labels are text, define the classes; other names do not. Raises InputError TO113 if `classes`, or the columns
+    of votes, are the same names in another order.
+    """
+    named_classes, notes = _classes_from_names(y_true, y, y_prob, classes)
+    return named_classes, [*notes, *_different_index_notes(y_true, y_prob)]
+
+
+def _classes_from_names(
+    y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
+) -> tuple[Sequence[Any] | None, list[Note]]:
+    """Return the classes that the column names define, and a note if the columns are numbered other than 0..K−1."""
+    names = column_names(y_prob)
+    if names is None or len(names) < 2:
+        return classes, []
+    candidates = _candidate_class_names(names, "p_")
+    if classes is not None:
+        is_sequence = np.iterable(classes) and not isinstance(classes, str)  # `check_class_names` refuses other values
+        _refuse_other_order([[str(name) for name in classes] if is_sequence else []], candidates, "the classes")
+        return classes, []
+    if y.ndim == 2:
+        vote_columns = column_names(y_true)
+        column_numbers = [str(i) for i in range(y.shape[1])]
+        vote_candidates = _candidate_class_names(vote_columns, "v_") if vote_columns else [column_numbers]
+        _refuse_other_order(vote_candidates, candidates, "those of y_true")
+    if y.ndim == 1 and y.dtype.kind in "US":
+        labels = set(y.astype(str).tolist())
+        matching = [candidate for candidate in candidates if labels <= set(candidate)]
+        return (matching or candidates)[0], []
+    numeric_names = next((candidate for candidate in candidates if are_numbers(candidate)), None)
+    if numeric_names is None or numeric_names == [str(i) for i in range(len(names))]:
+        return None, []
+    text = (
+        f"The columns of y_prob are numbered {numeric_names[0]}, {numeric_names[1]}, …: labels are read as the numbers"
+        " of the columns."
+    )
+    return [int(number) for number in numeric_names], [Note("TN302", text)]
+
+
+def _different_index_notes(y_true: Any, y_prob: Any) -> list[Note]:
+    """Return a note if both are pandas objects with different indexes, because rows are paired by position."""
+    indexes: list[Any] = [getattr(x, "index", None) for x in (y_true, y_prob)]
+    if not all(hasattr(index, "equals") for index in indexes):
+        return []
+    if len(indexes[0]) != len(indexes[1]) or indexes[0].equals(indexes[1]):
+        return []
+    row = int(np.argmax(np.asarray(indexes[0]) != np.asarray(indexes[1])))
+    labels = " and ".join(shorten(str(index[row]), MAX_VALUE_LENGTH // 2) for index in indexes) + f" in row {row}"
+    text = (
+        f"y_true and y_prob have different indexes ({labels}); their rows were paired by position. If rows of equal"
+        " index belong together, pass y_prob.loc[y_true.index]."
+    )
+    return [Note("TN156", text)]
+
+
+def refuse_other_column_order(Y: Any, P: Any) -> None:
+    """Raise TO113 if multilabel outcomes Y and probabilities P are data frames with the same columns in another order.
+
+    A prefix such as `y_` and `p_` makes no difference.
+    """
+    y_columns, p_columns = column_names(Y), column_names(P)
+    if y_columns is not None and p_columns is not None:
+        _refuse_other_order(
+            _candidate_class_names(y_columns, "y_"), _candidate_class_names(p_columns, "p_"), "those of Y", "P"
+        )
+
+
+def _candidate_class_names(names: list[str], prefix: str) -> list[list[str]]:
+    """Return the lists of class names that column names may stand for, the most likely one first.
+
+    These are the column names without the usual prefix if all have it, the column names themselves, and their numbers
+    if they differ only in a number of 0..K−1, such as `proba_1` and `proba_0`.
+
+    >>> _candidate_class_names(["p_no", "p_yes"], "p_"), _candidate_class_names(["proba_1", "proba_0"], "p_")
+    ([['no', 'yes'], ['p_no', 'p_yes']], [['proba_1', 'proba_0'], ['1', '0']])
+    """
+    candidates = [names]
+    if all(name.startswith(prefix) for name in names):
+        candidates.insert(0, [name.removeprefix(prefix) for name in names])
+    stems = {name.rpartition("_")[0] for name in names}
+    suffixes = [name.rpartition("_")[2] for name in names]
+    if len(stems) == 1 and sorted(suffixes) == sorted(str(i) for i in range(len(names))):
+        candidates.append(suffixes)
+    return candidates
+
+
+def _refuse_other_order(
+    expected_candidates: list[list[str]], candidates: list[list[str]], subject: str, argument: str = "y_prob"
+) -> None:
+    """Raise TO113 if the columns of an argument have the expected names in another order.
+
+    `candidates` are the lists of names that its columns may stand for, and `expected_candidates` those in the right
+    order, of the `subject`, such as "the classes".
+    """
+    for expected in expected_candidates:
+        for candidate in candidates:
+            if expected != candidate and sorted(expected) == sorted(candidate):
+                raise InputError(
+                    "TO113",
+                    f"The columns of {argument} are in another order than {subject}.",
+                    f"{', '.join(candidate)} and {', '.join(expected)}",
+                    "Reorder the columns.",
+                )

@@ -1,0 +1,149 @@
+"""Run functions over fixed blocks of rows on a thread pool, so that results do not depend on the number of threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+VALUES_PER_ROW_BLOCK = 2**17  # values of a table that are processed at a time: 1 MB
+MAX_SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
+_thread_state = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
+
+
+def count_threads() -> int:
+    """Return the number of threads: TRUEODDS_THREADS, else the number of cores of this process."""
+    setting = os.environ.get("TRUEODDS_THREADS", "")
+    if setting.isdigit() and int(setting) > 0:
+        return int(setting)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _thread_pool(n_helpers: int) -> ThreadPoolExecutor:
+    """Return the pool of helper threads, which is created once per number of helpers."""
+    return ThreadPoolExecutor(n_helpers, thread_name_prefix="trueodds")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_thread_pool.cache_clear)  # a forked process has the pool, but not its threads
+
+
+def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
+    """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks.
+
+    Parameters
+    ----------
+    work : callable
+        Function of the first row of a block and of the row after its last one.
+    total : int
+        Number of rows.
+    block : int
+        Number of rows per block. It must not depend on the number of threads, so that results do not.
+
+    Returns
+    -------
+    results : list
+        The result of each block.
+    """
+    spans = [(start, min(start + block, total)) for start in range(0, total, block)]
+    n_helpers = min(count_threads(), len(spans)) - 1
+    if n_helpers < 1 or getattr(_thread_state, "is_in_block", False):
+        return [work(*span) for span in spans]
+    results: list[Any] = [None] * len(spans)
+    next_span = itertools.count()
+
+    def run_next_spans() -> None:
+        """Process one span after the other until no thread has any left to start."""
+        _thread_state.is_in_block = True
+        try:
+            while (i := next(next_span)) < len(spans):
+                results[i] = work(*spans[i])
+        finally:
+            _thread_state.is_in_block = False
+
+    futures = [_thread_pool(count_threads() - 1).submit(run_next_spans) for _ in range(n_helpers)]
+    try:
+        run_next_spans()
+    finally:
+        next_span = itertools.count(len(spans))  # after an error no thread starts another block
+        for future in futures:
+            future.result()
+    return results
+
+
+def map_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Run `work(item)` for each item on a thread pool; the results are in the order of the items."""
+    return [result for block in map_blocks(lambda i, _: [work(items[i])], len(items), 1) for result in block]
+
+
+def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
+    """Compute results of each row, (n,), from blocks of rows that fit into the cache, on a thread pool.
+
+    `work` is called with the same rows of each table (n, columns), and its results must not depend on other rows.
+    """
+    n_rows, n_columns = tables[0].shape
+    blocks = map_blocks(
+        lambda start, stop: work(*(table[start:stop] for table in tables)),
+        n_rows,
+        max(1, VALUES_PER_ROW_BLOCK // max(1, n_columns)),
+    )
+    if len(blocks) == 1:
+        return blocks[0]
+    return tuple(np.concatenate(parts) for parts in zip(*blocks, strict=True)) if blocks else work(*tables)
+
+
+def sum_blocks(
+    add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, max_values: int = 2**19
+) -> Array:
+    """Return a sum over the rows 0..total−1, from partial sums over spans of rows that are computed on a thread pool.
+
+    The partial sums are added in the order of the spans, so the result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    add : callable
+        `add(start, stop, out)` adds these rows to a float64 array `out` of the given shape.
+    total : int
+        Number of rows.
+    shape : tuple of int
+        Shape of the sums.
+    block : int
+        Minimum number of rows per span. The rows are split into at most 64 spans, which depend only on their number and
+        on the shape.
+    max_values : int, default=2**19
+        Maximum number of values of all partial sums together, which limits the memory and so the number of spans.
+
+    Returns
+    -------
+    sums : ndarray of this shape
+    """
+    n_values = max(1, int(np.prod(shape)))
+    n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, max_values // n_values, -(-total // block)))
+
+    def sum_span(start: int, stop: int) -> Array:
+        out = np.zeros(shape)
+        add(start, stop, out)
+        return out
+
+    partial_sums = map_blocks(sum_span, total, max(1, -(-total // n_spans)))
+    sums = partial_sums[0] if partial_sums else np.zeros(shape)
+    for partial_sum in partial_sums[1:]:
+        sums += partial_sum
+    return sums
+
+
+def draws_per_block(size: int) -> int:
+    """Return the number of draws (4 to 128) per block, whose sums, `size` numbers per draw, fit into the cache."""
+    return max(4, min(128, 2**18 // max(1, size)))

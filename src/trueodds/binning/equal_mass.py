@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, Partition, require_binary, resolve_n_bins
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import SortedScores, sort_by_partition_value
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
@@ -37,7 +37,7 @@ class EqualMass(Partition):
         k = resolve_n_bins(self.bins, view)
         return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
         k = resolve_n_bins(self.bins, selections.first_view)
         inner_edges = _midpoints_at_cuts(selections, _cut_weights(selections.first_view, k, self.cut))
@@ -99,7 +99,7 @@ def _edges_at_cuts(by_score: SortedScores, cut_weights: Array) -> Array:
     return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
-def _midpoints_at_cuts(by_score: SortedScores | Selections, cut_weights: Array) -> Array:
+def _midpoints_at_cuts(by_score: SortedScores | RowSelections, cut_weights: Array) -> Array:
     """Midpoints between the row that completes each weight and the next row, (cuts,) or (selections, cuts)."""
     last_score, next_score = by_score.scores_at_weight(cut_weights)
     return np.asarray((last_score + next_score) / 2)
@@ -134,7 +134,7 @@ class FixedMass(Partition):
         is_inner = (completed_groups >= 1) & (completed_groups < n // self.rows)
         return Bins(_edges_at_cuts(by_score, completed_groups[is_inner] * group_weight), self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
         inner_edges = _midpoints_at_cuts(selections, self._cut_weights(selections.first_view))
         return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Described, OneOf, Settings
 from trueodds.core.typing import Array
@@ -30,7 +30,7 @@ class Partition(Settings):
         """Return the bins for this view."""
         raise NotImplementedError
 
-    def sums_by_selection(self, selections: Selections) -> Array | None:
+    def sums_by_selection(self, selections: RowSelections) -> Array | None:
         """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
         return None
 
@@ -70,7 +70,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def sums_in_fixed_bins(bins: FittedPartition, selections: Selections) -> Array:
+def sums_in_fixed_bins(bins: FittedPartition, selections: RowSelections) -> Array:
     """Return n, Σp and Σy (3, selections, bins) of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
     return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

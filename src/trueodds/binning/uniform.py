@@ -15,7 +15,7 @@ from trueodds.binning.partition import (
     resolve_n_bins,
     sums_in_fixed_bins,
 )
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount
@@ -50,7 +50,7 @@ class Uniform(Partition):
         low = lower_limit(view, self.range)
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
@@ -80,7 +80,7 @@ class FixedEdges(Partition):
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.settings import OneOf, Settings
@@ -82,7 +82,7 @@ class Estimator(Settings):
         """The estimates for several views, vectorized if possible."""
         return np.array([self.value(view) for view in views])
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The estimates for all selections of rows, vectorized if possible.
 
         The result equals `value` of each selection. A subclass that overrides `value` must override this method too.

@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, Order
@@ -138,7 +138,7 @@ class BinnedError(Estimator):
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
         return first_sums.error_from_sums(n, wp, wy, n >= self.min_count)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
         sums = self.partition_for(selections.view).sums_by_selection(selections) if selections.is_vectorizable else None
         if sums is None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from trueodds.binning.partition import lower_limit
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
@@ -145,7 +145,7 @@ class KernelDensityError(UnbinnedError):
         """The integral over a fine grid, and over a coarser one for draws."""
         return SmoothedCurve(self, view)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections on the same grids, each with its own bandwidth."""
         if not selections.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(selections)
@@ -313,7 +313,7 @@ def silverman_bandwidth(view: View) -> float:
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 
-def silverman_bandwidths(selections: Selections) -> Array:
+def silverman_bandwidths(selections: RowSelections) -> Array:
     """Silverman's bandwidth of each selection, for selections of equal size."""
     p, _ = selections.sorted_scores
     n = p.shape[1]

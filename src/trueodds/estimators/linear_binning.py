@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, lower_limit
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
@@ -115,7 +115,7 @@ class LinearBinError(UnbinnedError):
         """The error, exact for rows and for cells that contain no center. Draws use at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections, each with its own bins."""
         if not selections.is_vectorizable:
             return super().evaluate_selections(selections)
@@ -144,7 +144,7 @@ class LinearBinError(UnbinnedError):
 
         return statistic
 
-    def edges(self, view: View, selections: Selections | None = None) -> Array:
+    def edges(self, view: View, selections: RowSelections | None = None) -> Array:
         """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.
 
         With selections, the result has the edges of each selection, (selections or 1, bins + 1).

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaln, spherical_jn
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.batch_binning import bin_linearly
@@ -253,7 +253,7 @@ BLOCK_CELLS = 2**14  # cells of the selections smoothed at once, which fit into 
 
 
 def smooth_selections(
-    selections: Selections,
+    selections: RowSelections,
     kernel: SmoothingKernel,
     widths: Array,
     span: tuple[float, float],
@@ -276,7 +276,7 @@ def smooth_selections(
 
 
 def _smooth_on_one_grid(
-    selections: Selections,
+    selections: RowSelections,
     selected: Array,
     kernel: SmoothingKernel,
     widths: Array,

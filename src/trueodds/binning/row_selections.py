@@ -16,12 +16,12 @@ from trueodds.lenses.view import View
 T = TypeVar("T")
 
 
-class Selections:
+class RowSelections:
     """Several selections of rows of one view, such as bootstrap resamples. A selection may repeat rows.
 
     `rows` holds the numbers of the rows of each selection, which may have more or fewer rows than another.
 
-    >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
+    >>> some = RowSelections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
     >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
     ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
     """

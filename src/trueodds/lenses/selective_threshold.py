@@ -15,7 +15,7 @@ from trueodds.core.results import Result
 from trueodds.core.settings import Probability, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.clustered_rows import cluster_count_note, clustered_rows, equal_clusters
+from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import spaced_steps
 from trueodds.lenses.view import View
@@ -174,7 +174,7 @@ def _effective_numbers(
         rows = slice(0, int(end) + 1)
         smallest[i] = equal_clusters(view.w[rows], cluster[rows])
         if is_candidate[i]:
-            clusters = clustered_rows([view.take(np.arange(end + 1))], cluster[rows])
+            clusters = effective_sample_size([view.take(np.arange(end + 1))], cluster[rows])
             t_ratio = float(ndtri(level)) / clusters.critical_value(2 * level - 1)
             effective[i] = clusters.effective_rows * t_ratio**2
     return smallest, effective

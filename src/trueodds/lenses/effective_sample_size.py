@@ -21,7 +21,7 @@ MIN_EQUAL_CLUSTERS = 10.0  # clusters of equal size below which intervals have a
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteredRows:
+class EffectiveSampleSize:
     """Effective numbers of rows and clusters."""
 
     effective_rows: float  # number of independent rows that are as informative
@@ -34,19 +34,19 @@ class ClusteredRows:
         bootstrap divides the variance by the number of clusters G. For fewer than two effective clusters it is that of
         two.
 
-        >>> round(ClusteredRows(100.0, 25.0).critical_value(0.95), 4)
+        >>> round(EffectiveSampleSize(100.0, 25.0).critical_value(0.95), 4)
         2.1065
         """
         clusters = max(self.effective_clusters, 2.0)
         return float(stdtrit(clusters - 1, (1 + level) / 2)) * math.sqrt(clusters / (clusters - 1))
 
 
-def critical_value(clusters: ClusteredRows | None, level: float) -> float:
+def critical_value(clusters: EffectiveSampleSize | None, level: float) -> float:
     """Number of bootstrap standard deviations to the ends of an interval: normal for independent rows (None)."""
     return float(ndtri((1 + level) / 2)) if clusters is None else clusters.critical_value(level)
 
 
-def clustered_rows(views: Sequence[View], cluster: Array) -> ClusteredRows:
+def effective_sample_size(views: Sequence[View], cluster: Array) -> EffectiveSampleSize:
     r"""Effective numbers of rows and clusters (`cluster` (n,)); of several views, those of the least informative one.
 
     With the intracluster correlation ρ of the residuals, row weights w and cluster totals W, the design effect is
@@ -62,7 +62,7 @@ def clustered_rows(views: Sequence[View], cluster: Array) -> ClusteredRows:
     ρ = 1.
 
     >>> y = np.array([0.0, 1.0] * 20)
-    >>> rows = clustered_rows([View(p=np.full(40, 0.5), y=y)], np.arange(40))
+    >>> rows = effective_sample_size([View(p=np.full(40, 0.5), y=y)], np.arange(40))
     >>> round(rows.effective_rows), round(rows.effective_clusters)
     (40, 40)
 
@@ -72,15 +72,15 @@ def clustered_rows(views: Sequence[View], cluster: Array) -> ClusteredRows:
     .. [2] Korn & Graubard (1998). Intervals of proportions from the effective number of rows.
     .. [3] Satterthwaite (1946). Degrees of freedom of a sum of variances.
     """
-    per_view = [_clustered_rows_of_view(view, cluster) for view in views if view.total > 0]
+    per_view = [_effective_sample_size_of_view(view, cluster) for view in views if view.total > 0]
     if not per_view:
-        return ClusteredRows(0.0, 0.0)
-    return ClusteredRows(
+        return EffectiveSampleSize(0.0, 0.0)
+    return EffectiveSampleSize(
         min(rows.effective_rows for rows in per_view), min(rows.effective_clusters for rows in per_view)
     )
 
 
-def _clustered_rows_of_view(view: View, cluster: Array) -> ClusteredRows:
+def _effective_sample_size_of_view(view: View, cluster: Array) -> EffectiveSampleSize:
     """Effective numbers of rows and clusters of one view."""
     squared_weights = view.w.astype(np.float64) ** 2
     totals, squares = np.bincount(cluster, view.w), np.bincount(cluster, squared_weights)
@@ -91,7 +91,7 @@ def _clustered_rows_of_view(view: View, cluster: Array) -> ClusteredRows:
     effective_clusters = max(
         total_variance**2 / float(variances @ variances), equal_clusters(view.w, cluster) * MIN_CLUSTER_SHARE
     )
-    return ClusteredRows(float(view.total**2 / total_variance), effective_clusters)
+    return EffectiveSampleSize(float(view.total**2 / total_variance), effective_clusters)
 
 
 def equal_clusters(w: Array, cluster: Array) -> float:

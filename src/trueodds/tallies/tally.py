@@ -24,7 +24,7 @@ from trueodds.tallies import stored_views
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.row_batches import RowBatches
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
@@ -68,7 +68,7 @@ class Tally(TallySums):
         Sums of the proper scores by name, and counts of special rows.
     groups : mapping
         Tally of each value of each group column.
-    batches : RowBatches
+    batches : BatchFingerprints
         Fingerprints of the batches of rows, by which rows that are added twice are recognized.
 
     Notes
@@ -129,7 +129,7 @@ class Tally(TallySums):
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
         count_group = partial(_tally_rows, preds, bins=bins, is_group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
-        batches = RowBatches.from_predictions(preds)
+        batches = BatchFingerprints.from_predictions(preds)
         tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups, batches=batches)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_batches import RowBatches
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
@@ -43,7 +43,7 @@ class TallySums:
     scores: Mapping[str, ProperScoreSums]
     counts: SpecialRowCounts
     groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
-    batches: RowBatches = field(default_factory=RowBatches)  # of all rows; groups have none
+    batches: BatchFingerprints = field(default_factory=BatchFingerprints)  # of all rows; groups have none
 
     def __add__(self, other: Any) -> Self:
         raise NotImplementedError

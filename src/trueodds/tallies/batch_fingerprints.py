@@ -20,13 +20,13 @@ MIN_INFORMATION = 50.0  # nats: other rows have the same fingerprint with probab
 
 
 @dataclass(frozen=True, slots=True)
-class RowBatches:
+class BatchFingerprints:
     """The batches of rows in a tally, by their fingerprints.
 
     Of more than `MAX_FINGERPRINTS` batches, those with the smallest fingerprints are kept. This is a random sample, and
     two tallies keep the same ones of their common batches as far as both samples reach.
 
-    >>> a, b = RowBatches({"00ab": 500}), RowBatches({"00ab": 500, "17c2": 800})
+    >>> a, b = BatchFingerprints({"00ab": 500}), BatchFingerprints({"00ab": 500, "17c2": 800})
     >>> a.count_common_rows(b), (a + b).repeated_rows
     (500, 500)
     """
@@ -35,13 +35,13 @@ class RowBatches:
     repeated_rows: int = 0  # number of rows that were added once more
 
     @classmethod
-    def from_predictions(cls, preds: Predictions) -> RowBatches:
+    def from_predictions(cls, preds: Predictions) -> BatchFingerprints:
         """Return one batch with its fingerprint; none if its rows are so alike that other rows may be equal.
 
         The fingerprint is a hash of the number of rows, of all outcomes and weights, and of the probabilities of evenly
         spaced rows, in the order of the rows.
 
-        >>> len(RowBatches.from_predictions(Predictions([0, 1], [0.2, 0.9])).rows)
+        >>> len(BatchFingerprints.from_predictions(Predictions([0, 1], [0.2, 0.9])).rows)
         0
         """
         n_sampled = max(MIN_SAMPLED_ROWS, min(MAX_SAMPLED_ROWS, MAX_SAMPLED_PROBABILITIES // preds.k))
@@ -60,13 +60,13 @@ class RowBatches:
             digest.update(np.ascontiguousarray(array).data)
         return cls({digest.hexdigest(): preds.n})
 
-    def __add__(self, other: RowBatches) -> RowBatches:
+    def __add__(self, other: BatchFingerprints) -> BatchFingerprints:
         rows = {**self.rows, **other.rows}
         if len(rows) > MAX_FINGERPRINTS:
             rows = {name: rows[name] for name in nsmallest(MAX_FINGERPRINTS, rows)}
-        return RowBatches(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
+        return BatchFingerprints(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
 
-    def count_common_rows(self, other: RowBatches) -> int:
+    def count_common_rows(self, other: BatchFingerprints) -> int:
         """Return the number of rows of the batches in both."""
         return sum(self.rows[name] for name in self.rows.keys() & other.rows.keys())
 

@@ -18,7 +18,7 @@ from trueodds.io.torch import check_tensors, to_predictions
 from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
-from trueodds.tallies.single_lens import sum_confidence, tally_default_lens
+from trueodds.tallies.default_lens_tally import sum_confidence, tally_default_lens
 from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums

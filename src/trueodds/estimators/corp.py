@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
@@ -59,7 +59,7 @@ SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[
 
 
 @dataclass(frozen=True)
-class Corp(UnbinnedError):
+class Corp(DistinctScoreError):
     r"""CORP miscalibration (MCB): reduction of a proper score by isotonic recalibration.
 
     Isotonic regression replaces every probability by an event rate and preserves the order of the scores. MCB is the

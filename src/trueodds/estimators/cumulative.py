@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
 from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class CumulativeError(UnbinnedError):
+class CumulativeError(DistinctScoreError):
     r"""Maximum absolute cumulative residual over increasing scores (ECCE-MAD, KS error).
 
     It shows below which score the model overpredicts or underpredicts most in total. It needs no bins and no
@@ -124,7 +124,7 @@ class KolmogorovSmirnov(CumulativeError):
 
 
 @dataclass(frozen=True)
-class CumulativeRange(UnbinnedError):
+class CumulativeRange(DistinctScoreError):
     r"""Range of the cumulative residuals (ECCE-R, cutoff calibration error).
 
     It is the largest absolute total residual over any interval of scores.

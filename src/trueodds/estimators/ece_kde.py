@@ -26,7 +26,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     smooth_selections,
 )
 from trueodds.estimators.base import require_one_score
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
@@ -35,7 +35,7 @@ MAX_RANGE_SHORTFALL = 2e-3  # how far under 1/K a largest probability may lie: r
 
 
 @dataclass(frozen=True)
-class KernelDensityError(UnbinnedError):
+class KernelDensityError(DistinctScoreError):
     r"""ECE by kernel regression (ECE-KDE): mean distance between predictions and a smooth calibration curve.
 
     The calibration curve r(s) is a weighted mean of the outcomes near s. No bins are needed.

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 
@@ -20,7 +20,7 @@ MIN_STABLE_OUTCOMES = 200  # outcomes of each kind from which flexible curves ar
 
 
 @dataclass(frozen=True)
-class IntegratedIndex(UnbinnedError):
+class IntegratedIndex(DistinctScoreError):
     r"""Integrated calibration index (ICI, Eavg): mean distance between predictions and a smooth calibration curve.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
@@ -17,7 +17,7 @@ MAX_HALVINGS = 30  # narrower intervals than 1e-9 could lower the sum by at most
 
 
 @dataclass(frozen=True)
-class IntervalError(UnbinnedError):
+class IntervalError(DistinctScoreError):
     r"""Interval calibration error (RintCE): error on randomly shifted intervals plus their width, at the best width.
 
     The scores are divided into intervals of width ε with a random offset, and the absolute residuals of the intervals

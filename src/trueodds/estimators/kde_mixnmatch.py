@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.cell_moments import cell_moments
 from trueodds.lenses.view import View
 
@@ -27,7 +27,7 @@ TRIWEIGHT = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
 
 @dataclass(frozen=True)
-class MixNMatchError(UnbinnedError):
+class MixNMatchError(DistinctScoreError):
     r"""Calibration error by two kernel densities, as computed by the Mix-n-Match reference program.
 
     Use it to compare with published values. Prefer `ece_kde` otherwise, because its bandwidth does not depend on the

@@ -14,7 +14,7 @@ from trueodds.core.settings import OneOf, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
 from trueodds.kernels.pairs import sum_exponential_kernel
 from trueodds.lenses.view import View
 
@@ -22,7 +22,7 @@ FORMS = ("biased", "unbiased", "weighted")
 
 
 @dataclass(frozen=True)
-class LaplaceError(UnbinnedError):
+class LaplaceError(DistinctScoreError):
     r"""Laplace kernel calibration error: root of the kernel-weighted mean product of residuals.
 
     Two rows with similar scores and residuals of the same sign increase the value. For a calibrated model such pairs

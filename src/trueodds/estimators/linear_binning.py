@@ -14,7 +14,7 @@ from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
 from trueodds.lenses.view import View
@@ -23,7 +23,7 @@ Base = Literal["uniform", "equal-mass"]
 
 
 @dataclass(frozen=True)
-class LinearBinError(UnbinnedError):
+class LinearBinError(DistinctScoreError):
     r"""ECE with linear binning (ECE_c, ECE_ac): each score is shared between the two nearest bin centers.
 
     A score at one quarter of the way from one center to the next counts 3/4 in the first bin and 1/4 in the second. The

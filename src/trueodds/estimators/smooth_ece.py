@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.cell_moments import cell_moments, residual_function
 from trueodds.lenses.view import View
 
@@ -19,7 +19,7 @@ N_GRID_CELLS = 4096  # cells of this grid on [0, 1]
 
 
 @dataclass(frozen=True)
-class SmoothError(UnbinnedError):
+class SmoothError(DistinctScoreError):
     r"""Smooth expected calibration error (smECE): mean absolute residual after kernel smoothing.
 
     Residuals y − p of neighboring scores are averaged with Gaussian weights of standard deviation σ, reflected at 0 and

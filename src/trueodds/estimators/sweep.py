@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
 from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
@@ -17,7 +17,7 @@ Base = Literal["equal-mass", "uniform"]
 
 
 @dataclass(frozen=True)
-class SweepError(UnbinnedError):
+class SweepError(DistinctScoreError):
     r"""Monotonic sweep calibration error: binned error with the largest number of bins whose event rates increase.
 
     The number of bins is increased as long as the event rates do not decrease with the score. The last such number is

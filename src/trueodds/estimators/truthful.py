@@ -15,14 +15,14 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, require_one_score
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
 from trueodds.lenses.view import View
 
 FORMS = ("atb", "quantile")
 
 
 @dataclass(frozen=True)
-class Truthful(UnbinnedError):
+class Truthful(DistinctScoreError):
     r"""Truthful calibration error (ATB): squared error that the true probabilities minimize in expectation.
 
     This holds at any sample size. ECE on a sample can be lowered by distorting the probabilities: a forecaster who

@@ -22,7 +22,7 @@ MAX_DISTINCT_SCORES = 4096  # maximum number of distinct scores in draws; neighb
 
 
 @dataclass(frozen=True)
-class UnbinnedError(Estimator):
+class DistinctScoreError(Estimator):
     """Base class of errors that depend only on sums at each distinct score, so that the order of ties is irrelevant.
 
     `evaluate_scores` fixes everything that depends only on the predictions and returns the statistic as a function of
@@ -58,7 +58,7 @@ class UnbinnedError(Estimator):
 class DistinctScores:
     """Distinct scores of one view for one error, whose formula is used for rows, cells and draws."""
 
-    def __init__(self, error: UnbinnedError, view: View) -> None:
+    def __init__(self, error: DistinctScoreError, view: View) -> None:
         require_one_score(view, error.name)
         self.error, self.view = error, view
 

@@ -1,4 +1,4 @@
-"""Median-variance tree: a partition of the simplex by splits at medians; nested cells by splits at means."""
+"""Median-variance tree: a partition of scores or of the probability simplex by splits at medians."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ class _Split:
 
 _VARIANCE_TOLERANCE = 1e-9  # relative difference up to which the variances of two axes are tied
 _MEDIAN_TOLERANCE = 1e-12  # share of a node's weight within which a row completes half of it
-_ROUNDED_DECIMALS = 12  # to which means and variances are rounded before they are compared, against rounding errors
 
 # Subtrees of nodes of at most so many rows are grown one by one, in the cache and on several threads.
 MAX_SUBTREE_ROWS = 2**15
@@ -257,32 +256,3 @@ def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, tota
     lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
     upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
     return (values[order[lower_row]] + values[order[upper_row]]) / 2
-
-
-def nested_cells(x: Array, depth: int) -> Array:
-    """Cell of each vector (n, m) among 2^depth nested cells, split at the mean of the axis of largest variance.
-
-    A mean lies between clusters of vectors, while a median may split a cluster. The leading bits of a cell number are
-    those of its parent cell, so one number per vector gives the cells at every depth. `grow_tree` stops at a minimum
-    number of rows instead. Equal vectors share a cell.
-
-    >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
-    array([0, 1, 2, 3])
-    """
-    cell = np.zeros(len(x), dtype=np.int64)
-    pending_cells = [(np.arange(len(x)), 0, depth)]  # rows of the cell, its number, and how often it is split
-    while pending_cells:
-        rows, prefix, levels_left = pending_cells.pop()
-        if levels_left == 0 or len(rows) < 2:
-            cell[rows] = prefix << levels_left
-            continue
-        node_rows = x[rows]
-        axis = int(np.argmax(np.round(node_rows.var(axis=0), _ROUNDED_DECIMALS)))
-        column = node_rows[:, axis]
-        is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
-        if is_low.all() or not is_low.any():  # no vector differs on any axis
-            cell[rows] = prefix << levels_left
-            continue
-        pending_cells.append((rows[is_low], 2 * prefix, levels_left - 1))
-        pending_cells.append((rows[~is_low], 2 * prefix + 1, levels_left - 1))
-    return cell

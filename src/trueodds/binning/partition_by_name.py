@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
+from trueodds.binning.equal_mass import EqualMass, parse_mass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
-from trueodds.binning.simplex_grid import Distinct, SimplexGrid
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.distinct import Distinct
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.sweep import Sweep
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.kernels.bins import Closed
 from trueodds.lenses.view import View
 
-# By name the class and the settings that it takes.
+# The class of each partition, by its name, and the names of the settings that it takes.
 PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "uniform": (Uniform, ("bins", "closed", "range")),
     "equal-mass": (EqualMass, ("bins", "closed")),

@@ -15,8 +15,9 @@ from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import MedianVariance, Tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.simplex_grid import Distinct
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.distinct import Distinct
+from trueodds.binning.fixed_edges import FixedEdges
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array

@@ -135,14 +135,15 @@ MAX_SUBTREE_ROWS = 2**15
 def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     """Return the splits of the complete tree for vectors x (n, m) with weights w (n,), the root first."""
     splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_SUBTREE_ROWS)
-    grown = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
-    for subtree, lower in zip(subtrees, grown, strict=True):
-        _set_child(subtree.parent, subtree.side, len(splits))
-        for split in lower:
+    splits_of_subtrees = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
+    for subtree, lower_splits in zip(subtrees, splits_of_subtrees, strict=True):
+        n_upper = len(splits)
+        _set_child(subtree.parent, subtree.side, n_upper)
+        for split in lower_splits:  # numbered from 0 within the subtree so far
             if split.children is not None:
-                low, high = (child + len(splits) if child >= 0 else child for child in split.children)
-                split.children = low, high
-        splits += lower
+                low, high = split.children
+                split.children = (low + n_upper if low >= 0 else low, high + n_upper if high >= 0 else high)
+        splits += lower_splits
     return splits
 
 
@@ -163,9 +164,9 @@ def _set_child(parent: _Split, side: int, number: int) -> None:
 
 
 def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple[list[_Split], list[_Subtree]]:
-    """Return the splits of the tree and its ungrown subtrees: those below the root of at most `max_rows` rows.
+    """Split the nodes of the tree level by level; nodes of at most `max_rows` rows, except the root, are not split.
 
-    All nodes of a level are split at once.
+    Returns the splits, and the nodes that were not split because they are small.
     """
     splits: list[_Split] = []
     subtrees: list[_Subtree] = []
@@ -174,24 +175,24 @@ def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple
     node_rows, mass, starts = x, w, np.zeros(1, dtype=np.intp)
     while len(starts):
         level, is_continued, child = _split_nodes(node_rows, mass, starts, min_size)
-        for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
+        for number, (parent, side) in enumerate(parents, start=len(splits)):
             _set_child(parent, side, number)
         splits += level
+        # The children that are split further are the nodes of the next level. Their rows are sorted by child.
         parents = [(level[i], side) for i, side in np.argwhere(is_continued).tolist()]
         order = argsort_bins(child, 2 * len(starts))
         order = order[is_continued.ravel()[child[order]]]
         node_rows, mass = node_rows[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
         sizes = np.diff(starts, append=len(node_rows))
-        if (is_small := sizes <= max_rows).any():
-            spans = [slice(start, start + size) for start, size in zip(starts[is_small], sizes[is_small], strict=True)]
-            subtrees += [
-                _Subtree(*parents[i], node_rows[span], mass[span])
-                for i, span in zip(np.flatnonzero(is_small), spans, strict=True)
-            ]
+        is_small = sizes <= max_rows
+        if is_small.any():
+            for i in np.flatnonzero(is_small):
+                rows = slice(starts[i], starts[i] + sizes[i])
+                subtrees.append(_Subtree(*parents[i], node_rows[rows], mass[rows]))
             parents = [parents[i] for i in np.flatnonzero(~is_small)]
-            is_large_node = np.repeat(~is_small, sizes)
-            node_rows, mass = node_rows[is_large_node], mass[is_large_node]
+            is_in_large_node = np.repeat(~is_small, sizes)
+            node_rows, mass = node_rows[is_in_large_node], mass[is_in_large_node]
             starts = np.cumsum(sizes[~is_small]) - sizes[~is_small]
     return splits, subtrees
 
@@ -225,9 +226,9 @@ def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) ->
 
 
 def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
-    """Return the largest variance among the axes of each node, and that axis (the first in case of ties).
+    """Return the largest variance among the axes of each node, and that axis (the first in case of ties), (nodes,) both.
 
-    The rows of a node are contiguous; the results are (nodes,).
+    The rows of a node are contiguous from `starts` (nodes,). `sizes` and `total` (nodes,) are their numbers and weights.
     """
     is_weighted = bool((mass != 1).any())
     mean = np.add.reduceat(mass[:, None] * node_rows if is_weighted else node_rows, starts, axis=0) / total[:, None]
@@ -242,9 +243,10 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
 
 
 def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
-    """Return the weighted median of each node; for even counts it is the mean of the two middle rows.
+    """Return the weighted median (nodes,) of the values (n,) of each node: of an even number, the mean of the middle two.
 
-    Each row represents `mass` rows.
+    Row i represents mass[i] rows. The other arguments are as in `_split_nodes`, with the node (n,) of each row and the
+    `total` weight (nodes,) of each node.
     """
     order = np.argsort(values)
     order = order[argsort_bins(node_of_row[order], len(starts))]

@@ -1,4 +1,4 @@
-"""Base class of partitions, and the rules for the number of bins and their range."""
+"""Base class of partitions, which assign rows to bins, and the rules for the number of bins and their range."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ BinsOrEdges = Annotated[
 
 
 class Partition(Settings):
-    """A rule that assigns rows to bins. `fit` returns the bins for a view."""
+    """Base class of partitions: the settings of a rule that assigns rows to bins.
+
+    `fit` applies the rule to a view and returns the bins with their edges.
+    """
 
     ignores_scores = False  # whether the edges are the same whatever the scores are
     uses_outcomes = False  # whether the edges depend on the labels, so that they are fitted again for every redraw
@@ -31,7 +34,7 @@ class Partition(Settings):
         raise NotImplementedError
 
     def sums_by_selection(self, selections: RowSelections) -> Array | None:
-        """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
+        """Return n, Σp and Σy (3, selections, bins), with bins fitted to each selection; None if not vectorized."""
         return None
 
 

@@ -12,7 +12,8 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.row_sources import ExactProbabilities, LensRows
+from trueodds.lenses.exact_probabilities import ExactProbabilities
+from trueodds.lenses.row_sources import RowSource
 from trueodds.lenses.view import View
 
 
@@ -97,7 +98,7 @@ class Lens(Settings):
             InducedProbabilities(preds, lambda: self.outcome_codes(preds)[i].code) if preds.kind == "classes" else None
         )
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
         """Return the row source of each view, for rows of weight 1 with one label `y` (n,) each.
 
         None if the lens has no such source: `probabilities` and `outcome_codes` are used instead.

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.confidence import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
-from trueodds.lenses.row_sources import LargestProbability, LensRows, ViewColumn
+from trueodds.lenses.row_sources import LargestProbability, RowSource, ViewColumn
 from trueodds.lenses.view import View
 
 
@@ -34,7 +34,7 @@ class Confidence(Lens):
             return [np.maximum(preds.p, 1 - preds.p)]
         return [row_maxima(preds.p)[0]]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
         """Return a row source that finds the largest probabilities while it computes the sums."""
         if preds.kind == "confidence":
             return [ViewColumn(preds.p, y, 1)]

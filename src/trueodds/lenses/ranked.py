@@ -1,4 +1,4 @@
-"""Lenses on the largest probabilities: confidence, top-label, the r-th largest, and top-k."""
+"""Lenses on the ranked probabilities of each row: confidence, top-label, the r-th largest, and top-k."""
 
 from __future__ import annotations
 
@@ -75,8 +75,11 @@ def predicted_class(preds: Predictions) -> Array:
 
 
 def has_errors(preds: Predictions) -> bool:
-    """Return whether any most probable outcome was not observed, of any label if there are several, or by any vote."""
-    observed, weighted = preds.y, preds.w > 0
+    """Return whether any prediction is wrong: a row of positive weight whose most probable class was not observed.
+
+    Of independent labels, a single wrong one suffices. Rows of votes always count as wrong.
+    """
+    observed, has_weight = preds.y, preds.w > 0
     if observed is None:
         return True
     if preds.kind == "confidence":
@@ -85,7 +88,7 @@ def has_errors(preds: Predictions) -> bool:
         predicted = (preds.p > 1 - preds.p).astype(np.int64)
     else:
         predicted = predicted_class(preds)
-    return bool(np.any((predicted != observed)[weighted]))
+    return bool(np.any((predicted != observed)[has_weight]))
 
 
 def accuracy(preds: Predictions) -> float:

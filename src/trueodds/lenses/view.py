@@ -301,7 +301,7 @@ class View:
             table = self.rows.sums(bins.edges, bins.closed)
         if table is None:
             return self._sum_columns_in_bins(bins)
-        return _view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins)._all_sums(), self)
+        return _view_of_bin_sums(table, lambda: self._sum_columns_in_bins(bins)._all_sums(), self)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
@@ -388,9 +388,7 @@ class View:
         return view
 
 
-def _view_from_bin_sums(
-    table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View
-) -> View:
+def _view_of_bin_sums(table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View) -> View:
     """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))

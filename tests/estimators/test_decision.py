@@ -20,7 +20,8 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._decision.costs import Costs
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.decision_regret import CostRegret, DecisionRegret
+from trueodds.estimators.cost_regret import CostRegret
+from trueodds.estimators.decision_regret import DecisionRegret
 from trueodds.lenses.view import View
 
 

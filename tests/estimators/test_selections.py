@@ -17,7 +17,8 @@ from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.adaptive import AdaptiveError, AverageError
+from trueodds.estimators.adaptive import AdaptiveError
+from trueodds.estimators.average_error import AverageError
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.core.errors import InputError, describe
 from trueodds.core.suggestions import resolve_synonym
@@ -15,7 +16,6 @@ from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, Mean, ProperScore
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 

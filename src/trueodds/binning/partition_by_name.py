@@ -1,4 +1,4 @@
-"""Look up a partition by name and settings, and choose the default partition of a view."""
+"""Look up a partition by its name and settings, and choose the default partition of a view."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "distinct": (Distinct, ()),
 }
 PARTITION_NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
+
+
+PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")  # the arguments of `as_partition`
 
 
 def as_partition(
@@ -66,6 +69,26 @@ def as_partition(
     partition_type, setting_names = PARTITION_TYPES[name]
     _reject_other_settings(settings, f"partition {name}", setting_names)
     return partition_type(**settings)
+
+
+def pop_partition(settings: dict[str, Any]) -> Partition | None:
+    """Remove the settings of a partition from the settings of a method, and return the partition that they select."""
+    return as_partition(**{name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings})
+
+
+def merge_partition_settings(settings: dict[str, Any], default_name: str) -> dict[str, Any]:
+    """Replace the settings of a partition by the setting `partition`, for a method with a default partition.
+
+    If only the number of bins is given, they are bins of the partition named `default_name`. Without settings of a
+    partition, `settings` is returned as it is.
+    """
+    partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+    if not partition_settings:
+        return settings
+    has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
+    if "partition" not in partition_settings and not has_edges:
+        partition_settings["partition"] = default_name
+    return settings | {"partition": as_partition(**partition_settings)}
 
 
 def default_partition(view: View) -> Partition:

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import as_partition, default_partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import Note
 from trueodds.core.registry import dataclass_settings
@@ -22,8 +22,6 @@ from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.row_sources import ClassColumn, ClassColumns
 from trueodds.lenses.view import View
-
-PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,8 @@ class BinnedError(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinnedError:
         """Create the estimator from public settings, where bins and partition are given by name."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
+        partition = pop_partition(settings)
+        return cls(partition=partition, **settings)
 
     def bin_sums(self, view: View) -> BinSums:
         """The bins of this view with their sums."""

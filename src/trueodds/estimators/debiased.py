@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
@@ -24,9 +25,8 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     has_pairs,
     mean_of_bins,
 )
-from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, single_bin_note
+from trueodds.estimators.binned import BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")

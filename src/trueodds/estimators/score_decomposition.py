@@ -9,14 +9,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.view import View
 
 Terms = dict[str, float]
@@ -50,8 +49,8 @@ class Decomposed(ProperScore):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Decomposed:
         """Create the score from public settings, where bins and partition are given by name."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
+        partition = pop_partition(settings)
+        return cls(partition=partition, **settings)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Terms of the selected decomposition. `index` maps each row to a cell of `binned`."""

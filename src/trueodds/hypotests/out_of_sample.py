@@ -13,7 +13,7 @@ from trueodds.core.registry import dataclass_settings
 from trueodds.estimators._decision.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.estimators.decision_regret import CostRegret
+from trueodds.estimators.cost_regret import CostRegret
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View

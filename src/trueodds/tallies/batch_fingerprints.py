@@ -1,4 +1,4 @@
-"""Fingerprints of the batches of rows in a tally, by which rows that are counted twice are recognized."""
+"""Fingerprints of the batches of rows in a tally, to detect rows that are counted twice."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 
 from trueodds.data.predictions import Predictions
 
-FINGERPRINT_LENGTH = 16  # hexadecimal digits
-MAX_FINGERPRINTS = 4_096  # largest number of fingerprints of a tally: about 100 kB in its file
-MAX_SAMPLED_ROWS = 1_024  # rows of a batch whose probabilities enter the fingerprint
-MIN_SAMPLED_ROWS = 64  # however many classes there are
-MAX_SAMPLED_PROBABILITIES = 65_536  # bounds the time for many classes
+FINGERPRINT_LENGTH = 16  # number of hexadecimal digits
+MAX_FINGERPRINTS = 4_096  # maximum number of fingerprints of a tally: about 100 kB in its file
+MAX_SAMPLED_ROWS = 1_024  # maximum number of rows of a batch whose probabilities are hashed
+MIN_SAMPLED_ROWS = 64  # minimum number of these rows, however many classes there are
+MAX_SAMPLED_PROBABILITIES = 65_536  # maximum number of hashed probabilities, to save time with many classes
 MIN_INFORMATION = 50.0  # nats: other rows have the same fingerprint with probability e^−50, about 1 in 10²¹
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFingerprints:
-    """The batches of rows in a tally, by their fingerprints.
+    """The batches of rows in a tally, by their fingerprints. Those of two tallies are merged with `+`.
 
-    Of more than `MAX_FINGERPRINTS` batches, those with the smallest fingerprints are kept. This is a random sample, and
-    two tallies keep the same ones of their common batches as far as both samples reach.
+    Of more than `MAX_FINGERPRINTS` batches, only those with the smallest fingerprints are stored. Fingerprints are
+    hashes, so these are a random sample of the batches. Two tallies sample their common batches in the same order, so
+    that a batch that both contain is mostly stored by both or by neither.
 
     >>> a, b = BatchFingerprints({"00ab": 500}), BatchFingerprints({"00ab": 500, "17c2": 800})
     >>> a.count_common_rows(b), (a + b).repeated_rows
@@ -36,7 +37,7 @@ class BatchFingerprints:
 
     @classmethod
     def from_predictions(cls, preds: Predictions) -> BatchFingerprints:
-        """Return one batch with its fingerprint; none if its rows are so alike that other rows may be equal.
+        """Return these rows as one batch, or no batch if the rows are so alike that other rows may be equal to them.
 
         The fingerprint is a hash of the number of rows, of all outcomes and weights, and of the probabilities of evenly
         spaced rows, in the order of the rows.
@@ -67,7 +68,7 @@ class BatchFingerprints:
         return BatchFingerprints(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
 
     def count_common_rows(self, other: BatchFingerprints) -> int:
-        """Return the number of rows of the batches in both."""
+        """Return the number of rows of the batches that both tallies contain."""
         return sum(self.rows[name] for name in self.rows.keys() & other.rows.keys())
 
 

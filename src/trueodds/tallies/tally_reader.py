@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
+from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
 from trueodds.tallies.batch_fingerprints import MAX_FINGERPRINTS, BatchFingerprints

@@ -11,12 +11,12 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import CHECKED_BY_CLASS, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
-from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
 from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class CostRegret(OutOfSample):
+class CostRegret(OutOfSampleGain):
     r"""Regret of acting on the predicted instead of recalibrated probabilities, at the costs of one decision.
 
     It is `decision_regret` with the setting `cost`. The predicted probabilities select one action for each row, the

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
 from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.lenses.view import View
 
@@ -20,7 +20,7 @@ NORM_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}  # power of the
 
 
 @dataclass(frozen=True)
-class CrossFitted(OutOfSample):
+class CrossFitted(OutOfSampleGain):
     r"""Cross-fitted calibration error: the part that an out-of-sample calibrator recovers, unbiased at calibration.
 
     ECE takes absolute gaps, so noise always counts as error. Here a calibrator fitted on other rows determines only the

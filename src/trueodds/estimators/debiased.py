@@ -35,7 +35,7 @@ DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the 
 
 
 @dataclass(frozen=True)
-class _Debiased(Estimator):
+class _DebiasedError(Estimator):
     """Base class of the debiased errors: bins of one score, with importance weights."""
 
     upper_bound: ClassVar[float] = 1.0
@@ -63,7 +63,7 @@ class _Debiased(Estimator):
         return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> _Debiased:
+    def from_settings(cls, _name: str, **settings: Any) -> _DebiasedError:
         """Create the estimator from public settings. Bins are equal-mass by default."""
         return cls(**merge_partition_settings(settings, "equal-mass"))
 
@@ -128,7 +128,7 @@ class _Debiased(Estimator):
 
 
 @dataclass(frozen=True)
-class DebiasedL2(_Debiased):
+class DebiasedL2(_DebiasedError):
     r"""Debiased root mean square calibration error (debiased L2, T_mn): RMSCE without the part that noise adds.
 
     The square of the error is estimated from pairs of different rows. For a calibrated model this estimate is negative
@@ -273,7 +273,7 @@ class DebiasedL2(_Debiased):
 
 
 @dataclass(frozen=True)
-class DebiasedL1(_Debiased):
+class DebiasedL1(_DebiasedError):
     r"""Debiased expected calibration error: ECE minus an estimate of the part that noise adds.
 
     The estimate assumes that the event rate of a bin is normal around its observed value and computes how much larger

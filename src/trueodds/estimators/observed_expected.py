@@ -17,7 +17,7 @@ MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 
 @dataclass(frozen=True)
-class _FromTotals(Estimator):
+class _StatisticOfTotals(Estimator):
     """Base class of comparisons of the observed event rate with the mean predicted probability."""
 
     interval: ClassVar[str | None] = "bca"
@@ -49,7 +49,7 @@ class _FromTotals(Estimator):
 
 
 @dataclass(frozen=True)
-class CalibrationInTheLarge(_FromTotals):
+class CalibrationInTheLarge(_StatisticOfTotals):
     r"""Mean observed outcome minus mean predicted probability (calibration-in-the-large, mean calibration).
 
     Above 0 the model underpredicts on average, below 0 it overpredicts. The logistic version, a shift of the log odds,
@@ -109,7 +109,7 @@ class CalibrationInTheLarge(_FromTotals):
 
 
 @dataclass(frozen=True)
-class ObservedExpected(_FromTotals):
+class ObservedExpected(_StatisticOfTotals):
     r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
 
     A ratio above 1 means that the model underpredicts on average. A ratio below 1 means that it overpredicts.
@@ -183,7 +183,7 @@ class ObservedExpected(_FromTotals):
 class Totals:
     """All rows of a view in one cell, for a statistic of totals."""
 
-    def __init__(self, estimator: _FromTotals, view: View) -> None:
+    def __init__(self, estimator: _StatisticOfTotals, view: View) -> None:
         self.estimator, self.view = estimator, view
         self.index = np.zeros(len(view.p), dtype=np.int64)
         self.size = 1

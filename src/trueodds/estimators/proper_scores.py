@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
-    Decomposed,
+    DecomposableScore,
     Terms,
     calibration_refinement_terms,
     ferro_fricker_terms,
@@ -26,7 +26,7 @@ from trueodds.tallies import proper_score_sums as scores
 
 
 @dataclass(frozen=True)
-class Brier(Decomposed):
+class Brier(DecomposableScore):
     r"""Brier score: mean squared distance between probabilities and outcome.
 
     Parameters
@@ -123,7 +123,7 @@ class Brier(Decomposed):
 
 
 @dataclass(frozen=True)
-class LogLoss(Decomposed):
+class LogLoss(DecomposableScore):
     r"""Log loss (cross-entropy): mean negative log-probability of the outcome, in nats.
 
     Parameters

@@ -23,7 +23,7 @@ Score = Callable[[Array, Array], Array]  # (predicted, observed), cell by cell, 
 
 
 @dataclass(frozen=True)
-class Decomposed(ProperScore):
+class DecomposableScore(ProperScore):
     """A proper score with decompositions on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
@@ -47,7 +47,7 @@ class Decomposed(ProperScore):
         return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> Decomposed:
+    def from_settings(cls, _name: str, **settings: Any) -> DecomposableScore:
         """Create the score from public settings, where bins and partition are given by name."""
         partition = pop_partition(settings)
         return cls(partition=partition, **settings)

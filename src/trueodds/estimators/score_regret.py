@@ -11,14 +11,14 @@ from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
 from trueodds.lenses.view import View
 
 SCORES = ("log_loss", "brier")
 
 
 @dataclass(frozen=True)
-class ScoreRegret(OutOfSample):
+class ScoreRegret(OutOfSampleGain):
     r"""Score regret: reduction of log loss or Brier score by an out-of-sample calibrator.
 
     It is `cross_fitted` with the setting `score`. For a proper score S the best recalibration map is the calibration

@@ -31,7 +31,7 @@ class OutOfFoldRows:
 
 
 @dataclass(frozen=True)
-class OutOfSample(Mean):
+class OutOfSampleGain(Mean):
     """Base class: a mean over rows of the part that a calibrator fitted on other rows recovers.
 
     Rows are assigned to `folds` at random, never by label: stratified folds would reveal the excluded outcomes to the

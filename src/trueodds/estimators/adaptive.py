@@ -18,10 +18,11 @@ MIN_RANGE_ROWS = 25  # rows per range from which its edges vary little between s
 
 
 class RangeSums(EqualWeightSums):
-    """Ranges with equal weights. In a resample the ranges are fixed and weighted by their change of mass.
+    """Sums per equal-mass range, in which all ranges have equal weight.
 
-    New equal-mass ranges would lie elsewhere, and the change of mass measures by how much. Without it resamples vary
-    too little (the interval covered 85 % of the errors of a strongly miscalibrated model).
+    In a resample, new equal-mass ranges would have other edges. Instead, the ranges are fixed, and the weight of each is
+    the ratio of its mass in the resample and in the view. With equal weights, resamples would vary too little (the
+    interval covered 85 % of the errors of a strongly miscalibrated model).
     """
 
     def gap_weights(self) -> Array | None:

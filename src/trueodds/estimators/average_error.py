@@ -76,11 +76,12 @@ class AverageError(BinnedError):
 
 
 class EqualWeightSums(BinSums):
-    """Occupied bins with equal weights."""
+    """Sums per bin for an error in which all occupied bins have equal weight."""
 
     def gap_weights(self) -> Array | None:
         """Equal weight for every occupied bin."""
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
     def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
+        """Average of the gaps (…, bins) over the bins of positive weight."""
         return super()._average((w > 0).astype(np.float64), gap, eligible)

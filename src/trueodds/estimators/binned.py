@@ -126,10 +126,10 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views, computed in one pass for all classes if their bins are the same."""
-        grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
-        if grouped is None:
+        columns = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
+        if columns is None:
             return super().values(views)
-        classes, labels = grouped
+        classes, labels = columns
         first_sums = self.bin_sums(views[0])
         assert isinstance(first_sums.cells, Bins)
         table = classes.sums(first_sums.cells.edges, first_sums.cells.closed)[labels]
@@ -199,7 +199,7 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
 
 
 class BinSums:
-    """Sums per bin of one view, from which the error is computed for rows, tallies and draws."""
+    """Sums per bin of one view, from which the error is computed for rows, tallies and draws (a `CellStatistic`)."""
 
     def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
         self.error, self.view, self.cells, self.size = error, view, cells, cells.size
@@ -282,9 +282,7 @@ class BinSums:
         order = self.error.order
         if np.isinf(order):
             largest_gap = np.where(eligible & (w > 0), gap, 0.0).max(axis=-1)
-            return np.asarray(
-                np.where(eligible.any(axis=-1), largest_gap, np.nan)
-            )  # undefined, not 0, without an eligible bin
+            return np.asarray(np.where(eligible.any(axis=-1), largest_gap, np.nan))  # undefined without such a bin
         with np.errstate(invalid="ignore"):  # the error is NaN for a view without a row in a resample
             weights = w / w.sum(axis=-1, keepdims=True)
         if order == 1:
@@ -391,7 +389,7 @@ class RootMeanSquareError(BinnedError):
 
 
 def shared_classes(views: Sequence[View]) -> tuple[ClassColumns, list[int]] | None:
-    """The classes whose sums are computed in one pass and the label of each view; None for other views."""
+    """Return the classes whose sums are computed in one pass, and the label of each view; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, ClassColumn)]
     if len(rows) < len(views) or len({id(column.class_columns) for column in rows}) > 1:
         return None

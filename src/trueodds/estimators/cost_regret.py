@@ -109,7 +109,7 @@ class CostRegret(OutOfSampleGain):
         if not changes:
             return {}
         mask = view.w > 0
-        calibrator = self.spec_for(view).fit(view.P[mask], view.Y[mask], view.w[mask])
+        calibrator = self.calibrator_spec(view).fit(view.P[mask], view.Y[mask], view.w[mask])
         rates = calibrator.apply(as_vectors(np.array([threshold for threshold, _, _ in changes])))[:, 1]
         parts = {}
         for (threshold, first_action, second_action), rate in zip(changes, rates, strict=True):

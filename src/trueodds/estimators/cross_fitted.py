@@ -120,37 +120,39 @@ class CrossFitted(OutOfSampleGain):
             return {}
         out_of_fold = self.out_of_fold(view)
         row_contributions = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
-        decreased, increased = (
-            out_of_fold.recalibrated[:, 1] < out_of_fold.P[:, 1],
-            out_of_fold.recalibrated[:, 1] > out_of_fold.P[:, 1],
-        )
-        return {"over": float(row_contributions[decreased].sum()), "under": float(row_contributions[increased].sum())}
+        predicted, recalibrated = out_of_fold.P[:, 1], out_of_fold.recalibrated[:, 1]
+        return {
+            "over": float(row_contributions[recalibrated < predicted].sum()),
+            "under": float(row_contributions[recalibrated > predicted].sum()),
+        }
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The distance, calibrator and folds."""
         return {"distance": self.distance, **super().settings_used(view)}
 
     def _direction(self, P: Array, recalibrated: Array) -> Array:
-        """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
+        """Return the direction s (j, m) of each row: of dual norm 1, with the largest product with recalibrated − P.
+
+        It is 0 where the recalibrated probabilities (j, m) equal the predicted ones, P (j, m).
+        """
         difference = np.where(np.abs(recalibrated - P) > ROUNDING_TOLERANCE, recalibrated - P, 0.0)
         power = _norm_power(self.distance)
         if power == 1:
             return np.sign(difference) / (2 if self.distance == "tv" else 1)
-        size = np.abs(difference).max(axis=1, keepdims=True)
-        scaled = np.divide(
-            difference, size, out=np.zeros_like(difference), where=size > 0
-        )  # so that no power underflows
+        largest = np.abs(difference).max(axis=1, keepdims=True)
+        # Scaled by the largest difference, so that no power underflows.
+        scaled = np.divide(difference, largest, out=np.zeros_like(difference), where=largest > 0)
         if math.isinf(power):
-            largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (size > 0)
-            return np.sign(difference) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
+            is_largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (largest > 0)
+            return np.sign(difference) * is_largest / np.maximum(is_largest.sum(axis=1, keepdims=True), 1)
         direction = np.sign(scaled) * np.abs(scaled) ** (power - 1)
-        dual = power / (power - 1)
-        norm = (np.abs(direction) ** dual).sum(axis=1, keepdims=True) ** (1 / dual)
-        return np.divide(direction, norm, out=np.zeros_like(direction), where=norm > 0)
+        dual_power = power / (power - 1)
+        dual_norm = (np.abs(direction) ** dual_power).sum(axis=1, keepdims=True) ** (1 / dual_power)
+        return np.divide(direction, dual_norm, out=np.zeros_like(direction), where=dual_norm > 0)
 
 
 def _norm_power(distance: Any) -> float:
-    """Power of the named norm."""
+    """Return the power of the norm with this name; raise TO203 for another name."""
     if distance in NORM_POWERS:
         return NORM_POWERS[distance]
     if isinstance(distance, str) and distance.startswith("lp:"):

@@ -110,12 +110,11 @@ class _DebiasedError(Estimator):
         return [*note_list, *single_bin_note(view, binned)]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Number of views with a negative or undefined value."""
+        """Notes on the numbers of views with a negative or undefined value."""
         errors, notes = np.array([self.signed_value(view) for view in views]), []
-        if undefined := int(np.isnan(errors).sum()):
-            notes.append(
-                Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so the value is undefined.")
-            )
+        if n_undefined := int(np.isnan(errors).sum()):
+            text = f"In {n_undefined} of {len(views)} views no bin holds two rows, so the value is undefined."
+            notes.append(Note("TN112", text))
         if n_negative := int((errors < 0).sum()):
             notes.append(
                 Note(
@@ -224,9 +223,9 @@ class DebiasedL2(_DebiasedError):
     def _statistic_from_bin_sums(self, view: View) -> BinStatistic:
         """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
-        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is approximated by Σy·p̄ plus the variance of p within the bin, its mean
-        if labels are drawn from p. With hundreds of rows per bin the error is a few per cent of a term that varies much
-        less than the square from which it is subtracted.
+        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which the sums of bins do not have. It is approximated by Σy·p̄ plus n times the
+        variance of p within the bin, its mean if labels are drawn from p. With hundreds of rows per bin the error is a
+        few per cent of a term that varies much less than the square from which it is subtracted.
         """
         cells = view.cached(self.partition, lambda: self.partition.fit(view))
         binned = view.binned(cells)

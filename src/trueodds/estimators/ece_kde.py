@@ -1,4 +1,4 @@
-"""Calibration error by a kernel estimate of the calibration curve, with Silverman's bandwidth (ECE-KDE)."""
+"""Calibration error from a kernel regression of the outcomes on the score, with Silverman's bandwidth (ECE-KDE)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, 
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
-MAX_BLOCK_VALUES = 2**20  # numbers held together while draws are smoothed: 8 MB
-MAX_RANGE_SHORTFALL = 2e-3  # how far under 1/K a largest probability may lie: row sums may be off by as much
+MAX_BLOCK_VALUES = 2**20  # maximum size of the arrays of draws that are smoothed at once: 8 MB
+MAX_RANGE_SHORTFALL = 2e-3  # largest distance of a largest probability below 1/K, as allowed by the check of row sums
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ class KernelDensityError(DistinctScoreError):
         """The errors of all selections on the same grids, each with its own bandwidth."""
         if not selections.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(selections)
-        with_lowest_score = int(np.argmin(selections.sorted_scores[0][:, 0]))
-        low, high = self.span(selections.view_of_selection(with_lowest_score))
+        lowest_scores = selections.sorted_scores[0][:, 0]
+        low, high = self.span(selections.view_of_selection(int(np.argmin(lowest_scores))))  # raises for all others too
         widths = (
             silverman_bandwidths(selections)
             if isinstance(self.bandwidth, str)
@@ -258,9 +258,9 @@ class KernelDensityError(DistinctScoreError):
 
 
 class SmoothedCurve(DistinctScores):
-    """Scores of one view, with a fine grid for the value and a coarser one for draws.
+    """Sums of one view at its distinct scores, with a fine grid for the value and a coarser one for draws.
 
-    Draws are shifted so that both grids agree on the observed value.
+    `DistinctScores` adds the difference of both grids for the observed outcomes to each draw.
     """
 
     error: KernelDensityError  # the settings of the error
@@ -278,7 +278,7 @@ def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError |
     array([1. , 0.5, 0. ])
     """
     error = error or KernelDensityError()
-    error.span(view)  # refuses a view that has no one score
+    error.span(view)  # raises an error for probability vectors
     scores, w, wy = sort_by_score(view).sums_by_score()
     s = np.asarray(points, dtype=np.float64)
     density, event_density = error.kernel_sums_at(scores, view).evaluate(s.ravel(), np.stack([w, wy]))

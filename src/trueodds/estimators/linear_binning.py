@@ -154,7 +154,7 @@ class LinearBinError(DistinctScoreError):
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if selections is None else edges[None]
         unit = view.unit_weight
-        weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit
+        weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit  # ⌊n / k⌋ rows
         last_scores, next_scores = (selections or sort_by_partition_value(view)).scores_at_weight(
             np.arange(1, k) * weight_per_bin
         )
@@ -163,8 +163,12 @@ class LinearBinError(DistinctScoreError):
 
     def n_bins(self, view: View) -> int:
         """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
-        root = max(1, math.isqrt(round(view.effective_n)))
-        k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
+        if not isinstance(self.bins, str):
+            k = int(self.bins)
+        else:
+            k = max(1, math.isqrt(round(view.effective_n)))
+            if self.bins == "auto":
+                k = min(k, 10)
         return min(k, max(round(view.n_represented), 1)) if self.base == "equal-mass" else k
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -218,8 +222,10 @@ class LinearSums(DistinctScores):
         if error.mapping == "one-bin":
             bins = view.binned(Bins(edges, error.closed))
             return float(np.abs(bins.w * (bins.y - bins.p)).sum() / view.total)
-        if error.base != "uniform":  # centers can be so close that dividing by their distance is inaccurate
-            return super().value()  # by distinct score; a cell that contains a center counts at its mean
+        if error.base != "uniform":
+            # Centers can be so close that dividing by their distance is inaccurate. The error from the distinct scores
+            # is exact for rows. A cell of a tally counts at its mean.
+            return super().value()
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         gaps = view.binned(Bins(np.concatenate(([-np.inf], centers, [np.inf])), error.closed))
         upper_bin, residual = gaps.bin_index, gaps.w * (gaps.y - gaps.p)

@@ -18,13 +18,13 @@ MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 @dataclass(frozen=True)
 class _StatisticOfTotals(Estimator):
-    """Base class of comparisons of the observed event rate with the mean predicted probability."""
+    """Base class of comparisons of the observed with the expected number of events, which depend on totals only."""
 
     interval: ClassVar[str | None] = "bca"
     is_averageable: ClassVar[bool] = False  # values above and below the best value would cancel
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic from the total weight, Σwp and Σwy."""
+        """Return the statistic (…) from the total weight, Σwp and Σwy, (…) each."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
@@ -181,7 +181,7 @@ class ObservedExpected(_StatisticOfTotals):
 
 
 class Totals:
-    """All rows of a view in one cell, for a statistic of totals."""
+    """Cell statistic of totals: all rows of a view are in one cell. It implements `CellStatistic`."""
 
     def __init__(self, estimator: _StatisticOfTotals, view: View) -> None:
         self.estimator, self.view = estimator, view

@@ -1,4 +1,4 @@
-"""Decomposition of proper scores into calibration and refinement on the cells of a partition."""
+"""Decompositions of proper scores on the cells of a partition, such as reliability, resolution and uncertainty."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore
 from trueodds.lenses.view import View
 
-Terms = dict[str, float]
-Score = Callable[[Array, Array], Array]  # (predicted, observed), cell by cell, binary or joint
+Terms = dict[str, float]  # terms of a decomposition by name
+Score = Callable[[Array, Array], Array]  # from predictions and outcomes, (n,) or (n, m), to the score of each row, (n,)
 
 
 @dataclass(frozen=True)
 class DecomposableScore(ProperScore):
-    """A proper score with decompositions on the cells of a partition."""
+    """Base class of proper scores that can be decomposed on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
     decomposition: str | None = field(default=None, kw_only=True)  # one of `decompositions`; None: no terms
@@ -97,7 +97,7 @@ class DecomposableScore(ProperScore):
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
-        """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
+        """The occupied cell of each row, (n,), and the view of these cells. Rows of weight 0 may have any cell."""
         fitted_partition = (self.partition or default_partition(view)).fit(view)
         index = fitted_partition.index(view.partition_values)
         occupied = np.unique(index[view.w > 0])
@@ -154,11 +154,14 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
 
 
 def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
-    """Estimated variance of each weighted mean outcome; 0 if a single row has all the weight."""
-    pairs = w**2 - ww  # the weight of all pairs of rows: n(n − 1) of them where all weigh alike
-    has_pairs = pairs > 1e-12 * w**2
-    variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
-    return np.where(has_pairs, variance * ww / np.where(has_pairs, pairs, 1.0), 0.0)
+    """Estimated variance of the weighted mean outcome y of each cell; 0 if a single row has all the weight.
+
+    w, ww and wyy are Σw, Σw² and Σwy² of the cells, (cells,) each.
+    """
+    pair_weight = w**2 - ww  # Σ w_i w_j over the pairs i ≠ j: n(n − 1) for n rows of weight 1
+    has_pairs = pair_weight > 1e-12 * w**2
+    variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) except for votes; below 0 only by rounding
+    return np.where(has_pairs, variance * ww / np.where(has_pairs, pair_weight, 1.0), 0.0)
 
 
 def calibration_refinement_terms(score: Score, binned: View, divergence: Array, within_cells: float) -> Terms:

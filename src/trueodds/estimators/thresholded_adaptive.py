@@ -128,7 +128,7 @@ class ThresholdedError(Estimator):
 
 
 class ThresholdedSums:
-    """Ranges of the scores above the threshold as cells of draws, and a last cell, which is ignored, for other rows."""
+    """Sums per range of the scores above the threshold. The last cell holds all other rows and is ignored."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
         require_one_score(view, error.name)

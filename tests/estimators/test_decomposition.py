@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import Partition
-from trueodds.binning.distinct import Distinct
 from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS

@@ -14,9 +14,9 @@ from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.estimators.laplace_kernel import LaplaceError, MeanEmbeddingError
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

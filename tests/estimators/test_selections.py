@@ -11,9 +11,9 @@ import pytest
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.partition import Partition
 from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
@@ -173,7 +173,9 @@ def test_a_score_below_the_range_is_refused_in_any_selection() -> None:
     view = View([0.9, 0.6, 0.1], [1, 0, 1], classes=2)
     with refused("TO205"):
         KernelDensityError(range="1/K").evaluate_selections(RowSelections(view, np.array([[0, 1], [0, 2]])))
-    assert len(KernelDensityError(range="1/K").evaluate_selections(RowSelections(view, np.array([[0, 1], [1, 1]])))) == 2
+    assert (
+        len(KernelDensityError(range="1/K").evaluate_selections(RowSelections(view, np.array([[0, 1], [1, 1]])))) == 2
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -7,7 +7,12 @@ from scipy.stats import binom, t
 
 import trueodds as to
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.effective_sample_size import EffectiveSampleSize, effective_sample_size, critical_value, equal_clusters
+from trueodds.lenses.effective_sample_size import (
+    EffectiveSampleSize,
+    critical_value,
+    effective_sample_size,
+    equal_clusters,
+)
 from trueodds.lenses.view import View
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.api.arguments import add_seed, resolve_method
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.core.errors import InputError, describe
 from trueodds.core.suggestions import resolve_synonym
 from trueodds.core.typing import Array

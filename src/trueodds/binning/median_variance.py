@@ -226,9 +226,9 @@ def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) ->
 
 
 def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
-    """Return the largest variance among the axes of each node, and that axis (the first in case of ties), (nodes,) both.
+    """Return the largest variance among the axes of each node, and the first axis that has it, (nodes,) both.
 
-    The rows of a node are contiguous from `starts` (nodes,). `sizes` and `total` (nodes,) are their numbers and weights.
+    The rows of a node are contiguous from `starts` (nodes,). `sizes` and `total` (nodes,) are their number and weight.
     """
     is_weighted = bool((mass != 1).any())
     mean = np.add.reduceat(mass[:, None] * node_rows if is_weighted else node_rows, starts, axis=0) / total[:, None]
@@ -243,7 +243,7 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
 
 
 def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
-    """Return the weighted median (nodes,) of the values (n,) of each node: of an even number, the mean of the middle two.
+    """Return the weighted median (nodes,) of the values (n,) of each node: the mean of the middle two if n is even.
 
     Row i represents mass[i] rows. The other arguments are as in `_split_nodes`, with the node (n,) of each row and the
     `total` weight (nodes,) of each node.

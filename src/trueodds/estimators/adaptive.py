@@ -20,8 +20,8 @@ MIN_RANGE_ROWS = 25  # rows per range from which its edges vary little between s
 class RangeSums(EqualWeightSums):
     """Sums per equal-mass range, in which all ranges have equal weight.
 
-    In a resample, new equal-mass ranges would have other edges. Instead, the ranges are fixed, and the weight of each is
-    the ratio of its mass in the resample and in the view. With equal weights, resamples would vary too little (the
+    In a resample, new equal-mass ranges would have other edges. Instead, the ranges are fixed, and the weight of each
+    is the ratio of its mass in the resample and in the view. With equal weights, resamples would vary too little (the
     interval covered 85 % of the errors of a strongly miscalibrated model).
     """
 

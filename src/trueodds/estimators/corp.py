@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_loss_from_logs

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.lenses.view import View
 
 

@@ -223,9 +223,9 @@ class DebiasedL2(_DebiasedError):
     def _statistic_from_bin_sums(self, view: View) -> BinStatistic:
         """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
-        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which the sums of bins do not have. It is approximated by Σy·p̄ plus n times the
-        variance of p within the bin, its mean if labels are drawn from p. With hundreds of rows per bin the error is a
-        few per cent of a term that varies much less than the square from which it is subtracted.
+        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which the sums of bins do not have. It is approximated by Σy·p̄ plus n times
+        the variance of p within the bin, its mean if labels are drawn from p. With hundreds of rows per bin the error
+        is a few per cent of a term that varies much less than the square from which it is subtracted.
         """
         cells = view.cached(self.partition, lambda: self.partition.fit(view))
         binned = view.binned(cells)

@@ -135,8 +135,8 @@ MAX_BLOCK_ESTIMATES = 2**21  # maximum number of estimated probabilities in memo
 class ComparedRows:
     """Cell statistic whose cells are the rows of a view, or of a fixed subsample. It implements `CellStatistic`.
 
-    `P` (n, m), `y` (n, m) and `w` (n,) are predictions, outcomes and weights of the rows of positive weight, or of 5,000
-    of them if there are more. All other rows share the last cell, which is ignored.
+    `P` (n, m), `y` (n, m) and `w` (n,) are predictions, outcomes and weights of the rows of positive weight, or of
+    5,000 of them if there are more. All other rows share the last cell, which is ignored.
     """
 
     def __init__(self, error: DirichletError, view: View) -> None:

@@ -26,7 +26,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     smooth_selections,
 )
 from trueodds.estimators.base import require_one_score
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 

@@ -292,7 +292,7 @@ class RankAgreement(VoteMean):
 
 
 def vote_counts(vote_shares: Array, view: View) -> Array:
-    """Return the votes (n, m) as counts if known, else as shares. Shares that a lens summed may miss a tie by rounding."""
+    """Return the votes (n, m) as counts if known, because shares summed by a lens may miss a tie by rounding."""
     return vote_shares if view.votes is None else np.rint(vote_shares * view.votes[:, None])
 
 

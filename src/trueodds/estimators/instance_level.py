@@ -243,9 +243,9 @@ def divide_or(numerator: Any, denominator: Any, fallback: Any) -> Array:
 class ScoreGroupSums:
     """Cell statistic whose cells are groups of neighboring scores. It implements `CellStatistic`.
 
-    Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. In a draw, the rows of
-    a group with the event have the mean score that such rows have if labels are drawn from the predictions, and so do
-    the rows without the event. The mean of null draws is therefore exact for groups of any width.
+    Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. In a draw, the rows
+    of a group with the event have the mean score that such rows have if labels are drawn from the predictions, and so
+    do the rows without the event. The mean of null draws is therefore exact for groups of any width.
     """
 
     def __init__(self, error: InstanceError, view: View) -> None:

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
-from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 

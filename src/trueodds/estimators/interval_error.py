@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 

@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.cell_moments import cell_moments
 from trueodds.lenses.view import View
 

@@ -13,8 +13,8 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
-from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
 from trueodds.kernels.pairs import sum_exponential_kernel
 from trueodds.lenses.view import View
 
@@ -147,7 +147,7 @@ class MeanEmbeddingError(LaplaceError):
 
     @property
     def interval(self) -> str | None:  # type: ignore[override]
-        """Type of interval: the biased form is a norm, the resamples of the unbiased form scatter around a plug-in value.
+        """Type of interval: the biased form is a norm, resamples of the unbiased form scatter around a plug-in value.
 
         The weighted form has none, because the distribution of its resamples is not normal if the event rate is near
         one half.

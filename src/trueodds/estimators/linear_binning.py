@@ -14,7 +14,7 @@ from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
 from trueodds.lenses.view import View

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.cell_moments import cell_moments, residual_function
 from trueodds.lenses.view import View
 

@@ -1,4 +1,4 @@
-"""Monotonic sweep calibration error (ECE-sweep): binned error with the largest number of bins of monotonic event rates."""
+"""Monotonic sweep calibration error (ECE-sweep): binned error with as many bins as have monotonic event rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import DistinctScores, ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, require_one_score
-from trueodds.estimators.distinct_scores import ScoreStatistic, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.lenses.view import View
 
 FORMS = ("atb", "quantile")

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
-from trueodds.estimators.distinct_scores import DistinctScores, DistinctScoreError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View

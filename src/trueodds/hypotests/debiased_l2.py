@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import chdtrc, ndtr, ndtri
 
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
 from trueodds.binning.partition import Partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
 from trueodds.core.errors import Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array

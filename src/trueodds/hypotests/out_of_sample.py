@@ -12,8 +12,8 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import dataclass_settings
 from trueodds.estimators._decision.out_of_sample import OutOfSampleGain
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.cost_regret import CostRegret
+from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View

@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-# Weight of the prior of the intracluster correlation, which is 1, in outcomes of the rarer kind. Without outcomes of both
+# Weight of the prior value of the intracluster correlation, 1, in outcomes of the rarer kind. Without outcomes of both
 # kinds the rows do not show how correlated they are: the estimate is the prior, and each cluster counts as one row.
 N_PSEUDO_OUTCOMES = 1.0
 MIN_CLUSTER_SHARE = 0.5  # smallest effective number of clusters, as a share of `equal_clusters`
@@ -77,7 +77,9 @@ def effective_sample_size(views: Sequence[View], cluster: Array) -> EffectiveSam
     sizes = [_effective_sample_size_of_view(view, cluster) for view in views if view.total > 0]
     if not sizes:
         return EffectiveSampleSize(0.0, 0.0)
-    return EffectiveSampleSize(min(size.effective_rows for size in sizes), min(size.effective_clusters for size in sizes))
+    return EffectiveSampleSize(
+        min(size.effective_rows for size in sizes), min(size.effective_clusters for size in sizes)
+    )
 
 
 def _effective_sample_size_of_view(view: View, cluster: Array) -> EffectiveSampleSize:

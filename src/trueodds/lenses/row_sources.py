@@ -33,7 +33,7 @@ class RowSource(Protocol):
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """Return n, Σp, Σy and Σpy of each bin as `n`, `wp`, `wy` and `wpy`, (bins,); Σp² as `wpp` if it costs nothing."""
+        """Return `n`, `wp`, `wy` and `wpy`, which are n, Σp, Σy and Σpy of each bin; also Σp² as `wpp` if it is free."""
         ...
 
     def moments(self, cells: int, powers: int) -> Array:

@@ -55,12 +55,12 @@ class SelectiveRisk:
     random: float  # mean of AURC for a random order: the error rate
     ideal: float  # AURC with all errors last
     interval: Interval | None  # of aurc; None without resamples
-    # of random − aurc, which is above 0 if the order is better than a random one; None if all answers are right or wrong
+    # of random − aurc, which is above 0 if the order is better than a random one; None if all are right or all wrong
     gain: Interval | None
     answered: int  # number of answers
     n_queries: int  # number of questions
     # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer. The
-    # threshold is also NaN if the coverage lies within a step, because no threshold answers a part of equal confidences.
+    # threshold is also NaN within a step, because no threshold answers a part of equal confidences.
     at: Mapping[str, Array]
 
     @property
@@ -210,7 +210,7 @@ def _confidence_steps(view: View) -> _ConfidenceSteps:
 
 
 def _thresholds_at_shares(steps: _ConfidenceSteps, shares: Array) -> Array:
-    """Threshold (s,) that answers exactly each of the `shares` (s,) of the answers; NaN within a step or without one."""
+    """Threshold (s,) that answers exactly each of the `shares` (s,) of the answers; NaN within a step."""
     n_up_to = np.cumsum(steps.n)
     n_requested = np.nan_to_num(shares) * float(steps.n.sum())
     last_step = np.minimum(np.searchsorted(n_up_to, n_requested * (1 - COVERAGE_TOLERANCE)), len(n_up_to) - 1)

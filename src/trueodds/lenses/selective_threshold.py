@@ -102,8 +102,8 @@ def selective_threshold(
     r"""Lowest threshold λ of the confidence for which P(wrong | confidence ≥ λ) ≤ `max_risk` at the confidence `level`.
 
     The threshold is chosen on the rows that evaluate it. The fallback procedure [3]_ limits the probability that the
-    risk of the chosen threshold is larger than the target to δ = 1 − `level`. For each of up to 200 thresholds, it tests
-    the hypothesis that the risk is larger than the target, from the fewest answers to the most. The p-value is
+    risk of the chosen threshold is larger than the target to δ = 1 − `level`. For each of up to 200 thresholds, from
+    the fewest answers to the most, it tests the hypothesis that the risk is larger than the target. The p-value is
 
     .. math:: P(\mathrm{Bin}(n_\lambda, \mathrm{max\_risk}) \le e_\lambda)
 

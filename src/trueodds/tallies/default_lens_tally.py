@@ -15,8 +15,8 @@ from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.kernels.valid_confidence import sum_valid_confidence
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
 

@@ -32,7 +32,7 @@ _MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupColumns(Generic[T]):
-    """Tallies of G groups in arrays: the cells of all groups one after the other, and one row per group of other sums."""
+    """Tallies of G groups in arrays: the cells of all groups one after the other, and one row per group otherwise."""
 
     template: T  # tally of any group, for the attributes that all groups share
     names: tuple[str, ...]  # (G,) names of the groups, sorted

@@ -42,7 +42,7 @@ class Likelihood:
 
 
 def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
-    r"""Likelihood of the model :math:`q_i = \mathrm{softmax}(o_i + X_i\theta)`, with the features of each row and class.
+    r"""Likelihood of the model :math:`q_i = \mathrm{softmax}(o_i + X_i\theta)`, with features by row and class.
 
     .. math:: F = \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i], \quad
         \nabla F = \sum_i w_i X_i^\top (q_i - y_i), \quad

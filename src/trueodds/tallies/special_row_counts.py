@@ -41,7 +41,9 @@ class SpecialRowCounts:
         notes = []
         if self.above:
             subject = "value is" if self.above == 1 else "values are"
-            text = f"{self.above:,} {subject} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1."
+            text = (
+                f"{self.above:,} {subject} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1."
+            )
             notes.append(Note("TN102", text))
         if self.inexact_sums:
             subject = "row has a sum that deviates" if self.inexact_sums == 1 else "rows have sums that deviate"

@@ -22,10 +22,10 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import Cells, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.row_block import RowBlock
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums

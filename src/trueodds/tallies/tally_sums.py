@@ -15,11 +15,11 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.tallies.special_row_counts import SpecialRowCounts
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 
 SCHEMA = "trueodds.tally/1"
 MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored

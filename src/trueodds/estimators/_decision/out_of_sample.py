@@ -74,7 +74,7 @@ class OutOfSampleGain(Mean):
         return spec
 
     def out_of_fold(self, view: View) -> OutOfFoldRows:
-        """Return the evaluated rows with their recalibrated probabilities, cached for the value, its parts and tests."""
+        """Return the evaluated rows with their recalibrated probabilities, cached for the value, parts and tests."""
         require_single_rows(view, self.name)
         spec = self.calibrator_spec(view)
         return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))

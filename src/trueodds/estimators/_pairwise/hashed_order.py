@@ -1,4 +1,4 @@
-"""Pseudo-random order of rows by hashes of their values, independent of the input order, and evenly spaced subsamples."""
+"""Pseudo-random order of rows by hashes of their values, whatever the input order, and evenly spaced subsamples."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class BinCells:
 class RowCells:
     """Cell statistic whose cells are rows (or cells of a tally), for a function of Σw, Σwu, Σw²u² and Σw² by bin.
 
-    u = y − p is the residual of a row. The sum of w_i u_i w_j u_j over the pairs i ≠ j of rows of a bin is the square of
-    Σwu minus Σw²u², so a draw needs the sums of each row. It implements `CellStatistic`.
+    u = y − p is the residual of a row. The sum of w_i u_i w_j u_j over the pairs i ≠ j of rows of a bin is (Σwu)² minus
+    Σw²u², so a draw needs the sums of each row. It implements `CellStatistic`.
     """
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:

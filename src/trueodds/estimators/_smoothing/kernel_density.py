@@ -23,8 +23,9 @@ class CosineTransform:
     """Cosine transform of masses in uniform cells on [low, high], for which reflection at both ends is implicit.
 
     The number of cells, `size`, is a power of 2. The transform is computed as the Fourier transform of the even cells
-    followed by the reversed odd cells. Masses are passed and returned in this order: `order` (size,) is the cell at each
-    position, and `position_of_cell` (size,) the inverse. `midpoints` (size,) are those of the cells in increasing order.
+    followed by the reversed odd cells. Masses are passed and returned in this order: `order` (size,) is the cell at
+    each position, and `position_of_cell` (size,) the inverse. `midpoints` (size,) are those of the cells in increasing
+    order.
 
     Coefficient k is Σ mass · cos(πku), with u the position of a cell in [low, high] as a share of its length. Smoothing
     multiplies it by a damping factor: the mean of cos(πkU/(high − low)) for a variable U with the kernel's density.
@@ -324,7 +325,7 @@ def _smooth_on_one_grid(
     cosine_transform: CosineTransform,
     summarize_cells: CellSummary,
 ) -> Array:
-    """Return the summaries of the selections with the numbers `selected` (k,) and bandwidths `widths` (k,) on one grid."""
+    """Return the summaries (k,) of the selections numbered `selected` (k,), with bandwidths `widths` (k,), on one grid."""
     block = max(1, BLOCK_CELLS // cosine_transform.size)
 
     def transform_rows(rows: Any) -> Array:

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
-from trueodds.lenses.effective_sample_size import EffectiveSampleSize, effective_sample_size, critical_value
+from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -148,7 +148,8 @@ class UtilityError(Estimator):
         return {name: ExpectedUtility(view, P, table) for name, table in payoffs.items()}
 
 
-class PooledRows(NamedTuple):
+@dataclass(frozen=True)
+class PooledRows:
     """Cells of rows with equal payoffs and similar expected utility."""
 
     index: Array  # (n,) cell of each row

@@ -33,7 +33,7 @@ class RowSource(Protocol):
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """Return `n`, `wp`, `wy` and `wpy`, which are n, Σp, Σy and Σpy of each bin; also Σp² as `wpp` if it is free."""
+        """Return `n`, `wp`, `wy` and `wpy`, which are n, Σp, Σy and Σpy of each bin, and Σp² as `wpp` if free."""
         ...
 
     def moments(self, cells: int, powers: int) -> Array:

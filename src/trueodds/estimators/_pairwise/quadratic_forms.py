@@ -183,7 +183,7 @@ def relabeled_differences(
 
     The form is Σ w_i w_j k_ij (1_y − p)_i·(1_y − p)_j over i ≠ j, with the one-hot vector 1_y of the label of a row.
     The product of two residuals is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the first term must be computed
-    for every pair and draw, in integers. The others are looked up in a table of the contribution of each label of a row,
+    for every pair and draw, in integers. The others are looked up in a table of the contributions of a row by label,
     Σ_j w_j k_ij p_j. Rows whose label equals the observed one in every draw are included in this table, so that
     confident predictions cost little. A draw of the observed labels gives exactly 0. Products of a kernel value and two
     weights are rounded to within 2⁻⁴³ of the squared largest weight.

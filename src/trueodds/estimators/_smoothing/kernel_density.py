@@ -325,7 +325,7 @@ def _smooth_on_one_grid(
     cosine_transform: CosineTransform,
     summarize_cells: CellSummary,
 ) -> Array:
-    """Return the summaries (k,) of the selections numbered `selected` (k,), with bandwidths `widths` (k,), on one grid."""
+    """Return the summaries (k,) of the `selected` selections (k,), with bandwidths `widths` (k,), on one grid."""
     block = max(1, BLOCK_CELLS // cosine_transform.size)
 
     def transform_rows(rows: Any) -> Array:

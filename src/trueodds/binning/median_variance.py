@@ -208,7 +208,7 @@ def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) ->
     variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
     node_of_row = np.repeat(np.arange(len(starts)), sizes)
     values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
-    cut = _medians(values, mass, node_of_row, starts, total)
+    cut = _node_medians(values, mass, node_of_row, starts, total)
     is_low = values < cut[node_of_row]
     low_mass = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
     high_mass = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
@@ -242,7 +242,7 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
     return variance[np.arange(len(starts)), axis], axis
 
 
-def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
+def _node_medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
     """Return the weighted median (nodes,) of the values (n,) of each node: the mean of the middle two if n is even.
 
     Row i represents mass[i] rows. The other arguments are as in `_split_nodes`, with the node (n,) of each row and the

@@ -33,7 +33,7 @@ class RangeSums(EqualWeightSums):
         """The error of each draw on the ranges of the view."""
         if not (self.bin_weight > 0).all():
             return super().statistic(w, wp, wy)
-        return BinSums._average(self, w / self.bin_weight, self._gap(w, wp, wy), self.has_min_count)
+        return BinSums._average_gaps(self, w / self.bin_weight, self._bin_gaps(w, wp, wy), self.has_min_count)
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,6 @@ class EqualWeightSums(BinSums):
         """Equal weight for every occupied bin."""
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
-    def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
+    def _average_gaps(self, w: Array, gap: Array, eligible: Array) -> Array:
         """Average of the gaps (…, bins) over the bins of positive weight."""
-        return super()._average((w > 0).astype(np.float64), gap, eligible)
+        return super()._average_gaps((w > 0).astype(np.float64), gap, eligible)

@@ -247,7 +247,7 @@ class BinSums:
         """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
         gap, eligible = self.distance(p[None], y[None], self.view.joint), self.binned.n >= self.error.min_count
-        return float(self._average(w[None], gap, eligible)[0])
+        return float(self._average_gaps(w[None], gap, eligible)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
@@ -258,9 +258,9 @@ class BinSums:
 
         `eligible` marks the bins that may be the worst bin.
         """
-        return self._average(w, self._gap(w, wp, wy), eligible)
+        return self._average_gaps(w, self._bin_gaps(w, wp, wy), eligible)
 
-    def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
+    def _bin_gaps(self, w: Array, wp: Array, wy: Array) -> Array:
         """Distance between mean prediction and event rate of each bin, (…, bins); 0 without weight."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mass = w[..., None] if self.view.joint else w
@@ -275,9 +275,11 @@ class BinSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             mass, dmass = (w[..., None], dw[..., None]) if self.view.joint else (w, dw)
             gap = self.distance((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape), self.view.joint)
-        return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count)
+        return self._average_gaps(
+            np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count
+        )
 
-    def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
+    def _average_gaps(self, w: Array, gap: Array, eligible: Array) -> Array:
         """Average of the gaps (…, bins) with weights w (…, bins), by the power `order`."""
         order = self.error.order
         if np.isinf(order):

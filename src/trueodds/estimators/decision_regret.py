@@ -106,21 +106,21 @@ class DecisionRegret(Estimator):
 
     def value(self, view: View) -> float:
         """The regret in the worst task."""
-        return self._bins(view).value()
+        return self._worst_task_cells(view).value()
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The regret with fixed bins; None if they depend on the labels."""
-        return None if (self.partition or default_partition(view)).uses_outcomes else self._bins(view)
+        return None if (self.partition or default_partition(view)).uses_outcomes else self._worst_task_cells(view)
 
     def parts(self, view: View) -> dict[str, float]:
         """The worst task with two actions."""
-        worst = self._bins(view).worst_tasks()
+        worst = self._worst_task_cells(view).worst_tasks()
         regret, threshold = worst.two_action_regret, worst.two_action_threshold
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The partition, and the thresholds of the worst task."""
-        bins = self._bins(view)
+        bins = self._worst_task_cells(view)
         worst = bins.worst_tasks()
         ends = (worst.lower_threshold, worst.upper_threshold)
         thresholds = [t for t in ends if 0 < t < 1] if worst.two_action_regret > 0 else []
@@ -130,7 +130,7 @@ class DecisionRegret(Estimator):
             "worst_thresholds": sorted(set(thresholds)),
         }
 
-    def _bins(self, view: View) -> WorstTaskCells:
+    def _worst_task_cells(self, view: View) -> WorstTaskCells:
         """The bins of the view; raises InputError for probability vectors."""
         if view.joint:
             require_one_score(view, f"{self.name} without cost=")

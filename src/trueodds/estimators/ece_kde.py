@@ -163,9 +163,9 @@ class KernelDensityError(DistinctScoreError):
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total_density = density.sum(axis=-1)
             if self.order == 1:
-                return self._norm(gap, density, cell_width) / total_density
+                return self._error_norm(gap, density, cell_width) / total_density
             shares = zip(gap / total_density[:, None], density / total_density[:, None], strict=True)
-            return np.array([self._norm(*arrays, cell_width) for arrays in shares])
+            return np.array([self._error_norm(*arrays, cell_width) for arrays in shares])
 
         return smooth_selections(selections, KERNELS[self.kernel], widths, (low, high), error_of_cells)
 
@@ -186,7 +186,7 @@ class KernelDensityError(DistinctScoreError):
 
         def smoothed_error(w: Array, wy: Array) -> Array:
             gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
-            return self._norm(gap, mass, (smooth.high - smooth.low) / len(mass))
+            return self._error_norm(gap, mass, (smooth.high - smooth.low) / len(mass))
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             if w.ndim == wy.ndim == 1:
@@ -206,7 +206,7 @@ class KernelDensityError(DistinctScoreError):
             centers[[0, -1]] = cosine_transform.low, cosine_transform.high
         return centers
 
-    def _norm(self, gap: Array, mass: Array, cell_width: float) -> Array:
+    def _error_norm(self, gap: Array, mass: Array, cell_width: float) -> Array:
         """Norm of order q of gap/mass, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))

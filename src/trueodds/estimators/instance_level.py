@@ -81,7 +81,7 @@ class InstanceError(Estimator):
         for a side without rows, which this error does not need.
         """
         events, event_distance, non_events, non_event_distance = sums
-        return divide_or(event_distance + non_event_distance, events + non_events, np.nan)
+        return divide_or_fill(event_distance + non_event_distance, events + non_events, np.nan)
 
     def empty_side_values(self, calibrated_means: tuple[float, float]) -> tuple[float, float]:
         """Return the mean distances used for a side (rows with, and without, the event) that has no rows.
@@ -229,15 +229,15 @@ def mean_distance_by_outcome(sums: OutcomeSums, empty_side_values: tuple[float, 
     events, event_distance, non_events, non_event_distance = sums
     value_without_events, value_without_non_events = empty_side_values
     return (
-        divide_or(event_distance, events, value_without_events),
-        divide_or(non_event_distance, non_events, value_without_non_events),
+        divide_or_fill(event_distance, events, value_without_events),
+        divide_or_fill(non_event_distance, non_events, value_without_non_events),
     )
 
 
-def divide_or(numerator: Any, denominator: Any, fallback: Any) -> Array:
-    """Return the quotient of two arrays, and the fallback where the denominator is 0."""
+def divide_or_fill(numerator: Any, denominator: Any, fill_value: Any) -> Array:
+    """Return the quotient of two arrays, and the fill_value where the denominator is 0."""
     has_denominator = np.asarray(denominator) > 0
-    return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fallback)
+    return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fill_value)
 
 
 class ScoreGroupSums:
@@ -256,9 +256,11 @@ class ScoreGroupSums:
         starts = group_starts(mass, max_groups)
         self.index, self.size = find_scores(view.p, s[starts]), len(starts)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
-        mean = divide_or(wp, w, 0.0)
-        self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, PROBABILITY_TOLERANCE), mean)
-        self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, PROBABILITY_TOLERANCE), mean)
+        mean = divide_or_fill(wp, w, 0.0)
+        self.mean_prob_if_event = divide_or_fill(wpp, _zero_within_rounding(wp, w, PROBABILITY_TOLERANCE), mean)
+        self.mean_prob_if_no_event = divide_or_fill(
+            wp - wpp, _zero_within_rounding(w - wp, w, PROBABILITY_TOLERANCE), mean
+        )
         event_distance, non_event_distance = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
         self.empty_side_values = error.empty_side_values((float(event_distance), float(non_event_distance)))
 

@@ -84,7 +84,7 @@ class IntervalError(DistinctScoreError):
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
-            error, width = self._terms(window_errors, residual.reshape(-1, len(s)))
+            error, width = self._errors_and_widths(window_errors, residual.reshape(-1, len(s)))
             return (error + width).reshape(residual.shape[:-1])
 
         return statistic
@@ -96,10 +96,10 @@ class IntervalError(DistinctScoreError):
     def parts(self, view: View) -> dict[str, float]:
         """Both terms: the error on intervals, and their width."""
         s, _, wp, wy = DistinctScores(self, view).shares()
-        error, width = self._terms(WindowErrors(s), (wy - wp)[None])
+        error, width = self._errors_and_widths(WindowErrors(s), (wy - wp)[None])
         return {"error": float(error[0]), "width": float(width[0])}
 
-    def _terms(self, window_errors: WindowErrors, residual: Array) -> tuple[Array, Array]:
+    def _errors_and_widths(self, window_errors: WindowErrors, residual: Array) -> tuple[Array, Array]:
         """Error on intervals and width, (draws,), for each row of residuals (draws, m)."""
         if self.bandwidth == "auto":
             return window_errors.minimize(residual)

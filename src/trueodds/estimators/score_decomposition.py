@@ -142,10 +142,10 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     """
     terms = murphy_terms(view, index, binned)
     share = binned.w / binned.w.sum()
-    rate_variance = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
+    rate_variance = float(share @ _mean_outcome_variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
     single_cell = np.zeros(len(view.w), dtype=np.intp)
     overall = view.pool(single_cell, 1)
-    overall_variance = float(_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
+    overall_variance = float(_mean_outcome_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
     return terms | {
         "reliability": terms["reliability"] - rate_variance,
         "resolution": terms["resolution"] - rate_variance + overall_variance,
@@ -153,7 +153,7 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     }
 
 
-def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
+def _mean_outcome_variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
     """Estimated variance of the weighted mean outcome y of each cell; 0 if a single row has all the weight.
 
     w, ww and wyy are Σw, Σw² and Σwy² of the cells, (cells,) each.

@@ -327,7 +327,7 @@ class RowPairs:
 
     def draw_block_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
-        numerators = self.residual_factor * self.quadratic_forms.by_block()
+        numerators = self.residual_factor * self.quadratic_forms.pair_sums_by_block()
         starts = self.edges[:-1]
         denominators = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
         counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)

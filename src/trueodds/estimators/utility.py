@@ -253,14 +253,14 @@ class UtilityCells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per cell."""
         total_weight = w.sum(axis=-1)[..., None]
-        return self._largest([residual / total_weight for residual in self._residuals(wp, wy)])
+        return self._largest_gap([residual / total_weight for residual in self._residuals(wp, wy)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Return the seminorm of the difference between drawn and observed residuals."""
         dw, dwp, dwy = draws
         drawn_weight = dw.sum(axis=-1)[..., None]
         pairs = zip(self._residuals(dwp, dwy), self._residuals(wp, wy), strict=True)
-        return self._largest(
+        return self._largest_gap(
             [drawn_residual / drawn_weight - observed_residual / w.sum() for drawn_residual, observed_residual in pairs]
         )
 
@@ -268,7 +268,7 @@ class UtilityCells:
         """Realized minus expected utility of each cell, (…, cells), for each utility."""
         return [expectation.residual(wp, wy, self.representative) for expectation in self.expectations]
 
-    def _largest(self, residuals: list[Array]) -> Array:
+    def _largest_gap(self, residuals: list[Array]) -> Array:
         """Largest gap over all utilities, (…,), from their residuals by cell (…, cells)."""
         ranges = [
             _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., segment_ends], summed=True)

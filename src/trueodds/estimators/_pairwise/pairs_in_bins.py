@@ -64,7 +64,7 @@ class RowCells:
         self.index[order] = np.arange(self.size)
         self.starts = np.flatnonzero(np.diff(bin_of_row[order], prepend=-1))
         sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
-        self.sums = tuple(self._by_bin(x[order]) for x in sums)
+        self.sums = tuple(self._sum_by_bin(x[order]) for x in sums)
         w = view.w[order]
         self.row_weight = divide_or_zero(view.sums("ww")[order], w)  # the weight of one row of a cell
         self.is_rows = view.is_rows
@@ -82,16 +82,20 @@ class RowCells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per row or cell."""
         residual = wy - wp
-        squares = residual * residual * divide_or_zero(self.row_weight, w) if self.is_rows else self._squares(w, wp, wy)
-        return self.bin_statistic(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
+        squares = (
+            residual * residual * divide_or_zero(self.row_weight, w)
+            if self.is_rows
+            else self._squared_residuals(w, wp, wy)
+        )
+        return self.bin_statistic(*(self._sum_by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
 
-    def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
+    def _squared_residuals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
         if not self.has_hard_labels:
             return self.wwr_per_weight * w
         return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp_per_weight * w)
 
-    def _by_bin(self, x: Array) -> Array:
+    def _sum_by_bin(self, x: Array) -> Array:
         """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
 

@@ -65,7 +65,7 @@ class ExponentialForms:
         """`pair_sums` of reweighted observed residuals, (draws,), for weights (draws, n)."""
         return self.pair_sums(row_weights[..., None] * self.residuals)
 
-    def by_block(self) -> Array:
+    def pair_sums_by_block(self) -> Array:
         """Sum over the pairs of each block for the observed residuals, (blocks,)."""
         residuals, decay = self.residuals[self.order, 0], self.decay
         blocks = zip(self.edges[:-1], self.edges[1:], strict=True)
@@ -124,7 +124,7 @@ class GramForms:
             sums += np.einsum("ij,ij->j", transposed_weights[rows], products @ transposed_weights[earlier])
         return 2 * sums
 
-    def by_block(self) -> Array:
+    def pair_sums_by_block(self) -> Array:
         """Sum over the pairs of each block for the observed residuals, (blocks,)."""
         row_sums = np.zeros(len(self.P))
         for rows, _, products in self._products():

@@ -235,7 +235,7 @@ def mean_distance_by_outcome(sums: OutcomeSums, empty_side_values: tuple[float, 
 
 
 def divide_or_fill(numerator: Any, denominator: Any, fill_value: Any) -> Array:
-    """Return the quotient of two arrays, and the fill_value where the denominator is 0."""
+    """Return the quotient of two arrays, and `fill_value` where the denominator is 0."""
     has_denominator = np.asarray(denominator) > 0
     return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fill_value)
 

@@ -10,7 +10,7 @@ import numpy as np
 import trueodds as to
 from benchmarks.data import Arrays
 from benchmarks.timed import Timed
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
@@ -86,7 +86,7 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The estimates for every set of rows, (sets, 29); one of the 30 is omitted because its reference is wrong."""
     preds, table = to.Predictions(y, P), []
     for lens in ("confidence", "classwise"):
-        views = [Selections(view, rows) for view in as_lens(lens).views(preds)]
+        views = [RowSelections(view, rows) for view in as_lens(lens).views(preds)]
         span = {"range": "1/K"} if lens == "confidence" else {}
         for settings in BINNED:
             plain = settings["partition"] == "uniform" and settings["mapping"] == "one-bin"

@@ -9,7 +9,7 @@ import trueodds as to
 from tests.data.refused import refused
 from trueodds.binning.equal_mass import FixedMass
 from trueodds.binning.partition_by_name import as_partition
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
@@ -103,7 +103,7 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     c, z = world(250)
     rng = np.random.default_rng(0)
     view = View(np.round(c, 2), z)
-    some = Selections(view, rng.integers(0, 250, (6, 250)))
+    some = RowSelections(view, rng.integers(0, 250, (6, 250)))
     n, wp, wy = FixedMass(100).sums_by_selection(some)
     for i, one in enumerate(some.views()):
         bins = FixedMass(100).fit(one)

@@ -15,12 +15,15 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning import median_variance
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.distinct import Distinct
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
-from trueodds.binning.simplex_grid import Distinct, SimplexGrid
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.sweep import Sweep
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins

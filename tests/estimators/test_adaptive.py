@@ -12,13 +12,18 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
+from trueodds.binning.sweep import Sweep
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticError, ThresholdedError
+from trueodds.estimators.adaptive import AdaptiveError
+from trueodds.estimators.average_error import AverageError
 from trueodds.estimators.base import Estimator, measure_views
 from trueodds.estimators.binned import BinnedError, MaxError
+from trueodds.estimators.static_error import StaticError
+from trueodds.estimators.thresholded_adaptive import ThresholdedError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

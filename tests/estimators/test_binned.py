@@ -13,10 +13,12 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.sweep import Sweep
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measure_views

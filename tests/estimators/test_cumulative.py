@@ -14,7 +14,7 @@ from trueodds import Predictions, measure
 from trueodds.core.typing import Array
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
-from trueodds.estimators.unbinned import UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
@@ -53,7 +53,7 @@ def test_the_range_counts_the_start_at_zero() -> None:
 
 # Reference numbers: shared golden estimators (official values executed, crosscheck.json)
 
-TABLE: list[tuple[str, str, Any, UnbinnedError]] = [
+TABLE: list[tuple[str, str, Any, DistinctScoreError]] = [
     ("c.ecce_mad_eq_ks", "c", "positive", CumulativeError()),
     ("c.ecce_mad_eq_ks", "c", "positive", KolmogorovSmirnov()),
     ("c.ecce_r", "c", "positive", CumulativeRange()),
@@ -69,7 +69,7 @@ TABLE: list[tuple[str, str, Any, UnbinnedError]] = [
 
 @pytest.mark.reference
 @pytest.mark.parametrize(("key", "name", "lens", "estimator"), TABLE, ids=[row[0] + " " + row[3].name for row in TABLE])
-def test_a_reference_number(key: str, name: str, lens: Any, estimator: UnbinnedError) -> None:
+def test_a_reference_number(key: str, name: str, lens: Any, estimator: DistinctScoreError) -> None:
     (view,) = as_lens(lens).views(preds(name))
     assert float(estimator(view)) == pytest.approx(reference.estimators()[key]["value"], rel=1e-10)
 
@@ -94,7 +94,7 @@ def test_the_number_from_rows_in_file_order_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
-def test_tied_scores_are_pooled_whatever_their_order(estimator: UnbinnedError) -> None:
+def test_tied_scores_are_pooled_whatever_their_order(estimator: DistinctScoreError) -> None:
     # The paper orders ties at random; scoringrules' curve depends on the order of rows. Sums inside the
     # run of the one score .5 would reach 20 · .5 / 40 = .25 when sorted by outcome; at its end they are 0.
     p, y = np.full(40, 0.5), np.repeat([0.0, 1.0], 20)
@@ -104,7 +104,7 @@ def test_tied_scores_are_pooled_whatever_their_order(estimator: UnbinnedError) -
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
-def test_many_rows_do_not_depend_on_their_dtype(estimator: UnbinnedError, dtype: Any) -> None:
+def test_many_rows_do_not_depend_on_their_dtype(estimator: DistinctScoreError, dtype: Any) -> None:
     # torchmetrics: float16 with n > 65,504 gives exactly 0.0
     n = 70_000
     p, y = np.full(n, 0.75, dtype), (np.arange(n) % 12 < 7).astype(float)
@@ -174,7 +174,7 @@ def test_a_shift_of_all_probabilities_is_found() -> None:
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
-def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: UnbinnedError) -> None:
+def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: DistinctScoreError) -> None:
     assert float(estimator(View([0.3], [1]))) == pytest.approx(0.7)
     assert float(estimator(View([0.0, 1.0, 1.0], [0, 1, 1]))) == 0  # all right, said for sure
     assert float(estimator(View([1.0, 1.0], [0, 0]))) == 1  # all wrong, said for sure
@@ -183,7 +183,7 @@ def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: Unbinned
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
-def test_a_vector_per_row_is_refused(estimator: UnbinnedError) -> None:
+def test_a_vector_per_row_is_refused(estimator: DistinctScoreError) -> None:
     with refused("TO205", estimator.name, fix="confidence"):
         estimator(View([[0.2, 0.5, 0.3]], [[1, 0, 0]]))
 

@@ -11,15 +11,17 @@ from scipy.optimize import linprog
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
-from trueodds.binning.simplex_grid import Distinct
+from trueodds.binning.distinct import Distinct
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._decision.costs import Costs
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.decision_regret import CostRegret, DecisionRegret
+from trueodds.estimators.cost_regret import CostRegret
+from trueodds.estimators.decision_regret import DecisionRegret
 from trueodds.lenses.view import View
 
 

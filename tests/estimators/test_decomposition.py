@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import Partition
-from trueodds.binning.simplex_grid import Distinct, SimplexGrid
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper_scores import Brier, LogLoss
-from trueodds.estimators.score_decomposition import Decomposed
+from trueodds.estimators.score_decomposition import DecomposableScore
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
@@ -227,7 +229,7 @@ def test_the_terms_of_a_joint_score_add_up_to_it(n: int, kind: str, seed: int, p
 
 
 @pytest.mark.parametrize("score", [Brier(decomposition="murphy"), Brier(decomposition=CR), LogLoss(decomposition=CR)])
-def test_whole_weights_are_repetition_and_rows_of_weight_zero_are_none(score: Decomposed) -> None:
+def test_whole_weights_are_repetition_and_rows_of_weight_zero_are_none(score: DecomposableScore) -> None:
     view = drawn(30, "tenths", 3)
     weights = np.random.default_rng(0).integers(1, 4, 30)
     many = np.repeat(np.arange(30), weights)

@@ -14,9 +14,9 @@ from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.estimators.laplace_kernel import LaplaceError, MeanEmbeddingError
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.estimators.unbinned import UnbinnedError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
@@ -81,7 +81,7 @@ def test_weights_by_hand() -> None:
         ("b_conf.mmce_w_laplace0.4", "b", WEIGHTED),
     ],
 )
-def test_a_reference_number(key: str, name: str, estimator: UnbinnedError) -> None:
+def test_a_reference_number(key: str, name: str, estimator: DistinctScoreError) -> None:
     assert float(estimator(view_of(name))) == pytest.approx(reference.estimators()[key]["value"], rel=1e-10)
 
 
@@ -123,7 +123,7 @@ def test_the_last_row_counts() -> None:
 
 @pytest.mark.parametrize("estimator", [LaplaceError(), MeanEmbeddingError(), WEIGHTED], ids=["laplace", "v", "w"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_many_rows_do_not_depend_on_their_dtype(estimator: UnbinnedError, dtype: Any) -> None:
+def test_many_rows_do_not_depend_on_their_dtype(estimator: DistinctScoreError, dtype: Any) -> None:
     # torchmetrics: float16 with n > 65,504 gives exactly 0.0. One score: |mean gap|; weighted |(1 − .75) − .75|.
     n = 70_000
     p, y = np.full(n, 0.75, dtype), (np.arange(n) % 12 < 7).astype(float)
@@ -191,7 +191,7 @@ def test_the_square_of_a_calibrated_model_has_its_exact_mean() -> None:
 
 
 @pytest.mark.parametrize("estimator", [LaplaceError(), MeanEmbeddingError(), UNBIASED, WEIGHTED], ids=lambda e: e.name)
-def test_a_draw_costs_sums_and_is_the_value_of_its_rows(estimator: UnbinnedError) -> None:
+def test_a_draw_costs_sums_and_is_the_value_of_its_rows(estimator: DistinctScoreError) -> None:
     rng = np.random.default_rng(4)
     n = 50
     view = View(rng.integers(0, 11, n) / 10, rng.integers(0, 2, n) * 1.0)
@@ -225,7 +225,7 @@ def test_a_form_that_is_none_is_refused(form: Any) -> None:
 
 
 @pytest.mark.parametrize("estimator", [LaplaceError(), MeanEmbeddingError(), UNBIASED, WEIGHTED])
-def test_a_vector_per_row_is_refused(estimator: UnbinnedError) -> None:
+def test_a_vector_per_row_is_refused(estimator: DistinctScoreError) -> None:
     with refused("TO205", estimator.name, fix="confidence"):
         estimator(View([[0.2, 0.5, 0.3]], [[1, 0, 0]]))
 
@@ -241,7 +241,7 @@ def test_cells_of_many_rows_do_for_the_norm_and_are_refused_for_the_unbiased_for
 
 
 @pytest.mark.parametrize("estimator", [LaplaceError(), MeanEmbeddingError(), WEIGHTED], ids=["laplace", "v", "w"])
-def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: UnbinnedError) -> None:
+def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: DistinctScoreError) -> None:
     assert float(estimator(View([0.0, 1.0, 1.0], [0, 1, 1]))) == 0  # all right, said for sure
     assert float(estimator(View([1.0, 1.0], [0, 0]))) == pytest.approx(1)  # all wrong, said for sure
     assert float(estimator(View([0.2, 0.9], [1, 0], [1, 0]))) == pytest.approx(0.8)  # a row of weight 0 is none

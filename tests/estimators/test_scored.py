@@ -5,14 +5,14 @@ import pytest
 
 from trueodds import Predictions, test
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, UnbinnedError
+from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
 test.__test__ = False
-SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), UnbinnedError)]
+SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), DistinctScoreError)]
 
 
 def many(n: int = 3 * MAX_DISTINCT_SCORES, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,14 @@ import pytest
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.partition import Partition
-from trueodds.binning.selections import Selections
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.adaptive import AdaptiveError, AverageError
+from trueodds.estimators.adaptive import AdaptiveError
+from trueodds.estimators.average_error import AverageError
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths
@@ -29,11 +31,11 @@ from trueodds.lenses.view import View
 ROUNDING: Any = {"rtol": 1e-12, "atol": 1e-14}
 
 
-def loop(estimator: Estimator, of: Selections) -> Array:
+def loop(estimator: Estimator, of: RowSelections) -> Array:
     return np.array([estimator.value(of.view.take(np.asarray(rows))) for rows in of.rows])
 
 
-def agree(estimator: Estimator, of: Selections, **within: Any) -> None:
+def agree(estimator: Estimator, of: RowSelections, **within: Any) -> None:
     np.testing.assert_allclose(estimator.evaluate_selections(of), loop(estimator, of), **(within or ROUNDING))
 
 
@@ -74,9 +76,9 @@ def test_each_is_the_value_of_every_selection(name: str, weighted: bool) -> None
             raise
         pytest.skip(str(refusal))
     for m in (40, 25, 60):
-        agree(estimator, Selections(view, rows(40, 3, m, seed=m)))
-    agree(estimator, Selections(view, rows(40, 1, 40)))
-    agree(estimator, Selections(view, [np.arange(40), np.arange(30), np.arange(39, 4, -1)]))  # of unequal length
+        agree(estimator, RowSelections(view, rows(40, 3, m, seed=m)))
+    agree(estimator, RowSelections(view, rows(40, 1, 40)))
+    agree(estimator, RowSelections(view, [np.arange(40), np.arange(30), np.arange(39, 4, -1)]))  # of unequal length
 
 
 @pytest.mark.parametrize("name", ["ece", "brier", "skce"])
@@ -84,7 +86,7 @@ def test_each_of_a_joint_view_is_the_value_of_every_selection(name: str) -> None
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1, 1], 50)
     (view,) = as_lens("canonical").views(Predictions([rng.choice(3, p=p) for p in P], P))
-    agree(ESTIMATORS.make(name, {}), Selections(view, rows(50, 3, 45)))
+    agree(ESTIMATORS.make(name, {}), RowSelections(view, rows(50, 3, 45)))
 
 
 # Side by side
@@ -93,7 +95,7 @@ def test_each_of_a_joint_view_is_the_value_of_every_selection(name: str) -> None
 def test_three_selections_by_hand() -> None:
     # Bins (0, .5] and (.5, 1]: .4 came (.6 off), .9 did not (.9 off). Twice the first; the first and the last; all.
     view, of = View([0.4, 0.9, 0.7], [1, 0, 1]), BinnedError(Uniform(2))
-    some = Selections(view, np.array([[0, 0], [0, 1], [1, 2]]))
+    some = RowSelections(view, np.array([[0, 0], [0, 1], [1, 2]]))
     assert of.evaluate_selections(some) == pytest.approx([0.6, (0.6 + 0.9) / 2, abs(1.6 - 1) / 2])
     # Linear bins with centers .25 and .75: .4 counts .7 and .3, .7 a tenth and nine tenths, .9 all in the upper one.
     shared = [0.6, (0.42 + abs(0.18 - 0.9)) / 2, (0.03 + abs(0.27 - 0.9)) / 2]
@@ -121,7 +123,7 @@ def test_bins_are_cut_anew_from_each_selection(partition_type: Any, closed: str)
         if getattr(partition, "range", None) and view.classes != 4:
             continue
         for m in (1, 2, 57):
-            of = Selections(view, rows(len(view), 12, m))
+            of = RowSelections(view, rows(len(view), 12, m))
             for error in (BinnedError, MaxError, RootMeanSquareError, AverageError, AdaptiveError):
                 agree(error(partition), of)
             agree(BinnedError(partition, distance="kl"), of)
@@ -136,7 +138,7 @@ def test_linear_bins_are_cut_anew_from_each_selection(bins: Any, base: str) -> N
         if span and view.classes != 4:
             continue
         for m, closed, weights in itertools.product((1, 2, 115), ("left", "right"), ("linear", "swapped")):
-            of = Selections(view, rows(len(view), 8, m))
+            of = RowSelections(view, rows(len(view), 8, m))
             agree(LinearBinError(bins, base, span, closed=closed, weights=weights), of)  # type: ignore[arg-type]
             if weights == "linear":
                 agree(LinearBinError(bins, base, span, "one-bin", closed), of)  # type: ignore[arg-type]
@@ -149,17 +151,17 @@ def test_kernels_see_each_selection_on_the_grid_of_its_own_value(kernel: str, ba
     views = [(scores(), None), (scores(low=0.25), "1/K"), (decimals(), None), (View([0.3] * 50, [1, 0] * 25), None)]
     for view, span in views:
         for m in (1, 57):
-            of = Selections(view, rows(len(view), 4, m))
+            of = RowSelections(view, rows(len(view), 4, m))
             agree(KernelDensityError(bandwidth, kernel, span), of, rtol=1e-11, atol=1e-13)
             for order in (2.0, np.inf):
                 agree(KernelDensityError(bandwidth, kernel, span, order), of, rtol=1e-9, atol=1e-9)
 
 
 def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
-    # Selections of one score and of two that lie close need finer grids than the first.
+    # RowSelections of one score and of two that lie close need finer grids than the first.
     p = np.concatenate([np.linspace(0, 1, 50), np.full(50, 0.5), np.linspace(0.49, 0.51, 50)])
     view = View(p, np.arange(150) % 2)
-    of = Selections(view, np.arange(150).reshape(3, 50))
+    of = RowSelections(view, np.arange(150).reshape(3, 50))
     widths = silverman_bandwidths(of)
     assert widths == pytest.approx([silverman_bandwidth(view) for view in of.views()], rel=1e-12)
     assert widths[0] > 0.1
@@ -170,15 +172,17 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
 def test_a_score_below_the_range_is_refused_in_any_selection() -> None:
     view = View([0.9, 0.6, 0.1], [1, 0, 1], classes=2)
     with refused("TO205"):
-        KernelDensityError(range="1/K").evaluate_selections(Selections(view, np.array([[0, 1], [0, 2]])))
-    assert len(KernelDensityError(range="1/K").evaluate_selections(Selections(view, np.array([[0, 1], [1, 1]])))) == 2
+        KernelDensityError(range="1/K").evaluate_selections(RowSelections(view, np.array([[0, 1], [0, 2]])))
+    assert (
+        len(KernelDensityError(range="1/K").evaluate_selections(RowSelections(view, np.array([[0, 1], [1, 1]])))) == 2
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_scores_of_any_precision_and_fractional_outcomes(dtype: Any) -> None:
     rng = np.random.default_rng(5)
     p = (rng.integers(0, 101, 80) / 100).astype(dtype)  # a float32 of .3 lies above the edge .3
-    of = Selections(View(p, rng.random(80)), rows(80, 6, 80))
+    of = RowSelections(View(p, rng.random(80)), rows(80, 6, 80))
     estimators = (BinnedError(Uniform(10)), BinnedError(EqualMass(7)), LinearBinError(10), KernelDensityError(0.05))
     for estimator in estimators:
         agree(estimator, of)
@@ -191,7 +195,7 @@ def test_scores_of_any_precision_and_fractional_outcomes(dtype: Any) -> None:
 def test_selections_that_are_alike_are_not_taken_one_by_one(
     estimator: Estimator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = Selections(decimals(), rows(40, 5, 30))
+    of = RowSelections(decimals(), rows(40, 5, 30))
     expected = loop(estimator, of)
     monkeypatch.setattr(type(estimator), "value", None)
     np.testing.assert_allclose(estimator.evaluate_selections(of), expected, **ROUNDING)
@@ -199,7 +203,7 @@ def test_selections_that_are_alike_are_not_taken_one_by_one(
 
 def test_no_selections_have_no_values() -> None:
     for estimator in (BinnedError(), LinearBinError(), KernelDensityError()):
-        assert estimator.evaluate_selections(Selections(decimals(), np.empty((0, 5), dtype=np.int64))).shape == (0,)
+        assert estimator.evaluate_selections(RowSelections(decimals(), np.empty((0, 5), dtype=np.int64))).shape == (0,)
 
 
 # The selections themselves, and the waves of a triweight
@@ -207,17 +211,17 @@ def test_no_selections_have_no_values() -> None:
 
 def test_selections_are_alike_if_they_hold_as_many_rows_of_weight_one() -> None:
     plain = decimals()
-    assert Selections(plain, rows(40, 3, 7)).is_vectorizable
-    assert Selections(plain, [[1, 2], [3, 3]]).is_vectorizable
-    assert not Selections(plain, [[1, 2], [3]]).is_vectorizable
-    assert not Selections(plain, [[], []]).is_vectorizable
-    assert not Selections(View(plain.p, plain.y, np.ones(40)), rows(40, 3, 7)).is_vectorizable
-    assert not Selections(View([[0.5, 0.5]], [[1, 0]]), [[0], [0]]).is_vectorizable
+    assert RowSelections(plain, rows(40, 3, 7)).is_vectorizable
+    assert RowSelections(plain, [[1, 2], [3, 3]]).is_vectorizable
+    assert not RowSelections(plain, [[1, 2], [3]]).is_vectorizable
+    assert not RowSelections(plain, [[], []]).is_vectorizable
+    assert not RowSelections(View(plain.p, plain.y, np.ones(40)), rows(40, 3, 7)).is_vectorizable
+    assert not RowSelections(View([[0.5, 0.5]], [[1, 0]]), [[0], [0]]).is_vectorizable
 
 
 def test_sums_lie_between_the_edges_of_each_selection() -> None:
     view = View([0.1, 0.5, 0.7], [0, 1, 1])
-    of = Selections(view, [[2, 0], [1, 1]])
+    of = RowSelections(view, [[2, 0], [1, 1]])
     n, wp, wy = of.sums_by_bin(np.array([[0.5, 0.6]]), "right")
     assert n.tolist() == [[1, 0, 1], [2, 0, 0]]
     assert wp.tolist() == [[0.1, 0, 0.7], [1.0, 0, 0]]

@@ -183,7 +183,7 @@ def test_long_blocks_cross_strips_and_short_ones_share_them() -> None:
         below = sum((b - a) * (b - a - 1) for a, b in itertools.pairwise(edges))
         pairs = skce("block", block_size=size).cell_statistic(view)
         assert pairs.value() == pytest.approx(above / below, rel=1e-11), size
-        assert pairs.quadratic_forms.by_block().sum() == pytest.approx(above, rel=1e-11), size
+        assert pairs.quadratic_forms.pair_sums_by_block().sum() == pytest.approx(above, rel=1e-11), size
 
 
 # Draws
@@ -240,7 +240,7 @@ def test_whole_blocks_are_drawn() -> None:
     own = estimator.resample_units((view,), 4000, np.random.default_rng(0))
     assert own is not None
     assert own[1] == "blocks"
-    block_values = estimator.cell_statistic(view).quadratic_forms.by_block() / 90
+    block_values = estimator.cell_statistic(view).quadratic_forms.pair_sums_by_block() / 90
     assert abs(own[0].mean() - block_values.mean()) < 4 * own[0].std() / math.sqrt(4000)
     # A standard deviation from 4,000 draws is right to 1/√8000 = 1.1 %; four of those
     assert own[0].std() == pytest.approx(block_values.std() / math.sqrt(10), rel=0.045)

@@ -13,8 +13,8 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.estimators.smooth_ece import MAX_SORTED_ROWS, SmoothError
-from trueodds.estimators.unbinned import DistinctScores
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -17,8 +17,8 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
+from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.estimators.sweep import SweepError
-from trueodds.estimators.unbinned import DistinctScores
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import trueodds as to
-from trueodds.binning.median_variance import nested_cells
+from trueodds.binning.nested_cells import nested_cells
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested_cells import (
     BINARY_COMPONENTS,

@@ -10,7 +10,7 @@ from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, summarize_rows
 from trueodds.tallies.block_sums import sum_block
-from trueodds.tallies.cells import TallyRows
+from trueodds.tallies.row_block import RowBlock
 
 DTYPES = (np.float32, np.float64)
 
@@ -104,7 +104,7 @@ def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
     y, bins = np.arange(20) % k, 5 if k == 3 else None
     expected, actual = (
         sum_block(
-            TallyRows.from_predictions(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins
+            RowBlock.from_predictions(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins
         )
         for arrange in (c_order, layout)
     )

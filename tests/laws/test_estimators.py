@@ -19,9 +19,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from trueodds import InputError, Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BIN_RULES
+from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS

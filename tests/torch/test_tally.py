@@ -12,7 +12,7 @@ import trueodds as to
 from tests.data.refused import refused
 from tests.reference import path
 from trueodds.kernels.fine_grid import pop_occupied_cells
-from trueodds.tallies.single_lens import sum_confidence, tally_default_lens
+from trueodds.tallies.default_lens_tally import sum_confidence, tally_default_lens
 from trueodds.tallies.tally import Tally
 
 torch = pytest.importorskip("torch")

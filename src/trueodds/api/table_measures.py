@@ -9,13 +9,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from trueodds.api.arguments import add_seed, resolve_method
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.core.errors import InputError, describe
 from trueodds.core.suggestions import resolve_synonym
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, Mean, ProperScore
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 

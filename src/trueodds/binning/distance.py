@@ -16,18 +16,13 @@ from trueodds.core.typing import Array
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance between predicted probabilities and observed frequencies.
-
-    `vector_distance` compares probability vectors (…, m) along their last axis and returns (…). `score_distance`
-    compares single probabilities (…): it is the same distance between the vectors (1 − p, p) and (1 − y, y), without
-    the rounding of 1 − p. `is_norm` says whether the distance is a norm of the difference, which the intervals of
-    calibration errors need.
-    """
+    """A distance between predicted probabilities and observed frequencies."""
 
     name: str
-    vector_distance: Callable[[Array, Array], Array]
+    vector_distance: Callable[[Array, Array], Array]  # of probability vectors (…, m) along their last axis: (…)
+    # The same distance between (1 − p, p) and (1 − y, y), from p (…) and y (…), without the rounding of 1 − p.
     score_distance: Callable[[Array, Array], Array]
-    is_norm: bool = True
+    is_norm: bool = True  # whether it is a norm of the difference, which the intervals of calibration errors need
 
     def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
         """Distance of each cell: of vectors (…, m) if `joint`, else of single probabilities (…)."""
@@ -40,7 +35,7 @@ class Distance:
 def _kl_divergence(predicted: Array, observed: Array) -> Array:
     """KL(observed ‖ predicted) in nats; +inf if an outcome of predicted probability 0 was observed."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Of a p that rounding left above 1, 1 − p counts as 0.
+        # 1 − p counts as 0 if rounding left p above 1.
         terms = np.where(observed > 0, observed * (np.log(observed) - np.log(np.maximum(predicted, 0))), 0.0)
     total: Array = terms.sum(axis=-1)
     return total

@@ -1,4 +1,4 @@
-"""Equal-mass bins, bins with a fixed number of rows, and the monotonic sweep over the number of bins."""
+"""Equal-mass bins: a given number of bins with equally many rows, or bins with a given number of rows each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, Partition, require_binary, resolve_n_bins
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import SortedScores, sort_by_partition_value
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
-from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
 
@@ -35,84 +34,67 @@ class EqualMass(Partition):
         """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
-        return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
+        return Bins(edges_at_cuts(sort_by_partition_value(view), cut_weights(view, k, self.cut)), self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
         k = resolve_n_bins(self.bins, selections.first_view)
-        inner_edges = _midpoints_at_cuts(selections, _cut_weights(selections.first_view, k, self.cut))
-        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
+        return _sums_between_cuts(selections, cut_weights(selections.first_view, k, self.cut), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
 
 
-@dataclass(frozen=True)
-class Sweep(Partition):
-    """The largest number of equal-mass (or uniform) bins for which event rates do not decrease with the score.
-
-    The event rates of the occupied bins must not decrease for this and every smaller number of bins. The bins depend on
-    the labels, so the search is repeated for every draw. Source: Roelofs et al. (2022).
-    """
-
-    base: Literal["equal-mass", "uniform"] = "equal-mass"  # kind of bins of which the number is searched
-    uses_outcomes = True
-
-    def fit(self, view: View) -> FittedPartition:
-        """Return the largest number of bins whose event rates do not decrease."""
-        require_binary(view, "sweep")
-        by_score = sort_by_partition_value(view)
-        s, mass, events = by_score.sums_by_score()
-        if not len(s):
-            return Bins(np.array([0.0, 1.0]))
-        max_bins, by_mass = round(view.n_represented) - 1, self.base == "equal-mass"
-        _, n_bins = monotonic_sweep(
-            mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0
-        )
-        k = int(n_bins[0])
-        return Bins(_edges_at_cuts(by_score, _cut_weights(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
-
-    def __str__(self) -> str:
-        return f"sweep over {self.base}"
-
-
-def _cut_weights(view: View, k: int, rounding: str) -> Array:
+def cut_weights(view: View, k: int, rounding: str) -> Array:
     """Return the weight up to the end of each of k groups but the last, (k − 1,), in whole rows if possible.
 
     `rounding` says where group i ends: after ⌊n i / k⌋ rows ("floor"), after ⌈n i / k⌉ rows ("ceil"), so that row r
     is in group ⌊r k / n⌋, or so that the first groups have one row more than the others ("first").
     """
-    j, unit = np.arange(1, k), view.unit_weight
+    i, unit = np.arange(1, k), view.unit_weight
     if unit is None:
-        return j * view.total / k
+        return i * view.total / k
     n = round(view.total / unit)
     if rounding == "first":
-        return (j * (n // k) + np.minimum(j, n % k)) * unit
-    quotients, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
-    return (quotients + (remainder // k if rounding == "floor" else -(-remainder // k))) * unit
+        return (i * (n // k) + np.minimum(i, n % k)) * unit
+    # n i / k is computed as i (n // k) + i (n % k) / k, because n i may be beyond 64 bits.
+    quotients, remainder = i * (n // k), i * (n % k)
+    rounded_remainder = remainder // k if rounding == "floor" else -(-remainder // k)
+    return (quotients + rounded_remainder) * unit
 
 
-def _edges_at_cuts(by_score: SortedScores, cut_weights: Array) -> Array:
-    """Return edges midway between the row that completes each cumulative weight (cuts,) and the next row."""
-    inner_edges = np.unique(_midpoints_at_cuts(by_score, cut_weights))
+def edges_at_cuts(by_score: SortedScores, cumulative_weight: Array) -> Array:
+    """Return the edges of bins, from 0 to 1, that are cut at each `cumulative_weight` (cuts,).
+
+    An edge lies midway between the row that completes the weight and the next row. Equal edges count once.
+    """
+    inner_edges = np.unique(_midpoints_at_cuts(by_score, cumulative_weight))
     inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
-def _midpoints_at_cuts(by_score: SortedScores | Selections, cut_weights: Array) -> Array:
+def _midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight: Array) -> Array:
     """Midpoints between the row that completes each weight and the next row, (cuts,) or (selections, cuts)."""
-    last_score, next_score = by_score.scores_at_weight(cut_weights)
+    last_score, next_score = by_score.scores_at_weight(cumulative_weight)
     return np.asarray((last_score + next_score) / 2)
+
+
+def _sums_between_cuts(selections: RowSelections, cumulative_weight: Array, closed: Closed) -> Array:
+    """n, Σp and Σy (3, selections, bins) of bins that are cut at each `cumulative_weight` of each selection."""
+    inner_edges = _midpoints_at_cuts(selections, cumulative_weight)
+    # An edge at 1 would split off an empty bin, as in `edges_at_cuts`. At infinity no score lies beyond it.
+    return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), closed)
 
 
 @dataclass(frozen=True)
 class FixedMass(Partition):
-    """Bins with a fixed number of rows each, in order of increasing score. The last bin also takes the remainder.
+    """Bins with a fixed number of rows each, in order of increasing score.
 
-    It may therefore hold nearly twice as many rows. `partition="mass:100"` of `rmsce` is the calibration
-    error that benchmarks of language models report. Tied scores are never split, and the edge between two groups is the
-    midpoint of the neighboring scores. If many rows have the same score, bins hold more rows than requested. A weight
-    of two counts as two rows. If weights are not counts, the number of rows is the effective sample size.
+    The last bin also takes the remainder, so it may hold nearly twice as many rows. The estimator `rmsce` with
+    `partition="mass:100"` is the calibration error that benchmarks of language models report. Tied scores are never
+    split, and the edge between two groups is the midpoint of the neighboring scores. If many rows have the same score,
+    bins hold more rows than requested. A weight of two counts as two rows. If weights are not counts, the number of
+    rows is the effective sample size.
 
     >>> str(FixedMass(100)), FixedMass(2).fit(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
     ('mass 100', 2)
@@ -126,21 +108,20 @@ class FixedMass(Partition):
         require_binary(view, "mass")
         by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
-            return Bins(_edges_at_cuts(by_score, self._cut_weights(view)), self.closed)
+            return Bins(edges_at_cuts(by_score, self._cut_weights(view)), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
         group_weight = self.rows * view.total / n
-        _, mass, _ = by_score.sums_by_score()
-        completed_groups = np.unique(np.floor(np.cumsum(mass) / group_weight))
+        _, w, _ = by_score.sums_by_score()
+        completed_groups = np.unique(np.floor(np.cumsum(w) / group_weight))
         is_inner = (completed_groups >= 1) & (completed_groups < n // self.rows)
-        return Bins(_edges_at_cuts(by_score, completed_groups[is_inner] * group_weight), self.closed)
+        return Bins(edges_at_cuts(by_score, completed_groups[is_inner] * group_weight), self.closed)
 
-    def sums_by_selection(self, selections: Selections) -> Array:
+    def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        inner_edges = _midpoints_at_cuts(selections, self._cut_weights(selections.first_view))
-        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
+        return _sums_between_cuts(selections, self._cut_weights(selections.first_view), self.closed)
 
     def _cut_weights(self, view: View) -> Array:
-        """Return the weight up to the end of each group but the last."""
+        """Return the weight up to the end of each group but the last, (groups − 1,)."""
         n = self._n_represented(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)

@@ -1,4 +1,4 @@
-"""Median-variance tree: a partition of the simplex by splits at medians; nested cells by splits at means."""
+"""Median-variance tree: a partition of scores or of the probability simplex by splits at medians."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ class _Split:
 
 _VARIANCE_TOLERANCE = 1e-9  # relative difference up to which the variances of two axes are tied
 _MEDIAN_TOLERANCE = 1e-12  # share of a node's weight within which a row completes half of it
-_ROUNDED_DECIMALS = 12  # to which means and variances are rounded before they are compared, against rounding errors
 
 # Subtrees of nodes of at most so many rows are grown one by one, in the cache and on several threads.
 MAX_SUBTREE_ROWS = 2**15
@@ -136,14 +135,15 @@ MAX_SUBTREE_ROWS = 2**15
 def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     """Return the splits of the complete tree for vectors x (n, m) with weights w (n,), the root first."""
     splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_SUBTREE_ROWS)
-    grown = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
-    for subtree, lower in zip(subtrees, grown, strict=True):
-        _set_child(subtree.parent, subtree.side, len(splits))
-        for split in lower:
+    splits_of_subtrees = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
+    for subtree, lower_splits in zip(subtrees, splits_of_subtrees, strict=True):
+        n_upper = len(splits)
+        _set_child(subtree.parent, subtree.side, n_upper)
+        for split in lower_splits:  # numbered from 0 within the subtree so far
             if split.children is not None:
-                low, high = (child + len(splits) if child >= 0 else child for child in split.children)
-                split.children = low, high
-        splits += lower
+                low, high = split.children
+                split.children = (low + n_upper if low >= 0 else low, high + n_upper if high >= 0 else high)
+        splits += lower_splits
     return splits
 
 
@@ -164,9 +164,9 @@ def _set_child(parent: _Split, side: int, number: int) -> None:
 
 
 def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple[list[_Split], list[_Subtree]]:
-    """Return the splits of the tree and its ungrown subtrees: those below the root of at most `max_rows` rows.
+    """Split the nodes of the tree level by level; nodes of at most `max_rows` rows, except the root, are not split.
 
-    All nodes of a level are split at once.
+    Returns the splits, and the nodes that were not split because they are small.
     """
     splits: list[_Split] = []
     subtrees: list[_Subtree] = []
@@ -175,24 +175,24 @@ def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple
     node_rows, mass, starts = x, w, np.zeros(1, dtype=np.intp)
     while len(starts):
         level, is_continued, child = _split_nodes(node_rows, mass, starts, min_size)
-        for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
+        for number, (parent, side) in enumerate(parents, start=len(splits)):
             _set_child(parent, side, number)
         splits += level
+        # The children that are split further are the nodes of the next level. Their rows are sorted by child.
         parents = [(level[i], side) for i, side in np.argwhere(is_continued).tolist()]
         order = argsort_bins(child, 2 * len(starts))
         order = order[is_continued.ravel()[child[order]]]
         node_rows, mass = node_rows[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
         sizes = np.diff(starts, append=len(node_rows))
-        if (is_small := sizes <= max_rows).any():
-            spans = [slice(start, start + size) for start, size in zip(starts[is_small], sizes[is_small], strict=True)]
-            subtrees += [
-                _Subtree(*parents[i], node_rows[span], mass[span])
-                for i, span in zip(np.flatnonzero(is_small), spans, strict=True)
-            ]
+        is_small = sizes <= max_rows
+        if is_small.any():
+            for i in np.flatnonzero(is_small):
+                rows = slice(starts[i], starts[i] + sizes[i])
+                subtrees.append(_Subtree(*parents[i], node_rows[rows], mass[rows]))
             parents = [parents[i] for i in np.flatnonzero(~is_small)]
-            is_large_node = np.repeat(~is_small, sizes)
-            node_rows, mass = node_rows[is_large_node], mass[is_large_node]
+            is_in_large_node = np.repeat(~is_small, sizes)
+            node_rows, mass = node_rows[is_in_large_node], mass[is_in_large_node]
             starts = np.cumsum(sizes[~is_small]) - sizes[~is_small]
     return splits, subtrees
 
@@ -208,7 +208,7 @@ def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) ->
     variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
     node_of_row = np.repeat(np.arange(len(starts)), sizes)
     values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
-    cut = _medians(values, mass, node_of_row, starts, total)
+    cut = _node_medians(values, mass, node_of_row, starts, total)
     is_low = values < cut[node_of_row]
     low_mass = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
     high_mass = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
@@ -226,9 +226,9 @@ def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) ->
 
 
 def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
-    """Return the largest variance among the axes of each node, and that axis (the first in case of ties).
+    """Return the largest variance among the axes of each node, and the first axis that has it, (nodes,) both.
 
-    The rows of a node are contiguous; the results are (nodes,).
+    The rows of a node are contiguous from `starts` (nodes,). `sizes` and `total` (nodes,) are their number and weight.
     """
     is_weighted = bool((mass != 1).any())
     mean = np.add.reduceat(mass[:, None] * node_rows if is_weighted else node_rows, starts, axis=0) / total[:, None]
@@ -242,10 +242,11 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
     return variance[np.arange(len(starts)), axis], axis
 
 
-def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
-    """Return the weighted median of each node; for even counts it is the mean of the two middle rows.
+def _node_medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
+    """Return the weighted median (nodes,) of the values (n,) of each node: the mean of the middle two if n is even.
 
-    Each row represents `mass` rows.
+    Row i represents mass[i] rows. The other arguments are as in `_split_nodes`, with the node (n,) of each row and the
+    `total` weight (nodes,) of each node.
     """
     order = np.argsort(values)
     order = order[argsort_bins(node_of_row[order], len(starts))]
@@ -257,32 +258,3 @@ def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, tota
     lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
     upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
     return (values[order[lower_row]] + values[order[upper_row]]) / 2
-
-
-def nested_cells(x: Array, depth: int) -> Array:
-    """Cell of each vector (n, m) among 2^depth nested cells, split at the mean of the axis of largest variance.
-
-    A mean lies between clusters of vectors, while a median may split a cluster. The leading bits of a cell number are
-    those of its parent cell, so one number per vector gives the cells at every depth. `grow_tree` stops at a minimum
-    number of rows instead. Equal vectors share a cell.
-
-    >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
-    array([0, 1, 2, 3])
-    """
-    cell = np.zeros(len(x), dtype=np.int64)
-    pending_cells = [(np.arange(len(x)), 0, depth)]  # rows of the cell, its number, and how often it is split
-    while pending_cells:
-        rows, prefix, levels_left = pending_cells.pop()
-        if levels_left == 0 or len(rows) < 2:
-            cell[rows] = prefix << levels_left
-            continue
-        node_rows = x[rows]
-        axis = int(np.argmax(np.round(node_rows.var(axis=0), _ROUNDED_DECIMALS)))
-        column = node_rows[:, axis]
-        is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
-        if is_low.all() or not is_low.any():  # no vector differs on any axis
-            cell[rows] = prefix << levels_left
-            continue
-        pending_cells.append((rows[is_low], 2 * prefix, levels_left - 1))
-        pending_cells.append((rows[~is_low], 2 * prefix + 1, levels_left - 1))
-    return cell

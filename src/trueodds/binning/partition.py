@@ -1,4 +1,4 @@
-"""Base class of partitions, and the rules for the number of bins and their range."""
+"""Base class of partitions, which assign rows to bins, and the rules for the number of bins and their range."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Described, OneOf, Settings
 from trueodds.core.typing import Array
@@ -21,7 +21,10 @@ BinsOrEdges = Annotated[
 
 
 class Partition(Settings):
-    """A rule that assigns rows to bins. `fit` returns the bins for a view."""
+    """Base class of partitions: the settings of a rule that assigns rows to bins.
+
+    `fit` applies the rule to a view and returns the bins with their edges.
+    """
 
     ignores_scores = False  # whether the edges are the same whatever the scores are
     uses_outcomes = False  # whether the edges depend on the labels, so that they are fitted again for every redraw
@@ -30,8 +33,8 @@ class Partition(Settings):
         """Return the bins for this view."""
         raise NotImplementedError
 
-    def sums_by_selection(self, selections: Selections) -> Array | None:
-        """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
+    def sums_by_selection(self, selections: RowSelections) -> Array | None:
+        """Return n, Σp and Σy (3, selections, bins), with bins fitted to each selection; None if not vectorized."""
         return None
 
 
@@ -70,7 +73,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def sums_in_fixed_bins(bins: FittedPartition, selections: Selections) -> Array:
+def sums_in_fixed_bins(bins: FittedPartition, selections: RowSelections) -> Array:
     """Return n, Σp and Σy (3, selections, bins) of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
     return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

@@ -1,21 +1,24 @@
-"""Look up a partition by name and settings, and choose the default partition of a view."""
+"""Look up a partition by its name and settings, and choose the default partition of a view."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
+from trueodds.binning.distinct import Distinct
+from trueodds.binning.equal_mass import EqualMass, parse_mass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
-from trueodds.binning.simplex_grid import Distinct, SimplexGrid
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.sweep import Sweep
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.kernels.bins import Closed
 from trueodds.lenses.view import View
 
-# By name the class and the settings that it takes.
+# The class of each partition, by its name, and the names of the settings that it takes.
 PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "uniform": (Uniform, ("bins", "closed", "range")),
     "equal-mass": (EqualMass, ("bins", "closed")),
@@ -25,6 +28,9 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "distinct": (Distinct, ()),
 }
 PARTITION_NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
+
+
+PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")  # the arguments of `as_partition`
 
 
 def as_partition(
@@ -63,6 +69,26 @@ def as_partition(
     partition_type, setting_names = PARTITION_TYPES[name]
     _reject_other_settings(settings, f"partition {name}", setting_names)
     return partition_type(**settings)
+
+
+def pop_partition(settings: dict[str, Any]) -> Partition | None:
+    """Remove the settings of a partition from the settings of a method, and return the partition that they select."""
+    return as_partition(**{name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings})
+
+
+def merge_partition_settings(settings: dict[str, Any], default_name: str) -> dict[str, Any]:
+    """Replace the settings of a partition by the setting `partition`, for a method with a default partition.
+
+    If only the number of bins is given, they are bins of the partition named `default_name`. Without settings of a
+    partition, `settings` is returned as it is.
+    """
+    partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+    if not partition_settings:
+        return settings
+    has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
+    if "partition" not in partition_settings and not has_edges:
+        partition_settings["partition"] = default_name
+    return settings | {"partition": as_partition(**partition_settings)}
 
 
 def default_partition(view: View) -> Partition:

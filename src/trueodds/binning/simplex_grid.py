@@ -1,4 +1,4 @@
-"""Cells of a grid on the probability simplex, and one cell per distinct prediction."""
+"""Grid on the probability simplex: rows share a cell if all their probabilities lie in the same uniform bins."""
 
 from __future__ import annotations
 
@@ -31,24 +31,20 @@ class SimplexGrid(Partition):
         return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
 
 
-@dataclass(frozen=True)
-class Distinct(Partition):
-    """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
-
-    def fit(self, view: View) -> FittedPartition:
-        """Return one cell for each distinct prediction of this view."""
-        return OccupiedCells(prediction_keys, view.partition_values)
-
-    def __str__(self) -> str:
-        return "distinct"
-
-
 # From predictions (n,) or (n, m) to keys (n,): rows in the same cell have equal keys.
 CellKeyFunction = Callable[[Array], Array]
 
 
 class OccupiedCells:
-    """Cells that were occupied by the predictions (n,) or (n, m) of the fit, numbered in the order of their keys."""
+    """A fitted partition of the cells that the predictions of the fit occupy, numbered in the order of their keys.
+
+    Parameters
+    ----------
+    key_function : callable
+        Returns the key of the cell of each prediction.
+    values : ndarray of shape (n,) or (n, m)
+        Predictions of the fit.
+    """
 
     def __init__(self, key_function: CellKeyFunction, values: Array) -> None:
         self.key_function = key_function
@@ -56,7 +52,7 @@ class OccupiedCells:
         self.size = len(self.keys)  # number of cells
 
     def index(self, values: Array) -> Array:
-        """The cell of each row. A row in an unknown cell raises an error."""
+        """Return the cell (n,) of each prediction (n,) or (n, m); raise TO205 for a cell that was empty in the fit."""
         keys = self.key_function(values)
         cell = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
         is_unknown = self.keys[cell] != keys
@@ -72,15 +68,9 @@ class OccupiedCells:
 
 def grid_key_function(axis_bins: Bins) -> CellKeyFunction:
     """Function that returns the key of each row on a grid of the simplex: the bin of each coordinate."""
-    return lambda P: _rows_as_bytes(np.stack([axis_bins.index(column) for column in P.T], axis=1).astype(">u4"))
+    return lambda P: rows_as_bytes(np.stack([axis_bins.index(column) for column in P.T], axis=1).astype(">u4"))
 
 
-def prediction_keys(p: Array) -> Array:
-    """Return the key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
-    normalized = p.astype(np.float64) + 0.0  # −0 is 0
-    return normalized if normalized.ndim == 1 else _rows_as_bytes(normalized)
-
-
-def _rows_as_bytes(rows: Array) -> Array:
+def rows_as_bytes(rows: Array) -> Array:
     """The rows (n, m) as byte strings (n,), which sort like the rows if the numbers are big-endian."""
     return np.ascontiguousarray(rows).view(f"S{rows.dtype.itemsize * rows.shape[1]}")[:, 0]

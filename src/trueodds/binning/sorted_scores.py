@@ -48,11 +48,13 @@ class _WeightedRows(NamedTuple):
 class SortedScores:
     """Rows or cells sorted by score, without those of weight zero.
 
-    Only a key per row is stored, or the sort order of rows of unequal weight, 4 or 8 bytes per row. Sums are computed
-    on demand, because views of a thousand classes would otherwise need several times the memory of their probabilities.
+    Rows of weight 1 are stored as one key each, which holds score and outcome. Of rows of unequal weight, the sort
+    order is stored. Both take 4 or 8 bytes per row. Sums are computed on demand, because views of a thousand classes
+    would otherwise need several times the memory of their probabilities.
+
     A few bins of many rows are computed by counting. Otherwise the keys are sorted once. Equal-mass bins need two
-    steps, their edges and then their sums: `scores_at_weight` keeps the order statistics that it counted, from which
-    `sums_in_bins` takes the sums if these are the edges.
+    steps: `scores_at_weight` finds the edges, then `sums_in_bins` computes the sums. If the first step counted rows,
+    it keeps these counts, and the second step takes no further pass over the rows.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class SortedScores:
     def _set_keys(self, keys: Array | None) -> None:
         """Store the row keys (n,), not sorted yet; None if rows have unequal weights."""
         self._keys, self._is_sorted = keys, False
-        # Those of the last call of `scores_at_weight`, if it counted, for `sums_in_bins`.
+        # Order statistics that the last call of `scores_at_weight` counted, for `sums_in_bins`; None if it sorted.
         self._last_order_statistics: OrderStatistics | None = None
 
     def sums_by_score(self) -> tuple[Array, Array, Array]:
@@ -104,11 +106,12 @@ class SortedScores:
         if self._keys is None:
             return None
         if self._prefers_counting(self._keys, bins.size):
-            order_statistics = self._last_order_statistics
-            table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
-            return combine_outcome_sums(
-                bin_sums_of_keys(self._keys, bins.edges, bins.closed) if table is None else table
-            )
+            table = None
+            if self._last_order_statistics is not None:
+                table = self._last_order_statistics.sum_bins(bins.edges, bins.closed)  # None for other edges
+            if table is None:
+                table = bin_sums_of_keys(self._keys, bins.edges, bins.closed)
+            return combine_outcome_sums(table)
         table = bin_sums_of_sorted_keys(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
@@ -180,12 +183,10 @@ def weighted_std(x: Array, w: Array) -> Array:
 
 
 def weighted_quantiles(s: Array, w: Array, levels: tuple[float, ...]) -> list[Array]:
-    """Weighted quantile (…) of sorted scores s (…, m) at each level, with linear interpolation.
+    """Weighted quantile (…) of sorted scores s (…, m) with weights w (m,) at each level, with linear interpolation.
 
-    `w` (m,) are weights; a weight of two is equivalent to two rows.
-
-    The quantile q of n rows is the mean of the sorted rows from position q(n − 1) to the next one, which is the usual
-    interpolation for equal weights.
+    A weight of two is equivalent to two rows. For equal weights this is the usual interpolation (type 7): the quantile
+    q of n rows lies at the position q(n − 1) among the sorted rows, counted from 0.
 
     >>> weighted_quantiles(np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 2.0]), (0.5, 1.0))
     [np.float64(3.0), np.float64(5.0)]

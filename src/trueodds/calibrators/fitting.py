@@ -23,8 +23,8 @@ from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits
 from trueodds.data.weights import are_counts
-from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.reservoir import Reservoir
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.tally import Tally
 
 

@@ -35,11 +35,11 @@ def add_tallies(files: Sequence[str]) -> Any:
 def _with_batches(tally: Any) -> Any:
     """Return a tally without fingerprints of its rows with one of its sums, by which a merge of it is recognized."""
     from trueodds.tallies import tally_sums
-    from trueodds.tallies.row_batches import FINGERPRINT_LENGTH, RowBatches
+    from trueodds.tallies.batch_fingerprints import FINGERPRINT_LENGTH, BatchFingerprints
 
     if tally.batches.rows:
         return tally
-    return replace(tally, batches=RowBatches({tally_sums.digest(tally)[:FINGERPRINT_LENGTH]: tally.n}))
+    return replace(tally, batches=BatchFingerprints({tally_sums.digest(tally)[:FINGERPRINT_LENGTH]: tally.n}))
 
 
 def _refuse_common_rows(files: Sequence[str], tallies: Sequence[Any]) -> None:

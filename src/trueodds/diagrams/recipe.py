@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, as_partition
 from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
@@ -17,7 +17,6 @@ from trueodds.core.settings import Level, Range, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally

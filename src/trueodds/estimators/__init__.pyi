@@ -1,9 +1,8 @@
 # Written by `python -m tests.api.test_public_names`, for type checkers and editors.
 from trueodds.core.registry import Registry as Registry
 from trueodds.estimators.adaptive import AdaptiveError as AdaptiveError
-from trueodds.estimators.adaptive import AverageError as AverageError
-from trueodds.estimators.adaptive import StaticError as StaticError
-from trueodds.estimators.adaptive import ThresholdedError as ThresholdedError
+from trueodds.estimators.answer_or_abstain import AnswerOrAbstain as AnswerOrAbstain
+from trueodds.estimators.average_error import AverageError as AverageError
 from trueodds.estimators.binned import BinnedError as BinnedError
 from trueodds.estimators.binned import MaxError as MaxError
 from trueodds.estimators.binned import RootMeanSquareError as RootMeanSquareError
@@ -32,6 +31,7 @@ from trueodds.estimators.kde_mixnmatch import MixNMatchError as MixNMatchError
 from trueodds.estimators.laplace_kernel import LaplaceError as LaplaceError
 from trueodds.estimators.laplace_kernel import MeanEmbeddingError as MeanEmbeddingError
 from trueodds.estimators.linear_binning import LinearBinError as LinearBinError
+from trueodds.estimators.murphy_loss import MurphyLoss as MurphyLoss
 from trueodds.estimators.net_benefit import NetBenefit as NetBenefit
 from trueodds.estimators.observed_expected import CalibrationInTheLarge as CalibrationInTheLarge
 from trueodds.estimators.observed_expected import ObservedExpected as ObservedExpected
@@ -41,9 +41,9 @@ from trueodds.estimators.proper_scores import RankedProbability as RankedProbabi
 from trueodds.estimators.proper_scores import Spherical as Spherical
 from trueodds.estimators.skce import SquaredKernelError as SquaredKernelError
 from trueodds.estimators.smooth_ece import SmoothError as SmoothError
+from trueodds.estimators.static_error import StaticError as StaticError
 from trueodds.estimators.sweep import SweepError as SweepError
-from trueodds.estimators.threshold_scores import AnswerOrAbstain as AnswerOrAbstain
-from trueodds.estimators.threshold_scores import MurphyLoss as MurphyLoss
+from trueodds.estimators.thresholded_adaptive import ThresholdedError as ThresholdedError
 from trueodds.estimators.truthful import Truthful as Truthful
 from trueodds.estimators.utility import UtilityError as UtilityError
 

@@ -1,4 +1,4 @@
-"""Base classes of estimators, and the aggregation of values over several views."""
+"""Base classes of estimators, and the aggregation of an estimate over the views of a lens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.settings import OneOf, Settings
@@ -22,10 +22,12 @@ from trueodds.lenses.view import View
 class CellStatistic(Protocol):
     """A statistic of one view that depends only on sums per cell, so that draws cost O(cells) instead of O(rows).
 
-    The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. A class may define
-    `statistic_from_labels`, a faster function of drawn label numbers (n, draws), or None; and
-    `is_mean_total_variation`, which is true for the mean total variation distance of joint cells: it is resampled
-    without the sums of each resample.
+    The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. Draws are null draws of
+    the labels, or resamples of the rows.
+
+    A class may also define two optional attributes. `statistic_from_labels` is a faster function of drawn label numbers
+    (n, draws), or None. `is_mean_total_variation` is true for the mean total variation distance of joint cells, for
+    which resampling has a faster algorithm.
     """
 
     @property
@@ -47,13 +49,16 @@ class CellStatistic(Protocol):
         ...
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """Norm of each draw's residuals minus the observed residuals; None if the error is not a norm."""
+        """Norm (draws,) of the residuals of each draw minus the observed residuals; None if the error is not a norm.
+
+        `draws` are Σw, Σwp and Σwy of the draws. The other arguments are those of the view.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Estimator(Settings):
-    """Base class of estimators: settings as fields, and a value for a View."""
+    """Base class of estimators: its fields are the settings, and `value` computes the estimate for a View."""
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
@@ -67,7 +72,7 @@ class Estimator(Settings):
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
-    exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
+    exemptions: ClassVar[dict[str, str]] = {}  # properties tested in tests/laws that it lacks, each with the reason
 
     @property
     def max_value(self) -> float:
@@ -82,7 +87,7 @@ class Estimator(Settings):
         """The estimates for several views, vectorized if possible."""
         return np.array([self.value(view) for view in views])
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The estimates for all selections of rows, vectorized if possible.
 
         The result equals `value` of each selection. A subclass that overrides `value` must override this method too.
@@ -90,11 +95,11 @@ class Estimator(Settings):
         return np.array([self.value(view) for view in selections.views()])
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
-        """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
+        """The estimate as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
     def supports_interval(self, view: View) -> bool:
-        """Whether the default interval has its coverage for this view; if not, `interval="auto"` gives none."""
+        """Whether the default interval has its nominal coverage for this view; if not, `interval="auto"` gives none."""
         return True
 
     def interval_estimator(self) -> Estimator:
@@ -131,7 +136,7 @@ class Estimator(Settings):
     def resample_units(
         self, views: Sequence[View], resamples: int, rng: np.random.Generator
     ) -> tuple[Array, str] | None:
-        """Resamples of each view (views, draws) by units other than rows, and their name; None for rows."""
+        """Resampled values of each view (views, draws), and the name of the units that were drawn; None for rows."""
         return None
 
     def parts(self, view: View) -> dict[str, float]:
@@ -219,9 +224,9 @@ def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
         return np.full(len(views), 1 / len(views))
     if aggregate == "prevalence":
         event_weights = np.array([float((view.w * view.y).sum()) for view in views])
-        return (
-            event_weights / event_weights.sum() if event_weights.sum() > 0 else np.full(len(views), np.nan)
-        )  # without events there are no weights
+        if not event_weights.sum() > 0:  # without events there are no weights
+            return np.full(len(views), np.nan)
+        return event_weights / event_weights.sum()
     if aggregate == "weight":
         totals = np.array([view.total for view in views])
         return totals / totals.sum()

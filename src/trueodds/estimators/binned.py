@@ -12,8 +12,8 @@ import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import as_partition, default_partition
-from trueodds.binning.selections import Selections
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, Order
@@ -22,8 +22,6 @@ from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.row_sources import ClassColumn, ClassColumns
 from trueodds.lenses.view import View
-
-PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,8 @@ class BinnedError(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinnedError:
         """Create the estimator from public settings, where bins and partition are given by name."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
+        partition = pop_partition(settings)
+        return cls(partition=partition, **settings)
 
     def bin_sums(self, view: View) -> BinSums:
         """The bins of this view with their sums."""
@@ -128,17 +126,17 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views, computed in one pass for all classes if their bins are the same."""
-        grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
-        if grouped is None:
+        columns = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
+        if columns is None:
             return super().values(views)
-        classes, labels = grouped
+        classes, labels = columns
         first_sums = self.bin_sums(views[0])
         assert isinstance(first_sums.cells, Bins)
         table = classes.sums(first_sums.cells.edges, first_sums.cells.closed)[labels]
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
         return first_sums.error_from_sums(n, wp, wy, n >= self.min_count)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
         sums = self.partition_for(selections.view).sums_by_selection(selections) if selections.is_vectorizable else None
         if sums is None:
@@ -201,7 +199,7 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
 
 
 class BinSums:
-    """Sums per bin of one view, from which the error is computed for rows, tallies and draws."""
+    """Sums per bin of one view, from which the error is computed for rows, tallies and draws (a `CellStatistic`)."""
 
     def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
         self.error, self.view, self.cells, self.size = error, view, cells, cells.size
@@ -249,7 +247,7 @@ class BinSums:
         """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
         gap, eligible = self.distance(p[None], y[None], self.view.joint), self.binned.n >= self.error.min_count
-        return float(self._average(w[None], gap, eligible)[0])
+        return float(self._average_gaps(w[None], gap, eligible)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
@@ -260,9 +258,9 @@ class BinSums:
 
         `eligible` marks the bins that may be the worst bin.
         """
-        return self._average(w, self._gap(w, wp, wy), eligible)
+        return self._average_gaps(w, self._bin_gaps(w, wp, wy), eligible)
 
-    def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
+    def _bin_gaps(self, w: Array, wp: Array, wy: Array) -> Array:
         """Distance between mean prediction and event rate of each bin, (…, bins); 0 without weight."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mass = w[..., None] if self.view.joint else w
@@ -277,16 +275,16 @@ class BinSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             mass, dmass = (w[..., None], dw[..., None]) if self.view.joint else (w, dw)
             gap = self.distance((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape), self.view.joint)
-        return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count)
+        return self._average_gaps(
+            np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count
+        )
 
-    def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
+    def _average_gaps(self, w: Array, gap: Array, eligible: Array) -> Array:
         """Average of the gaps (…, bins) with weights w (…, bins), by the power `order`."""
         order = self.error.order
         if np.isinf(order):
             largest_gap = np.where(eligible & (w > 0), gap, 0.0).max(axis=-1)
-            return np.asarray(
-                np.where(eligible.any(axis=-1), largest_gap, np.nan)
-            )  # undefined, not 0, without an eligible bin
+            return np.asarray(np.where(eligible.any(axis=-1), largest_gap, np.nan))  # undefined without such a bin
         with np.errstate(invalid="ignore"):  # the error is NaN for a view without a row in a resample
             weights = w / w.sum(axis=-1, keepdims=True)
         if order == 1:
@@ -393,7 +391,7 @@ class RootMeanSquareError(BinnedError):
 
 
 def shared_classes(views: Sequence[View]) -> tuple[ClassColumns, list[int]] | None:
-    """The classes whose sums are computed in one pass and the label of each view; None for other views."""
+    """Return the classes whose sums are computed in one pass, and the label of each view; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, ClassColumn)]
     if len(rows) < len(views) or len({id(column.class_columns) for column in rows}) > 1:
         return None

@@ -1,11 +1,11 @@
-"""CORP miscalibration: the gain in a proper score by isotonic recalibration."""
+"""CORP miscalibration: the reduction of a proper score by isotonic recalibration, and the CORP decomposition."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
@@ -27,15 +27,15 @@ def _mean_brier_score(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
 
 def _mean_log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
     """Mean log loss (…,) from Σw and Σwy at each score, (…, m), and log-probabilities `logs` (m, 2)."""
-    certain_event, impossible_event = np.isneginf(logs).T
+    is_certain, is_impossible = np.isneginf(logs).T  # predicted probability of the event 1, and 0
     non_event_loss, event_loss = -np.where(np.isneginf(logs), 0.0, logs).T
     loss = (wy * event_loss + (w - wy) * non_event_loss).sum(axis=-1)
-    # Outcomes that do not occur in a cell can have a tiny weight by rounding, which must not make the loss infinite.
-    impossible = (wy[..., impossible_event] > 1e-12 * w[..., impossible_event]).any(axis=-1)
-    impossible = impossible | (w[..., certain_event] - wy[..., certain_event] > 1e-12 * w[..., certain_event]).any(
-        axis=-1
-    )
-    return np.where(impossible, np.inf, loss)
+    # The loss is infinite if an outcome of predicted probability 0 was observed. Outcomes that do not occur in a cell
+    # can have a tiny weight by rounding, which must not make it infinite.
+    w_certain, w_impossible = w[..., is_certain], w[..., is_impossible]
+    has_event = (wy[..., is_impossible] > 1e-12 * w_impossible).any(axis=-1)
+    has_non_event = (w_certain - wy[..., is_certain] > 1e-12 * w_certain).any(axis=-1)
+    return np.where(has_event | has_non_event, np.inf, loss)
 
 
 def _expected_brier_score(rate: Array) -> Array:
@@ -49,17 +49,21 @@ def _entropy(rate: Array) -> Array:
     return entr(rate) + entr(1 - rate)
 
 
-SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[[Array], Array]]] = {
-    "brier": (
-        _mean_brier_score,
-        _expected_brier_score,
-    ),  # the mean score of predicted probabilities, and that of rates which are right
-    "log_loss": (_mean_log_loss, _entropy),
+class ScoreFunctions(NamedTuple):
+    """The functions of a proper score that its decomposition needs."""
+
+    mean_score: Callable[[Array, Array, Array, Array], Array]  # of predicted probabilities
+    expected_score: Callable[[Array], Array]  # of event rates that are correct
+
+
+SCORES = {
+    "brier": ScoreFunctions(_mean_brier_score, _expected_brier_score),
+    "log_loss": ScoreFunctions(_mean_log_loss, _entropy),
 }
 
 
 @dataclass(frozen=True)
-class Corp(UnbinnedError):
+class Corp(DistinctScoreError):
     r"""CORP miscalibration (MCB): reduction of a proper score by isotonic recalibration.
 
     Isotonic regression replaces every probability by an event rate and preserves the order of the scores. MCB is the
@@ -117,10 +121,10 @@ class Corp(UnbinnedError):
     score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     def terms(self, s: Array, w: Array, wy: Array, logs: Array) -> tuple[Array, Array, Array]:
-        """Mean score of the predictions, of the recalibrated rates and of the overall rate.
+        """Mean score (…) of the predictions, of the recalibrated event rates and of the overall event rate.
 
-        The arguments are shares (…, m) at the scores s (m,), and `logs` (m, 2) are the log-probabilities of both
-        outcomes at each score.
+        w and wy (…, m) are Σw and Σwy at the scores s (m,), as shares of the total weight. `logs` (m, 2) are the
+        log-probabilities of both outcomes at each score.
         """
         mean_score, expected_score = SCORES[self.score]
         # A fitted rate is the mean outcome of its block, so its score equals the expected score of a correct rate.
@@ -145,11 +149,10 @@ class Corp(UnbinnedError):
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = DistinctScores(self, view).shares()
         score, recalibrated, uncertainty = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
-        if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
+        if self.score == "log_loss" and view.exact is not None:  # by row: rows of equal p can have different 1 − p
             has_weight = view.w > 0
-            score = float(
-                weighted_sum(view.w[has_weight], log_loss_from_logs(view.log_P, view.Y)[has_weight]) / view.total
-            )
+            losses = log_loss_from_logs(view.log_P, view.Y)
+            score = float(weighted_sum(view.w[has_weight], losses[has_weight]) / view.total)
         mcb, dsc = max(score - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertainty, "score": score}
 
@@ -167,9 +170,8 @@ class Corp(UnbinnedError):
             return 1.0
         s, w, _, wy = DistinctScores(self, view).shares()
         predicted_variance = float(weighted_sum(w, s * (1 - s)))
-        remaining_variance = (
-            float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
-        )  # what the fit took of the noise is noise, too
+        # The fit also removed a part of the noise, which is about the noise floor and is added again.
+        remaining_variance = float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
         return min(1.0, (remaining_variance / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _mean_logs(self, s: Array, view: View) -> Array:
@@ -185,7 +187,8 @@ class Corp(UnbinnedError):
         w, logs = view.w[rows], view.log_P[rows]
         mass = np.bincount(index, w, len(s))[:, None]
         sums = np.stack([np.bincount(index, w * column, len(s)) for column in logs.T], axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # groups of neighbors may be nearer to another's mean
+        # A group of neighboring scores has no rows here if all of them are nearer to the mean of another group.
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
 
     def settings_used(self, view: View) -> dict[str, Any]:

@@ -1,28 +1,26 @@
-"""Calibration error and score regret estimated by cross-fitted calibrators."""
+"""Cross-fitted calibration error, in the direction that a calibrator fitted on other rows predicts."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
-from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import dataclass_settings
-from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
+from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.lenses.view import View
 
 ROUNDING_TOLERANCE = 1e-9  # a smaller difference to the predicted probability is rounding error
-
-NORM_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
+NORM_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}  # power of the norm by its name
 
 
 @dataclass(frozen=True)
-class CrossFitted(OutOfSample):
+class CrossFitted(OutOfSampleGain):
     r"""Cross-fitted calibration error: the part that an out-of-sample calibrator recovers, unbiased at calibration.
 
     ECE takes absolute gaps, so noise always counts as error. Here a calibrator fitted on other rows determines only the
@@ -122,37 +120,39 @@ class CrossFitted(OutOfSample):
             return {}
         out_of_fold = self.out_of_fold(view)
         row_contributions = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
-        decreased, increased = (
-            out_of_fold.recalibrated[:, 1] < out_of_fold.P[:, 1],
-            out_of_fold.recalibrated[:, 1] > out_of_fold.P[:, 1],
-        )
-        return {"over": float(row_contributions[decreased].sum()), "under": float(row_contributions[increased].sum())}
+        predicted, recalibrated = out_of_fold.P[:, 1], out_of_fold.recalibrated[:, 1]
+        return {
+            "over": float(row_contributions[recalibrated < predicted].sum()),
+            "under": float(row_contributions[recalibrated > predicted].sum()),
+        }
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The distance, calibrator and folds."""
         return {"distance": self.distance, **super().settings_used(view)}
 
     def _direction(self, P: Array, recalibrated: Array) -> Array:
-        """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
+        """Return the direction s (j, m) of each row: of dual norm 1, with the largest product with recalibrated − P.
+
+        It is 0 where the recalibrated probabilities (j, m) equal the predicted ones, P (j, m).
+        """
         difference = np.where(np.abs(recalibrated - P) > ROUNDING_TOLERANCE, recalibrated - P, 0.0)
         power = _norm_power(self.distance)
         if power == 1:
             return np.sign(difference) / (2 if self.distance == "tv" else 1)
-        size = np.abs(difference).max(axis=1, keepdims=True)
-        scaled = np.divide(
-            difference, size, out=np.zeros_like(difference), where=size > 0
-        )  # so that no power underflows
+        largest = np.abs(difference).max(axis=1, keepdims=True)
+        # Scaled by the largest difference, so that no power underflows.
+        scaled = np.divide(difference, largest, out=np.zeros_like(difference), where=largest > 0)
         if math.isinf(power):
-            largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (size > 0)
-            return np.sign(difference) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
+            is_largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (largest > 0)
+            return np.sign(difference) * is_largest / np.maximum(is_largest.sum(axis=1, keepdims=True), 1)
         direction = np.sign(scaled) * np.abs(scaled) ** (power - 1)
-        dual = power / (power - 1)
-        norm = (np.abs(direction) ** dual).sum(axis=1, keepdims=True) ** (1 / dual)
-        return np.divide(direction, norm, out=np.zeros_like(direction), where=norm > 0)
+        dual_power = power / (power - 1)
+        dual_norm = (np.abs(direction) ** dual_power).sum(axis=1, keepdims=True) ** (1 / dual_power)
+        return np.divide(direction, dual_norm, out=np.zeros_like(direction), where=dual_norm > 0)
 
 
 def _norm_power(distance: Any) -> float:
-    """Power of the named norm."""
+    """Return the power of the norm with this name; raise TO203 for another name."""
     if distance in NORM_POWERS:
         return NORM_POWERS[distance]
     if isinstance(distance, str) and distance.startswith("lp:"):
@@ -168,73 +168,3 @@ def _norm_power(distance: Any) -> float:
         describe(distance),
         "distance is 'tv', 'l1', 'l2', 'max' or 'lp:3' with a power of at least 1.",
     )
-
-
-SCORES = ("log_loss", "brier")
-
-
-@dataclass(frozen=True)
-class ScoreRegret(OutOfSample):
-    r"""Score regret: reduction of log loss or Brier score by an out-of-sample calibrator.
-
-    For a proper score S the calibration function is the best map of the predictions. The gain of any map is therefore a
-    lower bound of the loss from miscalibration:
-
-    .. math:: \tfrac1w \sum_i w_i \big[S(p_i, y_i) - S(\hat r_{-i}(p_i), y_i)\big] \lesssim E[S(p, Y) - S(r(p), Y)]
-
-    For one score the Brier form is the mean of (p − y)² − (r̂ − y)². Shapes: a binary view (n,) or a joint view (n, m).
-    Units: nats or squared probability; 0 is best, and a negative value means that the calibrator increased the loss.
-    Bias: downward. The expectation for a calibrated model is at most 0, hence the noise floor of 0. For log loss, 1/(n
-    + 1) of the uniform distribution is mixed into both sides, so that an exact zero has a finite loss. Cost: `folds`
-    fits. Rows are required, and their order determines the folds. Raises TO201 for an unknown calibrator, TO203 for
-    other settings. Source: the score form of a cross-fitted error, after Berta et al. (2026).
-
-    Parameters
-    ----------
-    score : {"log_loss", "brier"}
-        The proper score.
-    calibrator, folds, fit_on, rng
-        As for `cross_fitted`.
-
-    Examples
-    --------
-    >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
-    >>> round(ScoreRegret(score="brier", folds=2).value(view), 4)  # .9² − 0: the other folds have no event
-    0.81
-    """
-
-    name: ClassVar[str] = "cross_fitted"
-    recovered_quantity_text: ClassVar[str] = "loss"
-    expected_value_text: ClassVar[str] = "at most 0"
-    lens: ClassVar[str | None] = "canonical"
-    score: Annotated[str, OneOf(SCORES)] = "log_loss"
-
-    def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
-        """Reduction of the score by the calibrator, for each row and possible outcome."""
-        if self.score == "log_loss":
-            share = uniform_share(view.n_rows)
-            return np.log(mix_with_uniform(out_of_fold.recalibrated, share)) - np.log(
-                mix_with_uniform(out_of_fold.P, share)
-            )
-        return _brier_by_outcome(out_of_fold.P) - _brier_by_outcome(out_of_fold.recalibrated)
-
-    def settings_used(self, view: View) -> dict[str, Any]:
-        """The score, calibrator and folds."""
-        return {"score": self.score, **super().settings_used(view)}
-
-    def notes(self, view: View) -> list[Note]:
-        """The notes of cross-fitting, and the mixture with the uniform distribution."""
-        note_list = super().notes(view)
-        if self.score == "log_loss":
-            text = (
-                f"Log losses are computed after mixing {uniform_share(view.n_rows):.2g} of the uniform distribution"
-                " into both sides."
-            )
-            note_list.append(Note("TN139", text))
-        return note_list
-
-
-def _brier_by_outcome(P: Array) -> Array:
-    """Σ(p − y)² for every possible outcome, (n, m). For two outcomes it is (p − y)² of the second, half as much."""
-    loss = (P * P).sum(axis=1, keepdims=True) - 2 * P + 1
-    return loss / 2 if P.shape[1] == 2 else loss

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class CumulativeError(UnbinnedError):
+class CumulativeError(DistinctScoreError):
     r"""Maximum absolute cumulative residual over increasing scores (ECCE-MAD, KS error).
 
     It shows below which score the model overpredicts or underpredicts most in total. It needs no bins and no
@@ -64,19 +64,17 @@ class CumulativeError(UnbinnedError):
     }
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Maximum over the ends of the runs of tied scores."""
+        """Return the largest absolute cumulative sum as a function of the sums at the scores."""
 
         def max_absolute_sum(_w: Array, wp: Array, wy: Array) -> Array:
             total_residual = (wy - wp).sum(axis=-1)
             largest_sum, negative_smallest_sum = _path_extremes(wy - wp)
+            max_from_below = np.maximum(largest_sum, negative_smallest_sum)
             if self.start == "below":
-                return np.asarray(np.maximum(largest_sum, negative_smallest_sum))
-            return np.asarray(
-                np.maximum(
-                    np.maximum(largest_sum, negative_smallest_sum),
-                    np.maximum(total_residual + negative_smallest_sum, largest_sum - total_residual),
-                )
-            )
+                return np.asarray(max_from_below)
+            # A sum from above is the total minus the sum from below.
+            max_from_above = np.maximum(total_residual + negative_smallest_sum, largest_sum - total_residual)
+            return np.asarray(np.maximum(max_from_below, max_from_above))
 
         return max_absolute_sum
 
@@ -124,7 +122,7 @@ class KolmogorovSmirnov(CumulativeError):
 
 
 @dataclass(frozen=True)
-class CumulativeRange(UnbinnedError):
+class CumulativeRange(DistinctScoreError):
     r"""Range of the cumulative residuals (ECCE-R, cutoff calibration error).
 
     It is the largest absolute total residual over any interval of scores.
@@ -163,15 +161,14 @@ class CumulativeRange(UnbinnedError):
     exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Maximum minus minimum, including the start at 0."""
-
+        """Return the range of the cumulative sums as a function of the sums at the scores."""
         return lambda _w, wp, wy: np.add(*_path_extremes(wy - wp))
 
 
 def _path_extremes(residuals: Array) -> tuple[Array, Array]:
-    """Maximum, and minus the minimum, of the cumulative sums of these steps (…, m), which start at 0.
+    """Maximum, and minus the minimum, of the cumulative sums of residuals (…, m), (…) each.
 
-    The steps are overwritten.
+    The sums start at 0, so neither is negative. The array of residuals is overwritten.
     """
     path = np.cumsum(residuals, axis=-1, out=residuals)
     return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

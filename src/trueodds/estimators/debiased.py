@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
@@ -24,9 +25,8 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     has_pairs,
     mean_of_bins,
 )
-from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, single_bin_note
+from trueodds.estimators.binned import BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")
@@ -35,7 +35,7 @@ DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the 
 
 
 @dataclass(frozen=True)
-class _Debiased(Estimator):
+class _DebiasedError(Estimator):
     """Base class of the debiased errors: bins of one score, with importance weights."""
 
     upper_bound: ClassVar[float] = 1.0
@@ -63,7 +63,7 @@ class _Debiased(Estimator):
         return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> _Debiased:
+    def from_settings(cls, _name: str, **settings: Any) -> _DebiasedError:
         """Create the estimator from public settings. Bins are equal-mass by default."""
         return cls(**merge_partition_settings(settings, "equal-mass"))
 
@@ -110,12 +110,11 @@ class _Debiased(Estimator):
         return [*note_list, *single_bin_note(view, binned)]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Number of views with a negative or undefined value."""
+        """Notes on the numbers of views with a negative or undefined value."""
         errors, notes = np.array([self.signed_value(view) for view in views]), []
-        if undefined := int(np.isnan(errors).sum()):
-            notes.append(
-                Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so the value is undefined.")
-            )
+        if n_undefined := int(np.isnan(errors).sum()):
+            text = f"In {n_undefined} of {len(views)} views no bin holds two rows, so the value is undefined."
+            notes.append(Note("TN112", text))
         if n_negative := int((errors < 0).sum()):
             notes.append(
                 Note(
@@ -128,7 +127,7 @@ class _Debiased(Estimator):
 
 
 @dataclass(frozen=True)
-class DebiasedL2(_Debiased):
+class DebiasedL2(_DebiasedError):
     r"""Debiased root mean square calibration error (debiased L2, T_mn): RMSCE without the part that noise adds.
 
     The square of the error is estimated from pairs of different rows. For a calibrated model this estimate is negative
@@ -224,9 +223,9 @@ class DebiasedL2(_Debiased):
     def _statistic_from_bin_sums(self, view: View) -> BinStatistic:
         """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
-        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is approximated by Σy·p̄ plus the variance of p within the bin, its mean
-        if labels are drawn from p. With hundreds of rows per bin the error is a few per cent of a term that varies much
-        less than the square from which it is subtracted.
+        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which the sums of bins do not have. It is approximated by Σy·p̄ plus n times
+        the variance of p within the bin, its mean if labels are drawn from p. With hundreds of rows per bin the error
+        is a few per cent of a term that varies much less than the square from which it is subtracted.
         """
         cells = view.cached(self.partition, lambda: self.partition.fit(view))
         binned = view.binned(cells)
@@ -273,7 +272,7 @@ class DebiasedL2(_Debiased):
 
 
 @dataclass(frozen=True)
-class DebiasedL1(_Debiased):
+class DebiasedL1(_DebiasedError):
     r"""Debiased expected calibration error: ECE minus an estimate of the part that noise adds.
 
     The estimate assumes that the event rate of a bin is normal around its observed value and computes how much larger

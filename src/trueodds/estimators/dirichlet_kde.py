@@ -1,4 +1,4 @@
-"""Canonical calibration error by Dirichlet kernel density estimation on the simplex."""
+"""Canonical calibration error of probability vectors by kernel regression with Dirichlet kernels on the simplex."""
 
 from __future__ import annotations
 
@@ -133,9 +133,10 @@ MAX_BLOCK_ESTIMATES = 2**21  # maximum number of estimated probabilities in memo
 
 
 class ComparedRows:
-    """The error of one view as a function of the outcomes or weights of its rows, which are the cells of draws.
+    """Cell statistic whose cells are the rows of a view, or of a fixed subsample. It implements `CellStatistic`.
 
-    Rows outside the subsample share the last cell. `P` (n, m), `y` (n, m) and `w` (n,) are those of the subsample.
+    `P` (n, m), `y` (n, m) and `w` (n,) are predictions, outcomes and weights of the rows of positive weight, or of
+    5,000 of them if there are more. All other rows share the last cell, which is ignored.
     """
 
     def __init__(self, error: DirichletError, view: View) -> None:
@@ -143,7 +144,7 @@ class ComparedRows:
         rows = np.flatnonzero(view.w > 0)
         self.n_sampled = MAX_COMPARED_ROWS if len(rows) > MAX_COMPARED_ROWS else 0
         if self.n_sampled:
-            # Among equal predictions the outcomes decide, so that the order of the rows never does.
+            # Equal predictions are ordered by their outcomes, so that the order of the rows does not matter.
             order = hashed_order(prediction_matrix(view)[rows], view.y[rows], view.w[rows])
             rows = np.sort(rows[order[evenly_spaced_positions(len(rows), MAX_COMPARED_ROWS)]])
         self.index = np.full(len(view.w), len(rows), dtype=np.int64)
@@ -169,7 +170,7 @@ class ComparedRows:
 
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:
-        """The kernels stored for draws; None if there are too many."""
+        """The kernel values of strips of rows (see `DirichletKernel.strips`), stored for draws; None if too many."""
         n_views = 1 if self.view.joint else max(1, self.view.classes)  # number of such objects at a time
         if len(self.rows) ** 2 * n_views * 4 > MAX_CACHE_BYTES:
             return None
@@ -272,7 +273,10 @@ class DirichletKernel:
         return np.asarray(gammaln(alpha.sum(axis=1)) - gammaln(alpha).sum(axis=1))
 
     def strips(self) -> Iterator[tuple[slice, Array]]:
-        """For some rows at a time, the kernels of all others there, (rows, n), the largest of each row scaled to 1."""
+        """Yield some rows at a time, and the kernels around all n rows at these rows, (rows, n).
+
+        The kernel around a row is 0 at the row itself. The values at each row are scaled so that the largest is 1.
+        """
         constants = self.constants(self.bandwidth)
         exponents = (np.maximum(self.P, 0.0) / self.bandwidth).T
         n = len(self.P)
@@ -291,12 +295,12 @@ class DirichletKernel:
 
 
 def count_rows_below(P: Array, min_prob: float) -> int:
-    """Rows with a probability below the minimum."""
+    """Return the number of rows of P (n, m) with a probability below the minimum."""
     return int((complete_vectors(P) < min_prob).any(axis=1).sum())
 
 
 def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
-    """Bandwidth of largest leave-one-out likelihood of the predictions.
+    """Return the bandwidth of largest leave-one-out likelihood of the predictions P (n, m) with weights w (n,).
 
     With more than 1,000 rows, a subsample of 1,000 is used that does not depend on the row order.
     """
@@ -315,9 +319,7 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
         log_likelihoods.append(
             float(w @ (row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1)) - other_weight))
         )
-    max_log_likelihood = max(log_likelihoods)
-    # The smallest of the bandwidths whose scores are equal but for rounding, whatever the order of the rows.
+    # The smallest of the bandwidths whose likelihoods are equal but for rounding, which depends on the row order.
     tolerance = 1e-9 * float(w.sum())
-    return float(
-        BANDWIDTHS[next(i for i, score in enumerate(log_likelihoods) if score >= max_log_likelihood - tolerance)]
-    )
+    is_likeliest = np.array(log_likelihoods) >= max(log_likelihoods) - tolerance
+    return float(BANDWIDTHS[np.argmax(is_likeliest)])

@@ -1,4 +1,4 @@
-"""Calibration error by a kernel estimate of the calibration curve, with Silverman's bandwidth (ECE-KDE)."""
+"""Calibration error from a kernel regression of the outcomes on the score, with Silverman's bandwidth (ECE-KDE)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from trueodds.binning.partition import lower_limit
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
@@ -26,16 +26,16 @@ from trueodds.estimators._smoothing.kernel_density import (
     smooth_selections,
 )
 from trueodds.estimators.base import require_one_score
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
-MAX_BLOCK_VALUES = 2**20  # numbers held together while draws are smoothed: 8 MB
-MAX_RANGE_SHORTFALL = 2e-3  # how far under 1/K a largest probability may lie: row sums may be off by as much
+MAX_BLOCK_VALUES = 2**20  # maximum size of the arrays of draws that are smoothed at once: 8 MB
+MAX_RANGE_SHORTFALL = 2e-3  # largest distance of a largest probability below 1/K, as allowed by the check of row sums
 
 
 @dataclass(frozen=True)
-class KernelDensityError(UnbinnedError):
+class KernelDensityError(DistinctScoreError):
     r"""ECE by kernel regression (ECE-KDE): mean distance between predictions and a smooth calibration curve.
 
     The calibration curve r(s) is a weighted mean of the outcomes near s. No bins are needed.
@@ -145,12 +145,12 @@ class KernelDensityError(UnbinnedError):
         """The integral over a fine grid, and over a coarser one for draws."""
         return SmoothedCurve(self, view)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections on the same grids, each with its own bandwidth."""
         if not selections.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(selections)
-        with_lowest_score = int(np.argmin(selections.sorted_scores[0][:, 0]))
-        low, high = self.span(selections.view_of_selection(with_lowest_score))
+        lowest_scores = selections.sorted_scores[0][:, 0]
+        low, high = self.span(selections.view_of_selection(int(np.argmin(lowest_scores))))  # raises for all others too
         widths = (
             silverman_bandwidths(selections)
             if isinstance(self.bandwidth, str)
@@ -163,9 +163,9 @@ class KernelDensityError(UnbinnedError):
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total_density = density.sum(axis=-1)
             if self.order == 1:
-                return self._norm(gap, density, cell_width) / total_density
+                return self._error_norm(gap, density, cell_width) / total_density
             shares = zip(gap / total_density[:, None], density / total_density[:, None], strict=True)
-            return np.array([self._norm(*arrays, cell_width) for arrays in shares])
+            return np.array([self._error_norm(*arrays, cell_width) for arrays in shares])
 
         return smooth_selections(selections, KERNELS[self.kernel], widths, (low, high), error_of_cells)
 
@@ -186,7 +186,7 @@ class KernelDensityError(UnbinnedError):
 
         def smoothed_error(w: Array, wy: Array) -> Array:
             gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
-            return self._norm(gap, mass, (smooth.high - smooth.low) / len(mass))
+            return self._error_norm(gap, mass, (smooth.high - smooth.low) / len(mass))
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             if w.ndim == wy.ndim == 1:
@@ -206,7 +206,7 @@ class KernelDensityError(UnbinnedError):
             centers[[0, -1]] = cosine_transform.low, cosine_transform.high
         return centers
 
-    def _norm(self, gap: Array, mass: Array, cell_width: float) -> Array:
+    def _error_norm(self, gap: Array, mass: Array, cell_width: float) -> Array:
         """Norm of order q of gap/mass, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))
@@ -258,9 +258,9 @@ class KernelDensityError(UnbinnedError):
 
 
 class SmoothedCurve(DistinctScores):
-    """Scores of one view, with a fine grid for the value and a coarser one for draws.
+    """Sums of one view at its distinct scores, with a fine grid for the value and a coarser one for draws.
 
-    Draws are shifted so that both grids agree on the observed value.
+    `DistinctScores` adds the difference of both grids for the observed outcomes to each draw.
     """
 
     error: KernelDensityError  # the settings of the error
@@ -278,7 +278,7 @@ def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError |
     array([1. , 0.5, 0. ])
     """
     error = error or KernelDensityError()
-    error.span(view)  # refuses a view that has no one score
+    error.span(view)  # raises an error for probability vectors
     scores, w, wy = sort_by_score(view).sums_by_score()
     s = np.asarray(points, dtype=np.float64)
     density, event_density = error.kernel_sums_at(scores, view).evaluate(s.ravel(), np.stack([w, wy]))
@@ -313,7 +313,7 @@ def silverman_bandwidth(view: View) -> float:
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 
-def silverman_bandwidths(selections: Selections) -> Array:
+def silverman_bandwidths(selections: RowSelections) -> Array:
     """Silverman's bandwidth of each selection, for selections of equal size."""
     p, _ = selections.sorted_scores
     n = p.shape[1]

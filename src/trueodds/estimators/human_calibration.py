@@ -20,7 +20,7 @@ MIN_VOTES = 30  # votes per row below which the noise of the votes is as large a
 
 @dataclass(frozen=True)
 class VoteMean(Mean):
-    """A mean over rows of a comparison between predicted probabilities and the votes of annotators.
+    """Base class: a mean over rows of a comparison between predicted probabilities and the votes of annotators.
 
     A binary view is the vector (1 − p, p) of two outcomes. A single label counts as one vote.
     """
@@ -276,8 +276,8 @@ class RankAgreement(VoteMean):
         # Sorted by decreasing votes, and in ties by decreasing probability, probabilities must decrease with the votes.
         order = np.lexsort((-P, -votes), axis=1)
         predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, votes))
-        agrees = (voted[:, :-1] == voted[:, 1:]) | (predicted[:, :-1] > predicted[:, 1:])
-        return agrees.all(axis=1).astype(np.float64)
+        is_tied, is_ordered = voted[:, :-1] == voted[:, 1:], predicted[:, :-1] > predicted[:, 1:]
+        return (is_tied | is_ordered).all(axis=1).astype(np.float64)
 
     def parts(self, view: View) -> dict[str, float]:
         """Share of rows in which two classes have equally many votes."""
@@ -292,15 +292,15 @@ class RankAgreement(VoteMean):
 
 
 def vote_counts(vote_shares: Array, view: View) -> Array:
-    """Votes (n, m) as counts if known, because shares summed by a lens may miss a tie by rounding."""
+    """Return the votes (n, m) as counts if known, because shares summed by a lens may miss a tie by rounding."""
     return vote_shares if view.votes is None else np.rint(vote_shares * view.votes[:, None])
 
 
 def predicted_and_voted_shares(view: View) -> tuple[Array, Array]:
-    """Predicted and voted share of every outcome, (n, m) float64. A binary view has two."""
+    """Return the predicted and voted share of every outcome, (n, m) float64. A binary view has two outcomes."""
     return view.P, view.Y
 
 
 def _entropy(q: Array) -> Array:
-    """Entropy in nats. Values below 0 from rounding count as 0."""
+    """Entropy (n,) in nats of distributions q (n, m). Values below 0 from rounding count as 0."""
     return np.asarray(entr(np.maximum(q, 0.0)).sum(axis=1))

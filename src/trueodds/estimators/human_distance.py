@@ -97,13 +97,11 @@ class HumanDistance(VoteMean):
         P, vote_shares = predicted_and_voted_shares(view)
         mask = view.w > 0
         row_weights = view.w[mask] / view.total
-        distance, order = (
-            self.row_values(P, vote_shares, view)[mask],
-            squared_distance_to_vote_order(P, vote_counts(vote_shares, view))[mask],
-        )
+        distance = self.row_values(P, vote_shares, view)[mask]
+        order_distance = squared_distance_to_vote_order(P, vote_counts(vote_shares, view))[mask]
         parts = {
-            "order": float(weighted_sum(row_weights, order)),
-            "size": float(weighted_sum(row_weights, distance - order)),
+            "order": float(weighted_sum(row_weights, order_distance)),
+            "size": float(weighted_sum(row_weights, distance - order_distance)),
             "vote_noise": float(weighted_sum(row_weights, _vote_noise(vote_shares, view)[mask])),
         }
         return parts | super().parts(view)
@@ -143,9 +141,14 @@ def squared_distance_to_vote_order(P: Array, votes: Array) -> Array:
 
 
 def project_nonincreasing(x: Array) -> Array:
-    """Nearest non-increasing vector of each row, (n, m), by pooling adjacent violators."""
+    """Return the nearest non-increasing vector of each row of x (n, m), by the pool-adjacent-violators algorithm.
+
+    All rows are processed together, column by column. Each column starts as a block of its own. A block whose mean is
+    larger than that of the block before it is merged with it, until the means of the row do not increase.
+    """
     n, m = x.shape
-    block_sums, block_sizes, last_block = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64), np.full(n, -1)
+    block_sums, block_sizes = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64)
+    last_block = np.full(n, -1)  # number of the last block of each row
     rows = np.arange(n)
     for column in range(m):
         last_block += 1

@@ -1,4 +1,4 @@
-"""Instance-level calibration error and its average over right and wrong answers (ICE, MacroCE)."""
+"""Instance-level calibration error (ICE) and its macro average over correct and wrong answers (MacroCE)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 
 
 class OutcomeSums(NamedTuple):
-    """Weights and weighted distances of rows with and without the event: numbers, or arrays (draws,)."""
+    """Weights and weighted distances |y − p| of the rows with and without the event: numbers, or arrays (draws,)."""
 
     events: Any  # Σwy
     event_distance: Any  # Σwy(1−p)
@@ -26,10 +26,10 @@ class OutcomeSums(NamedTuple):
 
 
 MAX_SCORE_GROUPS = 4096  # maximum number of groups of scores in draws
-MIN_SCORE_GROUPS = 256  # number of groups that is never reduced for many rows
-MAX_ROW_GROUPS = 2**24  # maximum number of rows times groups, which is the cost of leaving out each row once
+MIN_SCORE_GROUPS = 256  # minimum of this maximum, however many rows there are
+MAX_ROW_GROUPS = 2**24  # maximum number of rows times groups, to which the cost of a jackknife is proportional
 PROBABILITY_TOLERANCE = 1e-8  # Σwp or Σw(1−p) of a group, relative to Σw, up to which it counts as 0
-MASS_TOLERANCE = 1e-12  # weight of a side, relative to the total, up to which it counts as 0
+MASS_TOLERANCE = 1e-12  # weight of the rows with (or without) the event, relative to the total, that counts as 0
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,24 @@ class InstanceError(Estimator):
     lens: ClassVar[str | None] = "confidence"
     interval: ClassVar[str | None] = "bca"
 
-    def error_from_sums(self, sums: OutcomeSums, _empty_side_values: tuple[float, float]) -> Array:
-        """The error from the four sums. `_empty_side_values` are the values of empty sides."""
-        events, event_distance, non_events, non_event_distance = sums
-        return divide_or(event_distance + non_event_distance, events + non_events, np.nan)
+    def error_from_sums(self, sums: OutcomeSums, empty_side_values: tuple[float, float]) -> Array:
+        """Return the error from the four sums, which may be those of draws, (draws,) each.
 
-    def empty_side_values(self, _calibrated_means: tuple[float, float]) -> tuple[float, float]:
-        """Values of an empty side with and without the event, given the means of both sides under calibration."""
-        return _calibrated_means
+        The two sides are the rows with and without the event. `empty_side_values` are the mean distances that are used
+        for a side without rows, which this error does not need.
+        """
+        events, event_distance, non_events, non_event_distance = sums
+        return divide_or_fill(event_distance + non_event_distance, events + non_events, np.nan)
+
+    def empty_side_values(self, calibrated_means: tuple[float, float]) -> tuple[float, float]:
+        """Return the mean distances used for a side (rows with, and without, the event) that has no rows.
+
+        `calibrated_means` are the mean distances of both sides if the predictions are calibrated.
+        """
+        return calibrated_means
 
     def value(self, view: View) -> float:
-        """The error from the view's four sums."""
+        """Return the error from the four sums of the view."""
         return float(self.error_from_sums(distance_sums(view, self.name), self.empty_side_values((np.nan, np.nan))))
 
     def cell_statistic(self, view: View) -> CellStatistic:
@@ -92,12 +99,12 @@ class InstanceError(Estimator):
         return ScoreGroupSums(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
-        """Mean distance on each side; NaN for an empty side."""
+        """Return the mean distance of the rows with and without the event; NaN if there are none."""
         event_distance, non_event_distance = mean_distance_by_outcome(distance_sums(view, self.name), (np.nan, np.nan))
         return {"ice_pos": float(event_distance), "ice_neg": float(non_event_distance)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if a side has no rows."""
+        """Note if all rows or no rows have the event."""
         events, _, non_events, _ = distance_sums(view, self.name)
         if events > 0 and non_events > 0:
             return []
@@ -105,7 +112,7 @@ class InstanceError(Estimator):
         return [Note("TN130", f"The event occurred in {frequency}: {self._empty_side_text(side)}.")]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Number of views in which a side is empty."""
+        """Note on the number of views in which all rows or no rows have the event."""
         one_sided = [view.name for view in views if InstanceError().notes(view)]
         if not one_sided:
             return []
@@ -167,24 +174,24 @@ class MacroError(InstanceError):
     empty: Literal["nan", "zero"] = "nan"
 
     def error_from_sums(self, sums: OutcomeSums, empty_side_values: tuple[float, float]) -> Array:
-        """The mean of the two sides, from the four sums."""
+        """Return the mean of the mean distances of the rows with and without the event."""
         event_distance, non_event_distance = mean_distance_by_outcome(sums, empty_side_values)
         return (event_distance + non_event_distance) / 2
 
     def empty_side_values(self, calibrated_means: tuple[float, float]) -> tuple[float, float]:
-        """The means under calibration, or 0 with `empty="zero"`."""
+        """Return the means under calibration, or 0 with `empty="zero"`."""
         return (0.0, 0.0) if self.empty == "zero" else calibrated_means
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """How an empty side is treated."""
+        """The value if no row is correct or no row is wrong."""
         return {"empty": self.empty}
 
     def parts(self, view: View) -> dict[str, float]:
-        """Mean over all rows and over each side."""
+        """Return the mean distance of all rows, and of the rows with and without the event."""
         return {"ice": InstanceError().value(view), **super().parts(view)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if a side has no rows, or would have none under calibration."""
+        """Note if all rows or no rows have the event, or would have it under calibration."""
         note_list = super().notes(view)
         p = view.p[view.w > 0]
         if self.empty == "nan" and ((p == 0).all() or (p == 1).all()):
@@ -203,7 +210,7 @@ class MacroError(InstanceError):
 
 
 def distance_sums(view: View, name: str) -> OutcomeSums:
-    """Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p of a view of rows or of cells."""
+    """Return Σwy, Σwy(1−p), Σw(1−y) and Σw(1−y)p of a view of rows or of cells. `name` is that of the estimator."""
     require_one_score(view, name)
     w, y, p = view.w, view.y, view.p.astype(np.float64, copy=False)
     events, non_events = w * y, w * (1 - y)
@@ -218,27 +225,27 @@ def distance_sums(view: View, name: str) -> OutcomeSums:
 
 
 def mean_distance_by_outcome(sums: OutcomeSums, empty_side_values: tuple[float, float]) -> tuple[Array, Array]:
-    """Mean distance of rows with and without the event. Empty sides take the given values."""
+    """Return the mean distance of the rows with and without the event, or `empty_side_values` if there are none."""
     events, event_distance, non_events, non_event_distance = sums
     value_without_events, value_without_non_events = empty_side_values
     return (
-        divide_or(event_distance, events, value_without_events),
-        divide_or(non_event_distance, non_events, value_without_non_events),
+        divide_or_fill(event_distance, events, value_without_events),
+        divide_or_fill(non_event_distance, non_events, value_without_non_events),
     )
 
 
-def divide_or(numerator: Any, denominator: Any, fallback: Any) -> Array:
-    """Quotient of two arrays, with the fallback where the denominator is 0."""
+def divide_or_fill(numerator: Any, denominator: Any, fill_value: Any) -> Array:
+    """Return the quotient of two arrays, and `fill_value` where the denominator is 0."""
     has_denominator = np.asarray(denominator) > 0
-    return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fallback)
+    return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fill_value)
 
 
 class ScoreGroupSums:
-    """Sorted groups of the scores of one view as the cells of draws, from which the four sums are computed.
+    """Cell statistic whose cells are groups of neighboring scores. It implements `CellStatistic`.
 
-    Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. Each group has the
-    mean score of rows with and without the event under the predictions, so that the mean of null draws is exact for
-    groups of any width.
+    Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. In a draw, the rows
+    of a group with the event have the mean score that such rows have if labels are drawn from the predictions, and so
+    do the rows without the event. The mean of null draws is therefore exact for groups of any width.
     """
 
     def __init__(self, error: InstanceError, view: View) -> None:
@@ -249,9 +256,11 @@ class ScoreGroupSums:
         starts = group_starts(mass, max_groups)
         self.index, self.size = find_scores(view.p, s[starts]), len(starts)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
-        mean = divide_or(wp, w, 0.0)
-        self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, PROBABILITY_TOLERANCE), mean)
-        self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, PROBABILITY_TOLERANCE), mean)
+        mean = divide_or_fill(wp, w, 0.0)
+        self.mean_prob_if_event = divide_or_fill(wpp, _zero_within_rounding(wp, w, PROBABILITY_TOLERANCE), mean)
+        self.mean_prob_if_no_event = divide_or_fill(
+            wp - wpp, _zero_within_rounding(w - wp, w, PROBABILITY_TOLERANCE), mean
+        )
         event_distance, non_event_distance = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
         self.empty_side_values = error.empty_side_values((float(event_distance), float(non_event_distance)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 
@@ -20,7 +20,7 @@ MIN_STABLE_OUTCOMES = 200  # outcomes of each kind from which flexible curves ar
 
 
 @dataclass(frozen=True)
-class IntegratedIndex(UnbinnedError):
+class IntegratedIndex(DistinctScoreError):
     r"""Integrated calibration index (ICI, Eavg): mean distance between predictions and a smooth calibration curve.
 
     Parameters
@@ -87,7 +87,7 @@ class IntegratedIndex(UnbinnedError):
         super().__post_init__()
         if self.span is not None and self.smoother == "isotonic":
             raise InputError("TO203", "The isotonic curve has no span.", repr(self.span), "Leave span out.")
-        if self.smoother == "isotonic":  # refitted to every draw, it is not linear in the outcomes
+        if self.smoother == "isotonic":  # this fit is repeated for every draw and is not linear in the outcomes
             object.__setattr__(self, "is_norm", False)
             object.__setattr__(self, "interval", "noise-floor")
 
@@ -109,11 +109,7 @@ class IntegratedIndex(UnbinnedError):
     def _local_smoother(self) -> LocalSmoother:
         """Settings of the local regression, with the span of this estimator if given."""
         smoother = SMOOTHERS[self.smoother]
-        return (
-            smoother
-            if self.span is None
-            else LocalSmoother(smoother.degree, float(self.span), smoother.min_relative_std, smoother.relative_spacing)
-        )
+        return smoother if self.span is None else replace(smoother, span=float(self.span))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The smoother and its span, if it has one."""
@@ -138,10 +134,11 @@ class IntegratedIndex(UnbinnedError):
 
 @dataclass(frozen=True)
 class Quantile(IntegratedIndex):
-    """A quantile over rows of the distances between predictions and the curve.
+    """Base class of quantiles over rows of the distance between predictions and a smooth calibration curve.
 
-    It is not a norm. If the noise of the curve is constant along the scores, the same quantile of that noise bounds its
-    contribution. Null draws alone understate it for overconfident predictions. Coverage was measured in simulations.
+    A quantile is not a norm, but its interval is computed as if it were: if the noise of the curve has the same
+    standard deviation at all scores, the quantile of the noise bounds its contribution to the value. The coverage was
+    measured in simulations. An interval from null draws would be too short for overconfident predictions.
     """
 
     is_smooth: ClassVar[bool] = False
@@ -305,7 +302,10 @@ def _single_row_share(view: View) -> float:
 
 
 def weighted_quantile(x: Array, share: Array, level: float, row_share: float) -> Array:
-    """Quantile of x (…, m): type 7 for rows of share `row_share`, else the inverse distribution function.
+    """Weighted quantile (…) of x (…, m), whose entries hold a `share` (…, m) of the rows.
+
+    If the weights count rows, `row_share` is the share of one row, and the quantile is interpolated between two rows
+    (type 7). Otherwise it is 0, and the quantile is the smallest x up to which the shares add up to `level`.
 
     >>> weighted_quantile(np.array([3.0, 1.0]), np.array([0.5, 0.5]), 0.5, 0.5).tolist()
     2.0
@@ -313,17 +313,16 @@ def weighted_quantile(x: Array, share: Array, level: float, row_share: float) ->
     order = np.argsort(x, axis=-1)
     sorted_values = np.take_along_axis(x, order, axis=-1)
     cumulative_share = np.cumsum(np.take_along_axis(np.broadcast_to(share, x.shape), order, axis=-1), axis=-1)
-    rank = level * (1 / row_share - 1) if row_share > 0 else 0.0
+    if row_share == 0:
+        return _value_at_share(sorted_values, cumulative_share, level - 1e-12)
+    rank = level * (1 / row_share - 1)  # of the quantile among the rows, from 0
     lower_rank = np.floor(rank + 1e-9)
-    lower_share = (
-        (lower_rank + 0.5) * row_share if row_share > 0 else level - 1e-12
-    )  # half a row off, so that sums may round
+    lower_share = (lower_rank + 0.5) * row_share  # in the middle of a row, so that the sums may be rounded
     lower_value = _value_at_share(sorted_values, cumulative_share, lower_share)
-    if row_share == 0 or rank - lower_rank < 1e-9:
+    if rank - lower_rank < 1e-9:
         return lower_value
-    return lower_value + (rank - lower_rank) * (
-        _value_at_share(sorted_values, cumulative_share, lower_share + row_share) - lower_value
-    )
+    upper_value = _value_at_share(sorted_values, cumulative_share, lower_share + row_share)
+    return lower_value + (rank - lower_rank) * (upper_value - lower_value)
 
 
 def _value_at_share(sorted_values: Array, cumulative_share: Array, share: float) -> Array:

@@ -1,4 +1,4 @@
-"""Interval calibration error: error on randomly placed score intervals at the best width (RintCE)."""
+"""Interval calibration error (RintCE): error on score intervals of random position and of the best width."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
@@ -17,7 +17,7 @@ MAX_HALVINGS = 30  # narrower intervals than 1e-9 could lower the sum by at most
 
 
 @dataclass(frozen=True)
-class IntervalError(UnbinnedError):
+class IntervalError(DistinctScoreError):
     r"""Interval calibration error (RintCE): error on randomly shifted intervals plus their width, at the best width.
 
     The scores are divided into intervals of width ε with a random offset, and the absolute residuals of the intervals
@@ -84,9 +84,8 @@ class IntervalError(UnbinnedError):
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
-            residual_rows = residual.reshape(-1, len(s))
-            term, width = self._terms(window_errors, residual_rows)
-            return (term + width).reshape(residual.shape[:-1])
+            error, width = self._errors_and_widths(window_errors, residual.reshape(-1, len(s)))
+            return (error + width).reshape(residual.shape[:-1])
 
         return statistic
 
@@ -97,10 +96,10 @@ class IntervalError(UnbinnedError):
     def parts(self, view: View) -> dict[str, float]:
         """Both terms: the error on intervals, and their width."""
         s, _, wp, wy = DistinctScores(self, view).shares()
-        term, width = self._terms(WindowErrors(s), (wy - wp)[None])
-        return {"error": float(term[0]), "width": float(width[0])}
+        error, width = self._errors_and_widths(WindowErrors(s), (wy - wp)[None])
+        return {"error": float(error[0]), "width": float(width[0])}
 
-    def _terms(self, window_errors: WindowErrors, residual: Array) -> tuple[Array, Array]:
+    def _errors_and_widths(self, window_errors: WindowErrors, residual: Array) -> tuple[Array, Array]:
         """Error on intervals and width, (draws,), for each row of residuals (draws, m)."""
         if self.bandwidth == "auto":
             return window_errors.minimize(residual)
@@ -109,7 +108,7 @@ class IntervalError(UnbinnedError):
 
 
 class WindowErrors:
-    """Windows of each width over the same scores, computed on demand and cached for draws."""
+    """Errors on intervals of any width for the same scores s (m,). The windows of each width are cached for draws."""
 
     def __init__(self, s: Array) -> None:
         self.s = s
@@ -128,15 +127,15 @@ class WindowErrors:
 
         The error increases as the width decreases, so the search ends when the error alone reaches the best sum.
         """
-        term, width = np.abs(residual).sum(axis=1), np.zeros(len(residual))
-        active = np.flatnonzero(term > 0)
+        optimal_error, optimal_width = np.abs(residual).sum(axis=1), np.zeros(len(residual))  # those of width 0
+        active = np.flatnonzero(optimal_error > 0)
         for n_halvings in range(MAX_HALVINGS):
             if not len(active):
                 break
-            narrower_width = 0.5**n_halvings
-            errors = self.error(narrower_width, residual[active])
-            min_sum = term[active] + width[active]
-            better = errors + narrower_width < min_sum
-            term[active[better]], width[active[better]] = errors[better], narrower_width
-            active = active[errors < min_sum]
-        return term, width
+            width = 0.5**n_halvings
+            error = self.error(width, residual[active])
+            min_sum = optimal_error[active] + optimal_width[active]
+            is_better = error + width < min_sum
+            optimal_error[active[is_better]], optimal_width[active[is_better]] = error[is_better], width
+            active = active[error < min_sum]
+        return optimal_error, optimal_width

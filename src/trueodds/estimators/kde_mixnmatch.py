@@ -1,4 +1,4 @@
-"""Calibration error by the kernel density estimates of Mix-n-Match."""
+"""Calibration error from two kernel densities of the scores, as computed by the Mix-n-Match reference program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.cell_moments import cell_moments
 from trueodds.lenses.view import View
 
@@ -27,7 +27,7 @@ TRIWEIGHT = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
 
 @dataclass(frozen=True)
-class MixNMatchError(UnbinnedError):
+class MixNMatchError(DistinctScoreError):
     r"""Calibration error by two kernel densities, as computed by the Mix-n-Match reference program.
 
     Use it to compare with published values. Prefer `ece_kde` otherwise, because its bandwidth does not depend on the
@@ -97,7 +97,7 @@ class MixNMatchError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The integral on the grid for draws."""
-        grid, n = EvaluationGrid(s), view.effective_n
+        grid, n = DrawGrid(s), view.effective_n
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
@@ -106,7 +106,7 @@ class MixNMatchError(UnbinnedError):
 
         return statistic
 
-    def _draw_errors(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
+    def _draw_errors(self, grid: DrawGrid, n: float, w: Array, wy: Array) -> Array:
         """The error of each draw (draws,) from Σw and Σwy by score, (1 or draws, m), of n effective rows."""
         event_weights = np.maximum(wy, 0.0)  # negative in draws that flip the sign of residuals
         event_weight = np.maximum(event_weights.sum(axis=-1), 1e-300)
@@ -114,7 +114,7 @@ class MixNMatchError(UnbinnedError):
         variance = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / event_weight
         width = np.maximum(np.sqrt(variance) * (2 * n) ** -0.2, MIN_BANDWIDTH)
         density, event_density = grid.kernel_sums((w, wy), width)
-        density = np.maximum(density, 0.0)  # a narrow kernel leaves ripples
+        density = np.maximum(density, 0.0)  # for a narrow kernel the Fourier series oscillates around 0
         gap = np.abs(grid.s * density - np.clip(event_density, 0.0, density))
         if self.order != 1:
             gap = (gap / np.maximum(density, MIN_DENSITY / N_DRAW_CELLS)) ** self.order * density
@@ -146,7 +146,7 @@ class MixNMatchError(UnbinnedError):
 
 
 class MixNMatchScores(DistinctScores):
-    """Scores of one view: the published grid for the value, a coarser one for draws."""
+    """Sums of one view at its distinct scores, with the published grid for the value and a coarser one for draws."""
 
     error: MixNMatchError  # the settings of the error
 
@@ -161,7 +161,7 @@ class MixNMatchScores(DistinctScores):
         return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
-        """Trapezoidal sum over the published grid. Grid points without density contribute nothing."""
+        """Return the error by the trapezoidal rule on the published grid. Points without density contribute nothing."""
         scores, w, _, wy = self.shares()
         order, width = self.error.order, self._bandwidth_of_events(scores, wy)
         if width is None:
@@ -178,10 +178,12 @@ class MixNMatchScores(DistinctScores):
 
 
 def _kernel_sums(x: Array, mass: Array, radius: float) -> Array:
-    """Σ mass · K(s − x) at every grid point s, with scores below 1/2 reflected at 0 and the others at 1.
+    """Return Σ mass · K(s − x) at every point s of the published grid, (N_GRID_POINTS,).
 
-    The kernel is a polynomial, so the contribution of a score to all grid points is a sum over powers of its distance
-    to the nearest point. The result is exact, with one convolution per power.
+    x (m,) are the scores, `mass` (m,) their weights, and K is the triweight kernel of half-width `radius`. Scores below
+    1/2 are reflected at 0 and the others at 1. The kernel is a polynomial, so the contribution of a score to all grid
+    points is a sum over powers of its distance to the nearest point. The result is exact, with one convolution per
+    power.
     """
     spacing = (GRID_END - GRID_START) / (N_GRID_POINTS - 1)
     powers = TRIWEIGHT.degree() + 1
@@ -189,7 +191,7 @@ def _kernel_sums(x: Array, mass: Array, radius: float) -> Array:
     moments = np.zeros((N_GRID_POINTS, powers))
     for image in (x, np.where(x < 0.5, -x, 2 - x)):
         moments += cell_moments(image, lambda a, b: mass[a:b], N_GRID_POINTS, powers, **range_of_cells)
-    moments *= (-spacing / radius) ** np.arange(powers)  # from places in a cell to distances from them
+    moments *= (-spacing / radius) ** np.arange(powers)  # from positions in a cell to distances from a score
     lags = np.arange(N_GRID_POINTS)
     u = np.concatenate([lags, lags - N_GRID_POINTS]) * spacing / radius
     is_within = np.abs(u) < 1
@@ -202,40 +204,44 @@ def _kernel_sums(x: Array, mass: Array, radius: float) -> Array:
     return np.fft.irfft(spectrum, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / radius)  # ∫(1 − u²)³ du = 32/35
 
 
-class EvaluationGrid:
-    """The grid 0, 1/G, … 1 on which draws are smoothed, each with its own bandwidth."""
+class DrawGrid:
+    """The grid 0, 1/G, … 1 with G = N_DRAW_CELLS on which draws are smoothed, each with its own bandwidth.
+
+    `scores` (m,) are the sorted distinct scores. Smoothing is a multiplication of Fourier coefficients on the periodic
+    interval from −1 to 2, which holds the reflected scores from −1/2 to 3/2 and the kernels around them.
+    """
 
     def __init__(self, scores: Array) -> None:
         self.scores = scores
         self.s = np.arange(N_DRAW_CELLS + 1) / N_DRAW_CELLS
+        # Linear binning: score i lies between grid points c and c + 1, and `upper_share` of its mass goes to c + 1.
         position = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
-        cell = np.minimum(np.maximum.accumulate(position.astype(np.int64)), N_DRAW_CELLS - 1)
-        self.upper_share = position - cell
-        self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        self.cell = cell[self.starts]
-        # The interval from −1 to 2 is periodic; kernels around −1/2 … 3/2 do not reach around it.
+        lower_point = np.minimum(np.maximum.accumulate(position.astype(np.int64)), N_DRAW_CELLS - 1)
+        self.upper_share = position - lower_point
+        self.starts = np.flatnonzero(np.diff(lower_point, prepend=-1))
+        self.lower_point = lower_point[self.starts]  # of each run of scores between the same points
         self.frequency = 2 * np.pi * np.arange(3 * N_DRAW_CELLS // 2 + 1) / 3
-        # Linear binning multiplies the waves by sinc² on average, which dividing by it undoes.
+        # Linear binning multiplies the coefficients by sinc² on average, which dividing by it undoes.
         self.correction = np.sinc(np.arange(3 * N_DRAW_CELLS // 2 + 1) / (3 * N_DRAW_CELLS)) ** -2
 
     def kernel_sums(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
-        """Kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), with one bandwidth per draw."""
-        kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.correction
-        waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)
-        return [np.fft.irfft(wave, 3 * N_DRAW_CELLS)[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] for wave in waves]
+        """Return the kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), by bandwidth (draws,)."""
+        damping = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.correction
+        smoothed = (np.fft.irfft(np.fft.rfft(self._reflect(mass)) * damping, 3 * N_DRAW_CELLS) for mass in masses)
+        return [values[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] for values in smoothed]
 
-    def _ring(self, mass: Array) -> Array:
-        """Mass (draws, m) binned linearly on the grid, with its reflections at 0 and 1, (draws, 3 · N_DRAW_CELLS)."""
-        cells = np.zeros((len(mass), N_DRAW_CELLS + 1))
+    def _reflect(self, mass: Array) -> Array:
+        """Mass (draws, m) at points from −1 to 2, (draws, 3 · N_DRAW_CELLS): binned, and reflected at 0 and 1."""
+        binned = np.zeros((len(mass), N_DRAW_CELLS + 1))
         upper_mass = mass * self.upper_share
-        cells[:, self.cell] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
-        cells[:, self.cell + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
-        ring = np.zeros((len(mass), 3 * N_DRAW_CELLS))
+        binned[:, self.lower_point] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
+        binned[:, self.lower_point + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
+        reflected = np.zeros((len(mass), 3 * N_DRAW_CELLS))
         half = N_DRAW_CELLS // 2
-        ring[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] = cells
-        ring[:, N_DRAW_CELLS - half + 1 : N_DRAW_CELLS + 1] += cells[:, half - 1 :: -1]
-        ring[:, 2 * N_DRAW_CELLS : 3 * N_DRAW_CELLS - half + 1] += cells[:, : half - 1 : -1]
-        return ring
+        reflected[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] = binned
+        reflected[:, N_DRAW_CELLS - half + 1 : N_DRAW_CELLS + 1] += binned[:, half - 1 :: -1]
+        reflected[:, 2 * N_DRAW_CELLS : 3 * N_DRAW_CELLS - half + 1] += binned[:, : half - 1 : -1]
+        return reflected
 
 
 def _blocks_of_draws(w: Array, wy: Array, block_size: int) -> Iterator[tuple[Array, Array]]:

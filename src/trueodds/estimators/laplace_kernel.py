@@ -1,4 +1,4 @@
-"""Laplace-kernel calibration error of one score and maximum mean calibration error (MMCE)."""
+"""Laplace kernel calibration error of one score, and maximum mean calibration error (MMCE), a special case."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.kernels.pairwise import sum_exponential_kernel
 from trueodds.lenses.view import View
 
@@ -22,7 +22,7 @@ FORMS = ("biased", "unbiased", "weighted")
 
 
 @dataclass(frozen=True)
-class LaplaceError(UnbinnedError):
+class LaplaceError(DistinctScoreError):
     r"""Laplace kernel calibration error: root of the kernel-weighted mean product of residuals.
 
     Two rows with similar scores and residuals of the same sign increase the value. For a calibrated model such pairs
@@ -147,9 +147,10 @@ class MeanEmbeddingError(LaplaceError):
 
     @property
     def interval(self) -> str | None:  # type: ignore[override]
-        """Type of interval: the biased form is a norm, the unbiased form scatters around a plug-in value.
+        """Type of interval: the biased form is a norm, resamples of the unbiased form scatter around a plug-in value.
 
-        The weighted form is regular only away from balance.
+        The weighted form has none, because the distribution of its resamples is not normal if the event rate is near
+        one half.
         """
         return {"biased": "residual-norm", "unbiased": "debiased", "weighted": None}[self.form]
 
@@ -175,18 +176,19 @@ class MeanEmbeddingError(LaplaceError):
         return pairs
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Norm of the residuals, or of the difference of the two sides."""
+        """Norm of the residuals, or for the weighted form of the difference between rows with and without the event."""
         if self.form != "weighted":
             return super().evaluate_scores(s, share, view)
         decay = _kernel_decay(s, self.bandwidth)
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
-            return _kernel_norm(_share_of_side(wy) * (1 - s) - _share_of_side(w - wy) * s, decay)
+            event_shares, non_event_shares = _divide_by_sum(wy), _divide_by_sum(w - wy)
+            return _kernel_norm(event_shares * (1 - s) - non_event_shares * s, decay)
 
         return statistic
 
     def score_statistic(self, view: View) -> CellStatistic:
-        """Sums at each score. For the unbiased form each row is a cell."""
+        """Return the sums at each score, or those of each row for the unbiased form."""
         return self._pairs(view) if self.form == "unbiased" and not view.joint else super().score_statistic(view)
 
     def plug_in_value(self, view: View) -> float:
@@ -234,7 +236,7 @@ class MeanEmbeddingError(LaplaceError):
 
 
 def _kernel_decay(s: Array, bandwidth: float) -> Array:
-    """Kernel value between each sorted score and the previous one."""
+    """Kernel value (m,) between each of the sorted scores s (m,) and the previous one; 0 for the first."""
     with np.errstate(over="ignore"):
         return np.concatenate(([0.0], np.exp(-np.diff(s) / bandwidth)))
 
@@ -246,7 +248,7 @@ def _kernel_norm(masses: Array, decay: Array) -> Array:
     return np.sqrt(np.maximum(square, 0.0)).reshape(masses.shape[:-1])  # below 0 only by rounding
 
 
-def _share_of_side(mass: Array) -> Array:
-    """Each mass as a share of its side; 0 for an empty side."""
-    side_total = mass.sum(axis=-1, keepdims=True)
-    return np.where(side_total > 0, mass / np.where(side_total > 0, side_total, 1.0), 0.0)
+def _divide_by_sum(mass: Array) -> Array:
+    """Each mass (…, m) as a share of their sum; 0 if the sum is 0."""
+    total = mass.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), 0.0)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, lower_limit
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
 from trueodds.lenses.view import View
@@ -23,7 +23,7 @@ Base = Literal["uniform", "equal-mass"]
 
 
 @dataclass(frozen=True)
-class LinearBinError(UnbinnedError):
+class LinearBinError(DistinctScoreError):
     r"""ECE with linear binning (ECE_c, ECE_ac): each score is shared between the two nearest bin centers.
 
     A score at one quarter of the way from one center to the next counts 3/4 in the first bin and 1/4 in the second. The
@@ -115,7 +115,7 @@ class LinearBinError(UnbinnedError):
         """The error, exact for rows and for cells that contain no center. Draws use at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
-    def evaluate_selections(self, selections: Selections) -> Array:
+    def evaluate_selections(self, selections: RowSelections) -> Array:
         """The errors of all selections, each with its own bins."""
         if not selections.is_vectorizable:
             return super().evaluate_selections(selections)
@@ -144,7 +144,7 @@ class LinearBinError(UnbinnedError):
 
         return statistic
 
-    def edges(self, view: View, selections: Selections | None = None) -> Array:
+    def edges(self, view: View, selections: RowSelections | None = None) -> Array:
         """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.
 
         With selections, the result has the edges of each selection, (selections or 1, bins + 1).
@@ -154,7 +154,7 @@ class LinearBinError(UnbinnedError):
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if selections is None else edges[None]
         unit = view.unit_weight
-        weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit
+        weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit  # ⌊n / k⌋ rows
         last_scores, next_scores = (selections or sort_by_partition_value(view)).scores_at_weight(
             np.arange(1, k) * weight_per_bin
         )
@@ -163,8 +163,12 @@ class LinearBinError(UnbinnedError):
 
     def n_bins(self, view: View) -> int:
         """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
-        root = max(1, math.isqrt(round(view.effective_n)))
-        k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
+        if not isinstance(self.bins, str):
+            k = int(self.bins)
+        else:
+            k = max(1, math.isqrt(round(view.effective_n)))
+            if self.bins == "auto":
+                k = min(k, 10)
         return min(k, max(round(view.n_represented), 1)) if self.base == "equal-mass" else k
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -218,8 +222,10 @@ class LinearSums(DistinctScores):
         if error.mapping == "one-bin":
             bins = view.binned(Bins(edges, error.closed))
             return float(np.abs(bins.w * (bins.y - bins.p)).sum() / view.total)
-        if error.base != "uniform":  # centers can be so close that dividing by their distance is inaccurate
-            return super().value()  # by distinct score; a cell that contains a center counts at its mean
+        if error.base != "uniform":
+            # Centers can be so close that dividing by their distance is inaccurate. The error from the distinct scores
+            # is exact for rows. A cell of a tally counts at its mean.
+            return super().value()
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         gaps = view.binned(Bins(np.concatenate(([-np.inf], centers, [np.inf])), error.closed))
         upper_bin, residual = gaps.bin_index, gaps.w * (gaps.y - gaps.p)

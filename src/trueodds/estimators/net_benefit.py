@@ -17,7 +17,7 @@ MIN_OUTCOMES = 5  # with fewer events or nonevents that the interval depends on,
 
 
 def net_benefit(true_positives: Array, false_positives: Array, threshold: Array | float) -> Array:
-    """TP − FP · t/(1 − t), for counts or for shares of all rows.
+    """Return the net benefit TP − FP · t/(1 − t) at a threshold t, for counts or for shares of all rows.
 
     >>> round(float(net_benefit(0.2, 0.3, 0.25)), 4)
     0.1
@@ -27,7 +27,7 @@ def net_benefit(true_positives: Array, false_positives: Array, threshold: Array 
 
 
 def treat_all_net_benefit(event_rate: Array | float, threshold: Array | float) -> Array:
-    """Net benefit of treating everyone: every event is a true positive and every other row a false positive.
+    """Return the net benefit of treating everyone: each event is a true positive, each other row a false positive.
 
     >>> round(float(treat_all_net_benefit(0.2, 0.1)), 4)
     0.1111
@@ -128,10 +128,14 @@ class NetBenefit(ProperScore):
         return self._fewest_outcomes(view)[0] >= MIN_OUTCOMES
 
     def _fewest_outcomes(self, view: View) -> tuple[float, str]:
-        """Number of events or nonevents on which the value depends, whichever is smaller, and its name."""
-        counts_row = self._is_treated(view) == (self.reference == "none")
+        """Number of events or nonevents on which the value depends, whichever is smaller, and the noun for them.
+
+        The net benefit depends on the treated rows, its difference from treating everyone on the others.
+        """
+        is_treated = self._is_treated(view)
+        is_relevant = is_treated if self.reference == "none" else ~is_treated
         rows_per_weight = view.n_rows / view.total
-        events, nonevents = (float(view.w @ (counts_row * y)) * rows_per_weight for y in (view.y, 1 - view.y))
+        events, nonevents = (float(view.w @ (is_relevant * y)) * rows_per_weight for y in (view.y, 1 - view.y))
         return min((events, "events"), (nonevents, "nonevents"))
 
     def settings_used(self, view: View) -> dict[str, Any]:

@@ -17,14 +17,14 @@ MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 
 @dataclass(frozen=True)
-class _FromTotals(Estimator):
-    """Base class of comparisons of the observed event rate with the mean predicted probability."""
+class _StatisticOfTotals(Estimator):
+    """Base class of comparisons of the observed with the expected number of events, which depend on totals only."""
 
     interval: ClassVar[str | None] = "bca"
     is_averageable: ClassVar[bool] = False  # values above and below the best value would cancel
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic from the total weight, Σwp and Σwy."""
+        """Return the statistic (…) from the total weight, Σwp and Σwy, (…) each."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
@@ -49,7 +49,7 @@ class _FromTotals(Estimator):
 
 
 @dataclass(frozen=True)
-class CalibrationInTheLarge(_FromTotals):
+class CalibrationInTheLarge(_StatisticOfTotals):
     r"""Mean observed outcome minus mean predicted probability (calibration-in-the-large, mean calibration).
 
     Above 0 the model underpredicts on average, below 0 it overpredicts. The logistic version, a shift of the log odds,
@@ -109,7 +109,7 @@ class CalibrationInTheLarge(_FromTotals):
 
 
 @dataclass(frozen=True)
-class ObservedExpected(_FromTotals):
+class ObservedExpected(_StatisticOfTotals):
     r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
 
     A ratio above 1 means that the model underpredicts on average. A ratio below 1 means that it overpredicts.
@@ -181,9 +181,9 @@ class ObservedExpected(_FromTotals):
 
 
 class Totals:
-    """All rows of a view in one cell, for a statistic of totals."""
+    """Cell statistic of totals: all rows of a view are in one cell. It implements `CellStatistic`."""
 
-    def __init__(self, estimator: _FromTotals, view: View) -> None:
+    def __init__(self, estimator: _StatisticOfTotals, view: View) -> None:
         self.estimator, self.view = estimator, view
         self.index = np.zeros(len(view.p), dtype=np.int64)
         self.size = 1

@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
-    Decomposed,
+    DecomposableScore,
     Terms,
     calibration_refinement_terms,
     ferro_fricker_terms,
@@ -26,7 +26,7 @@ from trueodds.tallies import proper_score_sums as scores
 
 
 @dataclass(frozen=True)
-class Brier(Decomposed):
+class Brier(DecomposableScore):
     r"""Brier score: mean squared distance between probabilities and outcome.
 
     Parameters
@@ -123,7 +123,7 @@ class Brier(Decomposed):
 
 
 @dataclass(frozen=True)
-class LogLoss(Decomposed):
+class LogLoss(DecomposableScore):
     r"""Log loss (cross-entropy): mean negative log-probability of the outcome, in nats.
 
     Parameters
@@ -192,8 +192,8 @@ class LogLoss(Decomposed):
         logs = _log_mean_probabilities(view.log_P, index, view.w)
         cell_scores = scores.log_loss_from_logs(logs[index], rows.y, self.min_prob)
         divergence = scores.log_loss_from_logs(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
-        within = within_cells_score(view, self.row_scores(view), cell_scores)
-        return calibration_refinement_terms(scores.log_loss, cells, divergence, within)
+        within_cells = within_cells_score(view, self.row_scores(view), cell_scores)
+        return calibration_refinement_terms(scores.log_loss, cells, divergence, within_cells)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability and decomposition, if given."""
@@ -222,7 +222,7 @@ def _log_scores(view: View) -> Array:
 
 
 def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
-    """Logarithm of the mean probability of each cell, (cells, m), computed from logarithms to avoid underflow."""
+    """Logarithm of the mean probability of each cell, (cells, m), from log-probabilities (n, m), without underflow."""
     n_cells = int(index.max()) + 1
     logs = np.where((w > 0)[:, None], logs, -np.inf)
     max_logs = np.full((n_cells, logs.shape[1]), -np.inf)
@@ -234,7 +234,7 @@ def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
 
 
 def _within_cell_part(view: View, index: Array, binned: View) -> float:
-    """Part of the Brier score from predictions that differ within a cell."""
+    """Part of the Brier score from predictions that differ within a cell, for rows or cells of a tally."""
     if view.joint:
         _require_rows_for_vectors(view)
         return within_cells_score(view, scores.brier(view.p, view.y), scores.brier(binned.p[index], view.y))
@@ -243,7 +243,7 @@ def _within_cell_part(view: View, index: Array, binned: View) -> float:
 
 
 def _require_rows_for_vectors(view: View) -> None:
-    """Raise InputError for cells of several rows."""
+    """Raise InputError for cells of several rows, which do not determine the score of vectors."""
     if not view.is_rows:
         raise InputError(
             "TO205",

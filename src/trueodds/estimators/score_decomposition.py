@@ -1,4 +1,4 @@
-"""Decomposition of proper scores into calibration and refinement on the cells of a partition."""
+"""Decompositions of proper scores on the cells of a partition, such as reliability, resolution and uncertainty."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.view import View
 
-Terms = dict[str, float]
-Score = Callable[[Array, Array], Array]  # (predicted, observed), cell by cell, binary or joint
+Terms = dict[str, float]  # terms of a decomposition by name
+Score = Callable[[Array, Array], Array]  # from predictions and outcomes, (n,) or (n, m), to the score of each row, (n,)
 
 
 @dataclass(frozen=True)
-class Decomposed(ProperScore):
-    """A proper score with decompositions on the cells of a partition."""
+class DecomposableScore(ProperScore):
+    """Base class of proper scores that can be decomposed on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
     decomposition: str | None = field(default=None, kw_only=True)  # one of `decompositions`; None: no terms
@@ -48,10 +47,10 @@ class Decomposed(ProperScore):
         return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
 
     @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> Decomposed:
+    def from_settings(cls, _name: str, **settings: Any) -> DecomposableScore:
         """Create the score from public settings, where bins and partition are given by name."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
+        partition = pop_partition(settings)
+        return cls(partition=partition, **settings)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Terms of the selected decomposition. `index` maps each row to a cell of `binned`."""
@@ -98,7 +97,7 @@ class Decomposed(ProperScore):
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
-        """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
+        """The occupied cell of each row, (n,), and the view of these cells. Rows of weight 0 may have any cell."""
         fitted_partition = (self.partition or default_partition(view)).fit(view)
         index = fitted_partition.index(view.partition_values)
         occupied = np.unique(index[view.w > 0])
@@ -143,10 +142,10 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     """
     terms = murphy_terms(view, index, binned)
     share = binned.w / binned.w.sum()
-    rate_variance = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
+    rate_variance = float(share @ _mean_outcome_variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
     single_cell = np.zeros(len(view.w), dtype=np.intp)
     overall = view.pool(single_cell, 1)
-    overall_variance = float(_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
+    overall_variance = float(_mean_outcome_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
     return terms | {
         "reliability": terms["reliability"] - rate_variance,
         "resolution": terms["resolution"] - rate_variance + overall_variance,
@@ -154,12 +153,15 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     }
 
 
-def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
-    """Estimated variance of each weighted mean outcome; 0 if a single row has all the weight."""
-    pairs = w**2 - ww  # the weight of all pairs of rows: n(n − 1) of them where all weigh alike
-    has_pairs = pairs > 1e-12 * w**2
-    variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
-    return np.where(has_pairs, variance * ww / np.where(has_pairs, pairs, 1.0), 0.0)
+def _mean_outcome_variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
+    """Estimated variance of the weighted mean outcome y of each cell; 0 if a single row has all the weight.
+
+    w, ww and wyy are Σw, Σw² and Σwy² of the cells, (cells,) each.
+    """
+    pair_weight = w**2 - ww  # Σ w_i w_j over the pairs i ≠ j: n(n − 1) for n rows of weight 1
+    has_pairs = pair_weight > 1e-12 * w**2
+    variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) except for votes; below 0 only by rounding
+    return np.where(has_pairs, variance * ww / np.where(has_pairs, pair_weight, 1.0), 0.0)
 
 
 def calibration_refinement_terms(score: Score, binned: View, divergence: Array, within_cells: float) -> Terms:

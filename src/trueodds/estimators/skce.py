@@ -167,9 +167,9 @@ MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
 class RowPairs:
-    """The SKCE of one view as a function of the outcomes or weights of its rows, which are the cells of draws.
+    """Cell statistic of the SKCE, whose cells are the rows of positive weight. It implements `CellStatistic`.
 
-    Rows of weight 0 are excluded. `P` (n, m) and `w` (n,) are the predictions and weights of the others, `rows`.
+    `rows` (n,) are the numbers of these rows in the view, `P` (n, m) their predictions and `w` (n,) their weights.
     """
 
     def __init__(self, error: SquaredKernelError, view: View) -> None:
@@ -199,11 +199,8 @@ class RowPairs:
         """The form of the error: "unbiased", "biased" or "block"."""
         if self.error.form != "auto":
             return self.error.form
-        return (
-            "unbiased"
-            if len(self.rows) <= (MAX_SORTED_ROWS if self.uses_fast_algorithm else MAX_MATRIX_ROWS)
-            else "block"
-        )
+        max_rows = MAX_SORTED_ROWS if self.uses_fast_algorithm else MAX_MATRIX_ROWS
+        return "unbiased" if len(self.rows) <= max_rows else "block"
 
     @property
     def block_size(self) -> int:
@@ -213,16 +210,14 @@ class RowPairs:
             return n
         if self.error.block_size:
             return int(self.error.block_size)
-        return max(
-            2,
-            n // DEFAULT_N_BLOCKS
-            if self.uses_fast_algorithm
-            else min(n // DEFAULT_N_BLOCKS, MAX_BLOCK_SIZE, MAX_BLOCK_PAIRS // max(n, 1)),
-        )
+        block_size = n // DEFAULT_N_BLOCKS
+        if not self.uses_fast_algorithm:
+            block_size = min(block_size, MAX_BLOCK_SIZE, MAX_BLOCK_PAIRS // max(n, 1))
+        return max(2, block_size)
 
     @cached_property
     def edges(self) -> Array:
-        """Start of each block, and the end. A single remaining row joins the last block."""
+        """Start of each block, and n, (blocks + 1,). A single remaining row joins the last block."""
         n = len(self.rows)
         starts = np.arange(0, max(n - 1, 1), max(self.block_size, 1))
         return np.append(starts, n)
@@ -260,7 +255,7 @@ class RowPairs:
         return self._observed_error(self.form)
 
     def biased(self) -> float:
-        """The biased form, a squared norm, on the same rows."""
+        """The biased form of the error, a squared norm, of the same rows."""
         return self._observed_error("biased")
 
     def _observed_error(self, form: str) -> float:
@@ -332,7 +327,7 @@ class RowPairs:
 
     def draw_block_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
-        numerators = self.residual_factor * self.quadratic_forms.by_block()
+        numerators = self.residual_factor * self.quadratic_forms.pair_sums_by_block()
         starts = self.edges[:-1]
         denominators = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
         counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)

@@ -10,16 +10,16 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.cell_moments import cell_moments, residual_function
 from trueodds.lenses.view import View
 
-MAX_SORTED_ROWS = 2**15  # more rows are binned on a grid instead of sorted
-N_GRID_CELLS = 4096  # cells of this grid on [0, 1]
+MAX_SORTED_ROWS = 2**15  # maximum number of rows that are sorted; more are binned on a grid
+N_GRID_CELLS = 4096  # number of cells of this grid on [0, 1]
 
 
 @dataclass(frozen=True)
-class SmoothError(UnbinnedError):
+class SmoothError(DistinctScoreError):
     r"""Smooth expected calibration error (smECE): mean absolute residual after kernel smoothing.
 
     Residuals y − p of neighboring scores are averaged with Gaussian weights of standard deviation σ, reflected at 0 and
@@ -110,7 +110,7 @@ class SmoothError(UnbinnedError):
 
 
 class GriddedScores(DistinctScores):
-    """Scores of one view. Many rows are binned on a grid without sorting."""
+    """Sums of one view at its distinct scores, or for many rows on a grid, which needs no sorting."""
 
     error: SmoothError  # the settings of the error
 

@@ -1,4 +1,4 @@
-"""Binned error on the largest number of bins with monotone outcome rates (ECE-sweep)."""
+"""Monotonic sweep calibration error (ECE-sweep): binned error with as many bins as have monotonic event rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
@@ -17,7 +17,7 @@ Base = Literal["equal-mass", "uniform"]
 
 
 @dataclass(frozen=True)
-class SweepError(UnbinnedError):
+class SweepError(DistinctScoreError):
     r"""Monotonic sweep calibration error: binned error with the largest number of bins whose event rates increase.
 
     The number of bins is increased as long as the event rates do not decrease with the score. The last such number is
@@ -85,12 +85,12 @@ class SweepError(UnbinnedError):
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """The error, with the number of bins selected separately for each draw."""
+        """Return the error as a function of the sums; the number of bins is selected separately for each draw."""
         max_bins = round(view.n_represented) - 1
 
         def statistic(w: Array, wp: Array, wy: Array) -> Array:
-            values, _ = self._sweep(w, wp, wy, s, max_bins)
-            return values.reshape(np.broadcast_shapes(w.shape, wp.shape, wy.shape)[:-1])
+            errors, _ = self._sweep(w, wp, wy, s, max_bins)
+            return errors.reshape(np.broadcast_shapes(w.shape, wp.shape, wy.shape)[:-1])
 
         return statistic
 
@@ -102,7 +102,8 @@ class SweepError(UnbinnedError):
     def bins(self, view: View) -> int:
         """Number of bins that the sweep selects."""
         s, w, wp, wy = DistinctScores(self, view).shares()
-        return int(self._sweep(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
+        _, n_bins = self._sweep(w, wp, wy, s, round(view.n_represented) - 1)
+        return int(n_bins[0])
 
     def _sweep(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
         """Error and selected number of bins of each draw, (draws,), from sums (…, m) at the scores s (m,)."""

@@ -15,14 +15,14 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, require_one_score
-from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.lenses.view import View
 
 FORMS = ("atb", "quantile")
 
 
 @dataclass(frozen=True)
-class Truthful(UnbinnedError):
+class Truthful(DistinctScoreError):
     r"""Truthful calibration error (ATB): squared error that the true probabilities minimize in expectation.
 
     This holds at any sample size. ECE on a sample can be lowered by distorting the probabilities: a forecaster who
@@ -121,7 +121,8 @@ class Truthful(UnbinnedError):
 
     def notes(self, view: View) -> list[Note]:
         """Note if the probabilities select the event."""
-        if view.name.split(":")[0].split("-")[0] not in ("confidence", "rank", "top"):
+        lens_family = view.name.split(":")[0].split("-")[0]  # "rank" for the view "rank:2", "top" for "top-2"
+        if lens_family not in ("confidence", "rank", "top"):
             return []
         text = (
             f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful"
@@ -131,10 +132,10 @@ class Truthful(UnbinnedError):
 
 
 class QuantileSums:
-    """Equal-mass bins of one view as cells of draws, for the sum of their squared residual sums.
+    """Cell statistic of the form "quantile": its cells are equal-mass bins. It implements `CellStatistic`.
 
-    `size` is the number of bins of the fitted partition `fitted_bins`, which may be empty in a draw. The factor of the
-    error is `n_requested_bins` instead, so that ties do not lower it.
+    `size` is the number of bins of the fitted partition `fitted_bins`, which may be empty in a draw. The error is
+    multiplied by `n_requested_bins` instead, so that ties, which merge bins, do not lower it.
     """
 
     def __init__(self, error: Truthful, view: View) -> None:

@@ -1,4 +1,4 @@
-"""Utility calibration: the largest gap between expected and realized utility over intervals."""
+"""Utility calibration error: the largest gap between expected and realized utility over intervals."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from trueodds.lenses.ranked import rank_classes
 from trueodds.lenses.view import View
 
 UTILITY_TOLERANCE = 1e-12  # tolerance of equal expected utilities, relative to the largest payoff
-MAX_DISTINCT_UTILITIES = (
-    4096  # maximum number of distinct expected utilities in draws; neighbors among more share a cell
-)
+MAX_DISTINCT_UTILITIES = 4096  # maximum number of expected utilities in draws; of more, neighbors are pooled
+MIN_DISTINCT_UTILITIES = 256  # number of expected utilities up to which they are not pooled to save memory
 MAX_CELL_OUTCOMES = 2**20  # maximum number of cells times outcomes in draws
-MAX_PAYOFF_KINDS = 64  # maximum number of distinct payoffs whose rows are pooled into cells for draws
+MAX_DISTINCT_PAYOFFS = 64  # maximum number of distinct rows of payoffs with which rows are pooled into cells for draws
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,9 @@ class UtilityError(Estimator):
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per cell; None if rows and outcomes exceed the memory limit."""
         expectations = list(self._expectations(view).values())
-        if len(expectations) == 1 and (cells := expectations[0].pool_rows()) is not None:
-            index, representative, group = cells
-            return UtilityCells(index, representative, [(expectations[0], group)])
+        pooled_rows = expectations[0].pool_rows() if len(expectations) == 1 else None
+        if pooled_rows is not None:
+            return UtilityCells(pooled_rows.index, pooled_rows.representative, [(expectations[0], pooled_rows.rank)])
         row = np.arange(len(view.w))
         if len(row) * expectations[0].payoffs.shape[-1] > 4 * MAX_CELL_OUTCOMES:
             return None
@@ -142,15 +141,24 @@ class UtilityError(Estimator):
         return [Note("TN134", "The utility is the same for all outcomes, so the error is 0.")]
 
     def _expectations(self, view: View) -> dict[str, ExpectedUtility]:
-        """The utilities by name."""
+        """The expected utility of each row, by the name of the utility."""
         require_single_rows(view, self.name)
         P = view.P
         payoffs = resolve_payoffs(self.utility, self.cost, P, view, self.name)
         return {name: ExpectedUtility(view, P, table) for name, table in payoffs.items()}
 
 
+@dataclass(frozen=True)
+class PooledRows:
+    """Cells of rows with equal payoffs and similar expected utility."""
+
+    index: Array  # (n,) cell of each row
+    representative: Array  # (cells,) a row of each cell
+    rank: Array  # (cells,) rank of each cell by expected utility; cells with different payoffs may share a rank
+
+
 class ExpectedUtility:
-    """One utility of one view.
+    """Expected utility of the rows of a view, for one utility.
 
     `payoffs` are those of the outcomes, (m,) or by row (n, m). `rank` (n,) orders the rows by expected utility, from 0.
     Rows of equal expected utility share a rank, and the rank of rows of weight 0 is ignored.
@@ -167,13 +175,17 @@ class ExpectedUtility:
         self.rank[order] = np.concatenate(([0], np.cumsum(is_new)))
 
     def value(self) -> float:
-        """Range of the cumulative sums of realized minus expected utility over increasing expectations."""
+        """Return the range of the cumulative sums of realized minus expected utility, in order of the expectation."""
         view = self.view
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
         return float(_cumulative_range(np.bincount(self.rank, view.w * residual)) / view.total)
 
     def residual(self, wp: Array, wy: Array, rows: Array | slice = slice(None)) -> Array:
-        """Realized minus expected utility, from predicted and observed sums of each outcome by row (…, n[, m])."""
+        """Return realized minus expected utility of rows, (…, n), from their predicted and observed outcomes.
+
+        wp and wy are Σwp and Σwy of the event, (…, n), or of each of m outcomes, (…, n, m). `rows` selects the rows of
+        the payoffs.
+        """
         payoffs = self.payoffs if self.payoffs.ndim == 1 else self.payoffs[rows]
         if not self.view.joint:
             payoff_difference = payoffs[..., 1].astype(np.float64) - payoffs[..., 0]
@@ -181,37 +193,44 @@ class ExpectedUtility:
         payoffs = np.broadcast_to(payoffs.astype(np.float64, copy=False), (wy.shape[-2], wy.shape[-1]))
         return np.asarray(np.einsum("...nk,nk->...n", wy, payoffs) - np.einsum("...nk,nk->...n", wp, payoffs))
 
-    def pool_rows(self) -> tuple[Array, Array, Array] | None:
-        """Cells of rows with equal payoffs and similar expectations.
+    def pool_rows(self) -> PooledRows | None:
+        """Pool rows with equal payoffs and similar expected utility; None if there are too many distinct payoffs.
 
-        Returns the cell of each row, and a row and the rank of each cell.
+        Ranks are pooled into groups of about equal weight if there are too many, and into fewer and fewer groups until
+        the sums of the cells fit into memory.
         """
-        kind = np.zeros(len(self.rank), dtype=np.int64)
+        payoff_number = np.zeros(len(self.rank), dtype=np.int64)
         if self.payoffs.ndim == 2:
-            kinds, kind = np.unique(self.payoffs, axis=0, return_inverse=True)
-            kind = kind.reshape(-1)
-            if len(kinds) > MAX_PAYOFF_KINDS:
+            distinct_payoffs, payoff_number = np.unique(self.payoffs, axis=0, return_inverse=True)
+            payoff_number = payoff_number.reshape(-1)
+            if len(distinct_payoffs) > MAX_DISTINCT_PAYOFFS:
                 return None
         mass = np.bincount(self.rank, self.view.w)
         middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-        groups = MAX_DISTINCT_UTILITIES if len(mass) > MAX_DISTINCT_UTILITIES else len(mass)
+        n_groups = min(len(mass), MAX_DISTINCT_UTILITIES)
         while True:
-            group_of_rank = np.arange(len(mass)) if groups == len(mass) else (middle * groups).astype(np.int64)
+            group_of_rank = np.arange(len(mass)) if n_groups == len(mass) else (middle * n_groups).astype(np.int64)
             group = group_of_rank[self.rank]
             _, representative, index = np.unique(
-                group * MAX_PAYOFF_KINDS + kind, return_index=True, return_inverse=True
+                group * MAX_DISTINCT_PAYOFFS + payoff_number, return_index=True, return_inverse=True
             )
-            if len(representative) * self.payoffs.shape[-1] <= MAX_CELL_OUTCOMES or groups <= 256:
-                return index.reshape(-1), representative, group[representative]
-            groups = min(groups, MAX_DISTINCT_UTILITIES) // 2
+            fits_memory = len(representative) * self.payoffs.shape[-1] <= MAX_CELL_OUTCOMES
+            if fits_memory or n_groups <= MIN_DISTINCT_UTILITIES:
+                return PooledRows(index.reshape(-1), representative, group[representative])
+            n_groups //= 2
 
 
 class UtilityCells:
-    """The error as a function of sums per cell of one view, for one or several utilities.
+    """Cell statistic of the error for one or several utilities of a view. It implements `CellStatistic`.
 
-    `index` (n,) is the cell of each row and `representative` (cells,) a row of each cell. Each utility comes with the
-    rank of each cell by its expected utility, (cells,). `orders_and_segment_ends` has, for each utility, the cells in
-    increasing order of their ranks, and the positions where a rank ends.
+    Parameters
+    ----------
+    index : ndarray of shape (n,)
+        Cell of each row.
+    representative : ndarray of shape (cells,)
+        A row of each cell, which has the payoffs of all its rows.
+    expectations_with_ranks : list of tuple
+        For each utility, the expected utility of the rows, and the rank of each cell by it, (cells,).
     """
 
     def __init__(
@@ -224,6 +243,7 @@ class UtilityCells:
             np.flatnonzero(np.diff(rank[order], append=-1))
             for (_, rank), order in zip(expectations_with_ranks, orders, strict=True)
         ]
+        # For each utility the cells in increasing order of their ranks, and the positions at which a rank ends.
         self.orders_and_segment_ends = list(zip(orders, segment_ends, strict=True))
 
     def value(self) -> float:
@@ -233,14 +253,14 @@ class UtilityCells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per cell."""
         total_weight = w.sum(axis=-1)[..., None]
-        return self._largest([residual / total_weight for residual in self._residuals(wp, wy)])
+        return self._largest_gap([residual / total_weight for residual in self._residuals(wp, wy)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Return the seminorm of the difference between drawn and observed residuals."""
         dw, dwp, dwy = draws
         drawn_weight = dw.sum(axis=-1)[..., None]
         pairs = zip(self._residuals(dwp, dwy), self._residuals(wp, wy), strict=True)
-        return self._largest(
+        return self._largest_gap(
             [drawn_residual / drawn_weight - observed_residual / w.sum() for drawn_residual, observed_residual in pairs]
         )
 
@@ -248,7 +268,7 @@ class UtilityCells:
         """Realized minus expected utility of each cell, (…, cells), for each utility."""
         return [expectation.residual(wp, wy, self.representative) for expectation in self.expectations]
 
-    def _largest(self, residuals: list[Array]) -> Array:
+    def _largest_gap(self, residuals: list[Array]) -> Array:
         """Largest gap over all utilities, (…,), from their residuals by cell (…, cells)."""
         ranges = [
             _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., segment_ends], summed=True)
@@ -258,9 +278,12 @@ class UtilityCells:
 
 
 def _cumulative_range(x: Array, *, summed: bool = False) -> Array:
-    """Largest minus smallest cumulative sum of x (…, m), including the start at 0; `summed` if x are the sums."""
-    path = x if summed else np.cumsum(x, axis=-1)
-    return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))
+    """Largest minus smallest cumulative sum (…) of x (…, m), including the start at 0.
+
+    With `summed` the entries of x are the cumulative sums already.
+    """
+    sums = x if summed else np.cumsum(x, axis=-1)
+    return np.asarray(np.maximum(sums.max(axis=-1), 0.0) - np.minimum(sums.min(axis=-1), 0.0))
 
 
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
@@ -269,7 +292,7 @@ NAMED_UTILITY = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
 
 
 def check_utility(utility: Utility) -> Any:
-    """A name or a callable unchanged; tables of numbers as nested tuples, so that settings are comparable."""
+    """Validate a utility, and return it as a setting: tables of payoffs as nested tuples, which are comparable."""
     if callable(utility) or (isinstance(utility, str) and NAMED_UTILITY.fullmatch(utility)):
         return utility
     try:
@@ -287,7 +310,10 @@ def check_utility(utility: Utility) -> Any:
 
 
 def resolve_payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) -> dict[str, Array]:
-    """Payoff of each outcome by name of the utility: (m,) if it is the same for every row, else (n, m)."""
+    """Return the payoff of each outcome, by the name of the utility: (m,) if it is the same for every row, else (n, m).
+
+    P (n, m) are the probabilities of the view, and `name` is the name of the estimator.
+    """
     m = P.shape[1]
     if cost is not None:
         costs = Costs(cost, P, view, name)
@@ -322,13 +348,13 @@ def _named_payoffs(utility: str, P: Array, view: View) -> Array:
         return np.ones(m)
     if k == 1:
         return np.arange(m) == P.argmax(axis=1)[:, None]
-    hit = np.zeros(P.shape, dtype=bool)
-    np.put_along_axis(hit, rank_classes(P)[:, :k], True, axis=1)
-    return hit
+    is_in_top_k = np.zeros(P.shape, dtype=bool)
+    np.put_along_axis(is_in_top_k, rank_classes(P)[:, :k], True, axis=1)
+    return is_in_top_k
 
 
-def _payoff_error(view: View, m: int, got: str, fix: str) -> InputError:
+def _payoff_error(view: View, m: int, received: str, remedy: str) -> InputError:
     """Error for payoffs that do not match the m outcomes of the view."""
     return InputError(
-        "TO205", f"A utility needs a payoff for each of the {m} outcomes of the lens {view.name}.", got, fix
+        "TO205", f"A utility needs a payoff for each of the {m} outcomes of the lens {view.name}.", received, remedy
     )

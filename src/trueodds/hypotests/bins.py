@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, as_partition, default_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
-from trueodds.estimators.unbinned import DistinctScores, UnbinnedError
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
@@ -29,9 +29,9 @@ class _CumulativeResidualTest(ViewTest):
         "weight two": "in the variance a weight of two is one row that counts double, not two independent rows",
         "cells": "the scores of a cell count as one score, so a tally has its resolution",
     }
-    estimator: ClassVar[type[UnbinnedError]]
+    estimator: ClassVar[type[DistinctScoreError]]
 
-    def error_estimator(self) -> UnbinnedError:
+    def error_estimator(self) -> DistinctScoreError:
         """The estimator whose value is standardized."""
         return self.estimator()
 
@@ -129,7 +129,7 @@ class KS(_CumulativeResidualTest):
     asymptotic_null: ClassVar[str] = (
         "the largest cumulative residual, from below or above, is distributed as that of Brownian motion"
     )
-    estimator: ClassVar[type[UnbinnedError]] = KolmogorovSmirnov
+    estimator: ClassVar[type[DistinctScoreError]] = KolmogorovSmirnov
     start: Literal["both", "below"] = "both"
 
     def error_estimator(self) -> KolmogorovSmirnov:
@@ -205,7 +205,7 @@ class ECCE(_CumulativeResidualTest):
 
     name: ClassVar[str] = "ecce"
     asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is distributed as that of Brownian motion"
-    estimator: ClassVar[type[UnbinnedError]] = CumulativeRange
+    estimator: ClassVar[type[DistinctScoreError]] = CumulativeRange
 
     def upper_tail(self, x: float) -> float:
         """P[max W − min W > x] on [0, 1]."""
@@ -274,7 +274,7 @@ def _null_standard_error(view: View) -> float:
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
-def _cumulative_residuals(estimator: UnbinnedError, view: View) -> tuple[Array, Array]:
+def _cumulative_residuals(estimator: DistinctScoreError, view: View) -> tuple[Array, Array]:
     """Sorted scores and the cumulative residual up to each of them, with 0 before the first."""
     s, _, wp, wy = DistinctScores(estimator, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))

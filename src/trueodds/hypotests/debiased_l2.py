@@ -9,12 +9,11 @@ import numpy as np
 from scipy.special import chdtrc, ndtr, ndtri
 
 from trueodds.binning.partition import Partition
+from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
 from trueodds.core.errors import Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero, has_pairs, mean_square
-from trueodds.estimators.adaptive import merge_partition_settings
-from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult

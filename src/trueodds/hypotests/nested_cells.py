@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.median_variance import nested_cells
+from trueodds.binning.nested_cells import nested_cells
 from trueodds.core.typing import Array
 from trueodds.kernels import map_items
 from trueodds.kernels.nested_sums import nested_squares

@@ -10,10 +10,10 @@ from scipy.special import stdtr
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import dataclass_settings
-from trueodds.estimators._decision.out_of_sample import OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfSampleGain
 from trueodds.estimators.base import Estimator
+from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.estimators.decision_regret import CostRegret
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
@@ -85,11 +85,11 @@ class CrossFittedTest(ViewTest):
         "weight two": "the copies of a row fall into different blocks",
         "cells": "a fit on other rows needs single rows",
     }
-    statistic: OutOfSample = field(default_factory=CrossFitted)
+    statistic: OutOfSampleGain = field(default_factory=CrossFitted)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.statistic, OutOfSample) or self.statistic.fit_on != "earlier":
+        if not isinstance(self.statistic, OutOfSampleGain) or self.statistic.fit_on != "earlier":
             raise InputError(
                 "TO203",
                 "The test requires fit_on='earlier', whose terms are martingale differences.",
@@ -190,7 +190,7 @@ class DecisionRegretTest(CrossFittedTest):
     """
 
     name: ClassVar[str] = "decision_regret"
-    statistic: OutOfSample = field(default_factory=CostRegret)
+    statistic: OutOfSampleGain = field(default_factory=CostRegret)
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:

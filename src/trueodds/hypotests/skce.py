@@ -89,7 +89,7 @@ class BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         pair_weights = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
-        block_sums, n_blocks = pairs.residual_factor * pairs.quadratic_forms.by_block(), len(starts)
+        block_sums, n_blocks = pairs.residual_factor * pairs.quadratic_forms.pair_sums_by_block(), len(starts)
         mean = float(block_sums.sum() / pair_weights.sum())
         if n_blocks < 2:
             return cls(mean, float("nan"), n_blocks)

@@ -1,1 +1,1 @@
-"""Lenses: which probabilities and which outcomes of the predictions are examined."""
+"""Lenses: which probabilities and outcomes of the predictions are examined, by which rows, and selective answering."""

@@ -1,4 +1,4 @@
-"""Base class of lenses, and how a lens turns labels into the outcomes of its views."""
+"""Base class of lenses, and the mapping of labels to the outcomes that a lens examines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.row_sources import ExactProbabilities, LensRows
+from trueodds.lenses.exact_probabilities import ExactProbabilities
+from trueodds.lenses.row_sources import RowSource
 from trueodds.lenses.view import View
 
 
@@ -20,8 +21,8 @@ from trueodds.lenses.view import View
 class OutcomeCodes:
     """Mapping of labels to the outcomes of one view: `code[i, c]` is the outcome of label c in row i.
 
-    A binary view codes 1 for the event. A joint view codes the number of the outcome. A single row of codes applies to
-    all rows if the code does not depend on the prediction.
+    In a binary view the code is 1 for the event. In a joint view it is the number of the outcome. If the code does not
+    depend on the prediction, a single row of codes applies to all rows.
     """
 
     code: Array  # (n, K) or (1, K) ints
@@ -29,8 +30,8 @@ class OutcomeCodes:
     def outcomes_of_labels(self, labels: Array, m: int) -> Array:
         """Return the outcomes of the labels (n,): (n,) bool for a binary view, (n, m) one-hot for a joint view."""
         row = np.arange(len(labels)) if len(self.code) > 1 else 0
-        z = self.code[row, labels]
-        return z == 1 if m == 1 else z[:, None] == np.arange(m)
+        outcomes = self.code[row, labels]
+        return outcomes == 1 if m == 1 else outcomes[:, None] == np.arange(m)
 
     def outcome_numbers(self, labels: Array) -> Array:
         """Return the outcome number of each label (n, draws), in the integer type of the labels."""
@@ -46,7 +47,7 @@ class OutcomeCodes:
             return np.where(self.code == 1, shares, 0.0).sum(axis=1)
         if np.array_equal(self.code, np.arange(shares.shape[1])[None]):  # each class is an outcome of its own
             return shares
-        return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
+        return np.stack([np.where(self.code == outcome, shares, 0.0).sum(axis=1) for outcome in range(m)], axis=1)
 
 
 class Lens(Settings):
@@ -85,8 +86,8 @@ class Lens(Settings):
                 for name, rows, source in zip(names, rows_of_views, sources, strict=True)
             )
         return tuple(
-            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=source)
-            for name, p, z, source in zip(
+            View(p, y, preds.weight, name=name, classes=classes, votes=preds.counts, exact=source)
+            for name, p, y, source in zip(
                 names, self.probabilities(preds), self._observed_outcomes(preds), sources, strict=True
             )
         )
@@ -97,7 +98,7 @@ class Lens(Settings):
             InducedProbabilities(preds, lambda: self.outcome_codes(preds)[i].code) if preds.kind == "classes" else None
         )
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
         """Return the row source of each view, for rows of weight 1 with one label `y` (n,) each.
 
         None if the lens has no such source: `probabilities` and `outcome_codes` are used instead.

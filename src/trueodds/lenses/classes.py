@@ -17,7 +17,8 @@ from trueodds.data.class_names import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes
-from trueodds.lenses.row_sources import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
+from trueodds.lenses.exact_probabilities import ExactProbabilities
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns, RowSource, ViewColumn
 
 ClassName = str | bool | Integer | float
 
@@ -32,7 +33,7 @@ class Canonical(Lens):
         """Return all class probabilities (n, K), or those of the second of two classes (n,)."""
         return [class_probability(preds, 1)] if preds.k == 2 else [preds.P]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
         """Return the row source of the second of two classes; None for more classes."""
         return [ViewColumn(class_probability(preds, 1), y, 1)] if preds.k == 2 else None
 
@@ -51,7 +52,7 @@ class Positive(Lens):
         """Return the probability of the second class."""
         return [class_probability(preds, 1)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
         """Return the row source of the second class."""
         return [ViewColumn(class_probability(preds, 1), y, 1)]
 
@@ -86,7 +87,7 @@ class Class(Lens):
         """Return the probability of the class."""
         return [class_probability(preds, c) for c in self.class_columns(preds)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
         """Return the row source of the class against the rest."""
         return [_one_vs_rest_rows(preds, y, c) for c in self.class_columns(preds)]
 
@@ -119,7 +120,7 @@ class Classwise(Lens):
         """Return the probabilities of each class."""
         return [class_probability(preds, c) for c in range(preds.k)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
         """Return the row source of each class, whose bin sums are computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_one_vs_rest_rows(preds, y, c) for c in range(preds.k)]
@@ -188,7 +189,7 @@ class Groups(Lens):
             )
 
 
-def _one_vs_rest_rows(preds: Predictions, y: Array, c: int) -> LensRows:
+def _one_vs_rest_rows(preds: Predictions, y: Array, c: int) -> RowSource:
     """Rows of one class against the rest. Independent labels have a column each."""
     if preds.kind == "multilabel":
         return ViewColumn(preds.p[:, c], y[:, c], 1)

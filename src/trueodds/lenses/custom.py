@@ -1,4 +1,4 @@
-"""Lens given by a callable that maps labels and probabilities to an induced problem."""
+"""Custom lens: a user-defined function that maps class probabilities and labels to those of other outcomes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Psi = Callable[[Array, Array], tuple[Array, Array]]  # (Y, P) -> (probabilities,
 
 @dataclass(frozen=True, eq=False)
 class Custom(Lens):
-    """A user-defined lens ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
+    """A user-defined lens ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)).
 
-    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be one-hot
-    too, so that each label has one induced outcome.
+    P (n, K) are the class probabilities, and Y (n, K) the labels as shares of each class, one-hot for hard labels. The
+    result has the probabilities of m other outcomes, such as groups of classes, and which of them occurred ("induced"
+    probabilities and outcomes). For a one-hot Y the outcomes must be one-hot too, so that each label has one outcome.
     """
 
     psi: Psi
@@ -31,7 +32,7 @@ class Custom(Lens):
         return str(getattr(self.psi, "__name__", type(self.psi).__name__))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Induced probabilities. Two outcomes form a binary view of the second."""
+        """Return the induced probabilities (n, m); of two outcomes those of the second (n,), for a binary view."""
         induced = self._call_psi(preds.Y, preds.P)[0]
         if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
             raise InputError(
@@ -51,20 +52,20 @@ class Custom(Lens):
         return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """Induced outcome of every label."""
+        """Return the induced outcome of every label in each row, as ψ maps a row of this label."""
         code = np.empty((preds.n, preds.k), dtype=np.int64)
         for c in range(preds.k):
             one_hot = np.zeros((preds.n, preds.k))
             one_hot[:, c] = 1
-            q, z = self._call_psi(one_hot, preds.P)
-            if z.ndim != 2 or z.shape != q.shape or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
+            probs, outcomes = self._call_psi(one_hot, preds.P)
+            if outcomes.ndim != 2 or outcomes.shape != probs.shape or not _is_one_hot(outcomes):
                 raise InputError(
                     "TO204",
                     "For a hard label ψ must return one outcome per row, one-hot.",
                     f"{self.name} for class {preds.classes[c]}",
                     "Every label must lead to exactly one induced outcome.",
                 )
-            code[:, c] = np.argmax(z, axis=1)
+            code[:, c] = np.argmax(outcomes, axis=1)
         return [OutcomeCodes(code)]
 
     def complement_source(self, preds: Predictions, i: int) -> None:
@@ -74,8 +75,8 @@ class Custom(Lens):
     def _call_psi(self, Y: Array, P: Array) -> tuple[Array, Array]:
         """Induced probabilities and outcomes, both (n, m), for outcomes Y and probabilities P, both (n, K)."""
         try:
-            q, z = self.psi(Y, P)
-            return np.asarray(q, dtype=np.float64), np.asarray(z, dtype=np.float64)
+            probs, outcomes = self.psi(Y, P)
+            return np.asarray(probs, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
         except (TypeError, ValueError) as problem:
             raise InputError(
                 "TO204",
@@ -83,3 +84,8 @@ class Custom(Lens):
                 f"{self.name}: {problem}",
                 "Return (probabilities, outcomes), both (n, m).",
             ) from problem
+
+
+def _is_one_hot(outcomes: Array) -> bool:
+    """Whether each row (n, m) holds a single 1 and zeros."""
+    return bool(((outcomes == 0) | (outcomes == 1)).all() and (outcomes.sum(axis=1) == 1).all())

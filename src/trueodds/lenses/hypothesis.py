@@ -1,4 +1,4 @@
-"""Lens for the hypothesis that the calibration function equals a given function instead of the identity."""
+"""Lens for testing that the calibration function equals a given function ρ instead of the identity."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def apply_hypothesis(
 ) -> tuple[Predictions, list[Lens]]:
     """Replace the predictions by ρ(P), and return lenses that still bin rows by P.
 
-    ρ is a function of P (n, K), or an object with `predict_proba`. For two classes it may return one column. Under the
-    hypothesis r = ρ each label has its probability in ρ(P), whatever the model predicted.
+    ρ, the hypothetical calibration function, is a function of P (n, K), or an object with `predict_proba` such as a
+    fitted calibrator. For two classes it may return one column. If the hypothesis is true, ρ(P) are the probabilities
+    of the labels, so a test of the calibration of ρ(P) tests the hypothesis.
 
     >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1], [0.2, 0.6])
@@ -63,7 +64,7 @@ def apply_hypothesis(
 
 @dataclass(frozen=True, eq=False)
 class HypothesisLens(Lens):
-    """A lens that bins rows by the model's predictions and compares outcomes with ρ."""
+    """A lens that bins rows by the model's predictions and compares outcomes with ρ(P)."""
 
     lens: Lens
     preds: Predictions  # the model's original predictions
@@ -87,7 +88,7 @@ class HypothesisLens(Lens):
         return self.lens.class_columns(self.preds)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """Views of ρ against the outcomes, binned by the model's predictions."""
+        """Views of ρ(P), the probabilities of `preds`, against the outcomes, binned by the model's predictions."""
         labeled_preds = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
         base_views = self.lens.views(labeled_preds)
         P = np.asarray(preds.P, dtype=np.float64)

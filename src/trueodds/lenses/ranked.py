@@ -1,4 +1,4 @@
-"""Lenses on the largest probabilities: confidence, top-label, the r-th largest, and top-k."""
+"""Lenses on the ranked probabilities of each row: confidence, top-label, the r-th largest, and top-k."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.confidence import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
-from trueodds.lenses.row_sources import LargestProbability, LensRows, ViewColumn
+from trueodds.lenses.row_sources import LargestProbability, RowSource, ViewColumn
 from trueodds.lenses.view import View
 
 
@@ -34,7 +34,7 @@ class Confidence(Lens):
             return [np.maximum(preds.p, 1 - preds.p)]
         return [row_maxima(preds.p)[0]]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
         """Return a row source that finds the largest probabilities while it computes the sums."""
         if preds.kind == "confidence":
             return [ViewColumn(preds.p, y, 1)]
@@ -75,8 +75,11 @@ def predicted_class(preds: Predictions) -> Array:
 
 
 def has_errors(preds: Predictions) -> bool:
-    """Return whether any most probable outcome was not observed, of any label if there are several, or by any vote."""
-    observed, weighted = preds.y, preds.w > 0
+    """Return whether any prediction is wrong: a row of positive weight whose most probable class was not observed.
+
+    Of independent labels, a single wrong one suffices. Rows of votes always count as wrong.
+    """
+    observed, has_weight = preds.y, preds.w > 0
     if observed is None:
         return True
     if preds.kind == "confidence":
@@ -85,7 +88,7 @@ def has_errors(preds: Predictions) -> bool:
         predicted = (preds.p > 1 - preds.p).astype(np.int64)
     else:
         predicted = predicted_class(preds)
-    return bool(np.any((predicted != observed)[weighted]))
+    return bool(np.any((predicted != observed)[has_weight]))
 
 
 def accuracy(preds: Predictions) -> float:

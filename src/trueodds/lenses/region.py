@@ -1,4 +1,4 @@
-"""Restrict predictions to a region of the probability simplex."""
+"""Select the rows whose predicted probabilities lie in a region of the probability simplex."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from trueodds.kernels.class_bin_sums import class_bin_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
 
 
-class LensRows(Protocol):
-    """The rows behind a binary view, of weight 1 and with one label each, as columns or as sums."""
+class RowSource(Protocol):
+    """Source of the rows of a binary view, of weight 1 and with one label each: their columns, or sums over them."""
 
-    n: int
+    n: int  # number of rows
 
     def probabilities(self) -> Array:
         """The probability of each row."""
@@ -33,78 +33,12 @@ class LensRows(Protocol):
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """n, wp, wy and wpy of each bin, and wpp if it has no additional cost."""
+        """Return `n`, `wp`, `wy` and `wpy`, which are n, Σp, Σy and Σpy of each bin, and Σp² as `wpp` if free."""
         ...
 
     def moments(self, cells: int, powers: int) -> Array:
-        """Σ(y − p)u^k in each uniform cell of [0, 1], with u the position within it (see `kernels.cell_moments`)."""
+        """Return Σ(y − p)u^k, k < powers, in each uniform cell of [0, 1], (cells, powers), for the position u in it."""
         ...
-
-
-class ExactProbabilities(Protocol):
-    """Source of exact complements, which 1 − p would round, and of logarithms."""
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether log-probabilities are known beyond the probabilities, from logits."""
-        ...
-
-    def complement(self, p: Array) -> Array:
-        """Probability of the complement of an event of probability p (n,), (n,) float64."""
-        ...
-
-    def logs(self, outcomes: int) -> Array | None:
-        """Log-probability of each outcome, (n, outcomes), if known independently of its probability."""
-        ...
-
-
-class OutcomeProbabilities(Protocol):
-    """The probabilities of both outcomes of each row, as of a `View`."""
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether log-probabilities are known beyond the probabilities."""
-        ...
-
-    @property
-    def q(self) -> Array:
-        """Probability of the complement."""
-        ...
-
-    @property
-    def log_P(self) -> Array:
-        """Log-probability of each outcome."""
-        ...
-
-
-class SelectedRows:
-    """Complements and logarithms of selected rows of a view."""
-
-    def __init__(self, view: OutcomeProbabilities, rows: Array) -> None:
-        self.view, self.rows = view, rows
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether the view has log-probabilities."""
-        return self.view.has_logs
-
-    def complement(self, p: Array) -> Array:
-        """Complements of the selected rows."""
-        return np.asarray(self.view.q[self.rows])
-
-    def logs(self, outcomes: int) -> Array:
-        """Log-probabilities of the selected rows."""
-        return np.asarray(self.view.log_P[self.rows])
-
-
-def outcome_logs(exact: ExactProbabilities | None, P: Array) -> Array:
-    """Return log-probabilities (n, m) if known, else the logarithms of the probabilities P (n, m)."""
-    logs = None if exact is None else exact.logs(P.shape[1])
-    if logs is not None:
-        return logs
-    logs = np.maximum(P, 0.0, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        return np.log(logs, out=logs)
 
 
 class LargestProbability:

@@ -1,4 +1,4 @@
-"""Risk-coverage curve and its area (AURC) for a selective classifier that may abstain."""
+"""Selective risk: the risk-coverage curve of a classifier that may abstain, and the area under it (AURC)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
-_ROUNDING = 1e-12  # risks that differ less from 0 or 1 are 0 or 1
-_BELOW_ROUNDING = 1 - 1e-9  # factor that makes equal coverages equal, however the weights are scaled
+_RISK_TOLERANCE = 1e-12  # a risk this close to 0 or 1 is equal to it
+_COVERAGE_SHRINKAGE = 1 - 1e-9  # factor that makes equal coverages equal, however the weights are scaled
 MAX_DEFAULT_COVERAGES = 200  # evenly spaced coverages at which the risk is computed if none are requested
 
 
@@ -35,15 +35,17 @@ class OperatingPoint(NamedTuple):
 class SelectiveRisk:
     r"""Risk-coverage curve of selective answering, and the area under it (AURC).
 
-    With the answers in decreasing order of confidence, z their errors and n their number,
+    A selective classifier answers the questions in which its confidence is high and abstains from the others. The
+    coverage is the share of questions that it answers, the risk the error rate of these answers. With the answers in
+    decreasing order of confidence, z their errors (1 if wrong) and n their number,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{i=1}^{n} \frac1i \sum_{j \le i} z_j
 
-    is the mean risk over all coverages. Equal confidences form one step of the curve. In the sum they have random
-    order, and the exact mean over all orders is used. The risk is in [0, 1], and 0 is best. It rewards correct ranking
-    by confidence and few errors, and does not measure calibration. `random`, the error rate, is the mean for a random
-    order. `ideal` is the value with all errors last. Source: El-Yaniv & Wiener (2010); Geifman & El-Yaniv (2017);
-    Geifman, Uziel & El-Yaniv (2019).
+    is the mean risk over all coverages. Equal confidences form one step of the curve. For AURC their order is random,
+    and the exact mean over all orders is used. AURC is in [0, 1], and 0 is best. It rewards few errors and a correct
+    ranking by confidence, and does not measure calibration. `random` is its mean for a random order of all answers,
+    which is the error rate. `ideal` is its value with all errors last. Source: El-Yaniv & Wiener (2010); Geifman &
+    El-Yaniv (2017); Geifman, Uziel & El-Yaniv (2019).
     """
 
     threshold: Array  # (m,) the distinct confidences, decreasing
@@ -53,12 +55,12 @@ class SelectiveRisk:
     random: float  # mean of AURC for a random order: the error rate
     ideal: float  # AURC with all errors last
     interval: Interval | None  # of aurc; None without resamples
-    # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    # of random − aurc, which is above 0 if the order is better than a random one; None if all are right or all wrong
     gain: Interval | None
     answered: int  # number of answers
     n_queries: int  # number of questions
     # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer. The
-    # threshold is NaN inside a tie too: no threshold answers a part of equal confidences.
+    # threshold is also NaN within a step, because no threshold answers a part of equal confidences.
     at: Mapping[str, Array]
 
     @property
@@ -127,11 +129,12 @@ def selective_risk_of_view(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SelectiveRisk:
-    """Risk-coverage curve of a binary view, from rows or cells of a tally; `at=None` uses the coverages of a diagram.
+    """Risk-coverage curve of a binary view of rows, or of the cells of a tally.
 
-    Equal confidences have random order between steps. The limits at a coverage are pointwise percentiles. If no answer
-    up to there is wrong, or all are, resamples do not vary, and the exact binomial limit is used. If that holds for all
-    answers, the limit of AURC is its largest, or smallest, value at that error rate.
+    `at=None` requests the coverages of a diagram. At a coverage within a step, the risk is the mean over random orders
+    of the equal confidences. Its limits are pointwise percentiles of the resamples. If none of the answers up to a
+    coverage is wrong, or all are, the resamples do not vary, and one limit is an exact binomial limit instead. If none
+    or all of the answers are wrong, the interval of AURC is exact too, see `_exact_aurc_interval`.
     """
     if view.is_rows and not (mask := view.w > 0).all():
         view = view.take(np.flatnonzero(mask))
@@ -139,25 +142,22 @@ def selective_risk_of_view(
     answered = view.n_rows
     n_queries = answered if n_queries is None else n_queries
     _check_settings(n_queries, answered, resamples, level)
-    negative_confidence, step = np.unique(-view.p, return_inverse=True)
-    threshold, step, m = -negative_confidence.astype(np.float64), step.reshape(-1), len(negative_confidence)
-    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
-    n, errors = np.bincount(step, w, m), np.bincount(step, w * is_wrong, m)
-    n_up_to, n_total, n_wrong = np.cumsum(n), float(n.sum()), float(errors.sum())
+    steps = _confidence_steps(view)
+    n_up_to, n_total, n_wrong = np.cumsum(steps.n), float(steps.n.sum()), float(steps.errors.sum())
     coverage = n_up_to / n_total * (answered / n_queries)
     requested = _coverage_grid(coverage) if at is None else _check_coverages(at)
+    # Requested coverages as shares of the answers; NaN if more questions are requested than have an answer.
     shares = np.where(
         requested <= coverage[-1] * (1 + COVERAGE_TOLERANCE),
         np.minimum(requested * (n_queries / answered), 1.0),
         np.nan,
     )
-    risk = _risk_at_shares(n, errors, shares)
+    risk = _risk_at_shares(steps.n, steps.errors, shares)
     errors_last = np.array([n_total - n_wrong, n_wrong])
-    aurc, ideal = _area_under_curve(n, errors), _area_under_curve(errors_last, errors_last * [0, 1])
     interval = gain = None
     low = high = np.full(len(requested), np.nan)
     if resamples:
-        resampled = _resample_curves(_resample_steps(view, step, m, cluster, resamples, as_generator(rng)), shares)
+        resampled = _resample_curves(_resample_steps(view, steps, cluster, resamples, as_generator(rng)), shares)
         n_units = view.effective_n if cluster is None else len(np.unique(cluster))
         low, high = _risk_limits(resampled.risks, risk, shares * n_units, level)
         if 0 < n_wrong < n_total:
@@ -165,28 +165,57 @@ def selective_risk_of_view(
             gain = _percentile_interval(resampled.gain, level)
         else:
             interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
-    n_requested = np.nan_to_num(shares) * n_total
-    last_step = np.minimum(np.searchsorted(n_up_to, n_requested * (1 - COVERAGE_TOLERANCE)), m - 1)
-    is_end_of_step = n_requested * (1 + COVERAGE_TOLERANCE) >= n_up_to[last_step]
     return SelectiveRisk(
-        threshold=threshold,
+        threshold=steps.threshold,
         coverage=coverage,
-        risk=np.cumsum(errors) / n_up_to,
-        aurc=aurc,
+        risk=np.cumsum(steps.errors) / n_up_to,
+        aurc=_area_under_curve(steps.n, steps.errors),
         random=n_wrong / n_total,
-        ideal=ideal,
+        ideal=_area_under_curve(errors_last, errors_last * [0, 1]),
         interval=interval,
         gain=gain,
         answered=answered,
         n_queries=int(n_queries),
         at={
             "coverage": requested,
-            "threshold": np.where(is_end_of_step, threshold[last_step], np.nan),
+            "threshold": _thresholds_at_shares(steps, shares),
             "risk": risk,
             "low": low,
             "high": high,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ConfidenceSteps:
+    """Steps of the risk-coverage curve: the answers of each distinct confidence, in decreasing order."""
+
+    threshold: Array  # (m,) the confidence
+    n: Array  # (m,) number of answers with this confidence
+    errors: Array  # (m,) number of those answers that are wrong
+    step_of_row: Array  # (rows,) the step of each row of the view
+
+
+def _confidence_steps(view: View) -> _ConfidenceSteps:
+    """Return the steps of the risk-coverage curve of a view of rows or cells."""
+    negative_confidence, step = np.unique(-view.p, return_inverse=True)
+    step, m = step.reshape(-1), len(negative_confidence)
+    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    return _ConfidenceSteps(
+        threshold=-negative_confidence.astype(np.float64),
+        n=np.bincount(step, w, m),
+        errors=np.bincount(step, w * is_wrong, m),
+        step_of_row=step,
+    )
+
+
+def _thresholds_at_shares(steps: _ConfidenceSteps, shares: Array) -> Array:
+    """Threshold (s,) that answers exactly each of the `shares` (s,) of the answers; NaN within a step."""
+    n_up_to = np.cumsum(steps.n)
+    n_requested = np.nan_to_num(shares) * float(steps.n.sum())
+    last_step = np.minimum(np.searchsorted(n_up_to, n_requested * (1 - COVERAGE_TOLERANCE)), len(n_up_to) - 1)
+    is_end_of_step = n_requested * (1 + COVERAGE_TOLERANCE) >= n_up_to[last_step]
+    return np.where(is_end_of_step, steps.threshold[last_step], np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +253,7 @@ def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> t
 
 
 def _represented_rows(view: View) -> Array:
-    """Weights (n,) as numbers of rows, on which the area depends. Weights that are not counts keep their ratios."""
+    """Weights (n,) as numbers of rows, on which AURC depends. Weights that are not counts add up to `effective_n`."""
     unit = view.unit_weight
     return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
 
@@ -249,56 +278,61 @@ def _percentile_interval(draws: Array, level: float) -> Interval:
 
 
 def _exact_aurc_interval(all_wrong: bool, rate: float, level: float) -> Interval:
-    """Bound of AURC if no answer was wrong but a share `rate` may be, and comes first: r + ∫ r/c dc from r to 1.
+    """Interval of AURC if no answer was wrong, or all were.
 
-    If all answers were wrong, the same share may be correct and come first, which gives the lower bound.
+    If no answer was wrong, the error rate is at most r = `rate`, its exact binomial limit. AURC is largest if the wrong
+    answers have the highest confidence: r + ∫ r/c dc for coverages c from r to 1, which is r (1 − log r). If all
+    answers were wrong, the same limit holds for the share of correct answers, and AURC is at least 1 minus this value.
     """
-    upper_bound = rate * (1 - float(np.log(rate)))
-    return Interval(1 - upper_bound, 1.0, level, "exact") if all_wrong else Interval(0.0, upper_bound, level, "exact")
+    max_aurc = rate * (1 - float(np.log(rate)))
+    return Interval(1 - max_aurc, 1.0, level, "exact") if all_wrong else Interval(0.0, max_aurc, level, "exact")
 
 
 def spaced_steps(coverage: Array) -> Array:
-    """Indices of at most 200 steps that end at the first coverages, of all `coverage` (m,), above evenly spaced ones.
+    """Indices of at most 200 of the steps with ends `coverage` (m,): the first to reach each evenly spaced coverage.
 
     >>> spaced_steps(np.array([0.5, 1.0])).tolist(), len(spaced_steps(np.arange(1, 1001)))
     ([0, 1], 200)
     """
     if len(coverage) <= MAX_DEFAULT_COVERAGES:
         return np.arange(len(coverage))
-    even = np.arange(1, MAX_DEFAULT_COVERAGES) / MAX_DEFAULT_COVERAGES * coverage[-1] * _BELOW_ROUNDING
-    return np.unique(np.append(np.searchsorted(coverage, even), len(coverage) - 1))
+    spaced_coverages = np.arange(1, MAX_DEFAULT_COVERAGES) / MAX_DEFAULT_COVERAGES * coverage[-1] * _COVERAGE_SHRINKAGE
+    return np.unique(np.append(np.searchsorted(coverage, spaced_coverages), len(coverage) - 1))
 
 
 def _coverage_grid(coverage: Array) -> Array:
-    """Coverages of a diagram: the ends of steps, which have a threshold, and even coverages inside long steps.
+    """Coverages of a diagram: the ends of steps, which have a threshold, and evenly spaced coverages in long steps.
 
     `coverage` (m,) are the ends of all steps.
     """
     spacing = float(coverage[-1]) / MAX_DEFAULT_COVERAGES
-    even = np.arange(1, MAX_DEFAULT_COVERAGES) * spacing
-    step = np.searchsorted(coverage, even * _BELOW_ROUNDING)
-    start, margin = np.concatenate(([0.0], coverage))[step], spacing / 2 / _BELOW_ROUNDING
-    is_inside = (even - start > margin) & (coverage[step] - even > margin)
-    return np.unique(np.concatenate((coverage[spaced_steps(coverage)], even[is_inside])))
+    spaced_coverages = np.arange(1, MAX_DEFAULT_COVERAGES) * spacing
+    step = np.searchsorted(coverage, spaced_coverages * _COVERAGE_SHRINKAGE)
+    start, end = np.concatenate(([0.0], coverage))[step], coverage[step]
+    margin = spacing / 2 / _COVERAGE_SHRINKAGE
+    is_inside = (spaced_coverages - start > margin) & (end - spaced_coverages > margin)
+    return np.unique(np.concatenate((coverage[spaced_steps(coverage)], spaced_coverages[is_inside])))
 
 
 def _resample_steps(
-    view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
+    view: View, steps: _ConfidenceSteps, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
-    """Answers and errors, (m,) each, of the steps in each resample of rows, of clusters, or of the rows of a tally.
+    """Yield answers and errors, (m,) each, of the steps in each resample of rows, or of clusters if there are any.
 
-    `step` (n,) is the step of each row of the view, `cluster` (n,) the number of its cluster.
+    `cluster` (n,) is the number of the cluster of each row. The rows of a tally are drawn from its cells.
     """
-    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    m = len(steps.n)
     if not view.is_rows:
         size = max(1, round(view.effective_n))
-        n, errors = np.bincount(step, w, m), np.bincount(step, w * is_wrong, m)
-        share = np.clip(np.concatenate([errors, n - errors]), 0.0, None)
+        share = np.clip(np.concatenate([steps.errors, steps.n - steps.errors]), 0.0, None)
         for _ in range(resamples):
             counts = rng.multinomial(size, share / share.sum()).astype(np.float64)
-            yield counts[:m] + counts[m:], counts[:m]
+            n_wrong, n_right = counts[:m], counts[m:]
+            yield n_wrong + n_right, n_wrong
         return
-    unit = np.arange(len(step)) if cluster is None else cluster
+    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    step = steps.step_of_row
+    unit = np.arange(len(step)) if cluster is None else cluster  # what is drawn with replacement
     n_units = int(unit.max()) + 1
     for _ in range(resamples):
         weight = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)[unit] * w
@@ -313,14 +347,14 @@ def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
     with np.errstate(invalid="ignore"):
         risk = np.asarray(np.clip(np.interp(k, n_up_to, errors_up_to) / k, 0.0, 1.0))
     # At the end of a step without errors, a rounded share would reach into the next step.
-    return np.where(risk < _ROUNDING, 0.0, np.where(risk > 1 - _ROUNDING, 1.0, risk))
+    return np.where(risk < _RISK_TOLERANCE, 0.0, np.where(risk > 1 - _RISK_TOLERANCE, 1.0, risk))
 
 
 def _area_under_curve(n: Array, errors: Array) -> float:
     """AURC from the answers and errors of each step (m,), in decreasing order of confidence.
 
-    For g tied answers with e errors after N answers with E errors, the j-th in random order has the expected risk (E +
-    j e/g)/(N + j). The sum over j is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
+    A step of g answers with e errors follows N answers with E errors. In random order, the expected risk after j of its
+    answers is (E + j e/g)/(N + j). The sum over j is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
     """
     n_up_to, errors_before = np.cumsum(n), np.cumsum(errors) - errors
     n_before = n_up_to - n

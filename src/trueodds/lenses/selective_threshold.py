@@ -15,13 +15,13 @@ from trueodds.core.results import Result
 from trueodds.core.settings import Probability, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.clustered_rows import cluster_count_note, clustered_rows, equal_clusters
+from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import spaced_steps
 from trueodds.lenses.view import View
 
-# Thresholds that may be rejected on their own, in geometric steps of the number of answers. In simulations, fewer lose
-# coverage if the risk is constant, and more lose it if the risk increases with coverage.
+# Number of thresholds with a significance level of their own, at geometric steps of the number of answers. In
+# simulations, fewer lower the coverage if the risk is constant, and more if the risk increases with the coverage.
 N_STARTS = 5
 
 
@@ -101,20 +101,22 @@ def selective_threshold(
 ) -> SelectiveThreshold:
     r"""Lowest threshold λ of the confidence for which P(wrong | confidence ≥ λ) ≤ `max_risk` at the confidence `level`.
 
-    The threshold is chosen on the rows that evaluate it. The probability that any threshold is accepted although its
-    risk is larger than the target is at most δ = 1 − `level`, by the fallback procedure: up to 200 thresholds that
-    answer more and more are tested in this order, and the binomial p-value
+    The threshold is chosen on the rows that evaluate it. The fallback procedure [3]_ limits the probability that the
+    risk of the chosen threshold is larger than the target to δ = 1 − `level`. For each of up to 200 thresholds, from
+    the fewest answers to the most, it tests the hypothesis that the risk is larger than the target. The p-value is
 
     .. math:: P(\mathrm{Bin}(n_\lambda, \mathrm{max\_risk}) \le e_\lambda)
 
-    of the e wrong ones among n answers is compared with a level that is handed on after each rejection. Five
-    thresholds, in geometric steps of n from the smallest n that can be rejected, have the level δ/5 of their own. With
-    fewer answers, only the rule that answers everything is tested, at δ.
+    where e of the n answers are wrong. Five thresholds have a significance level of their own, δ/5: in geometric steps
+    of n, from the smallest n with which a hypothesis can be rejected. If a hypothesis is rejected, its level is added
+    to that of the next one. If no n up to the number of answers suffices for δ/5, only the rule that answers all
+    questions is tested, at δ.
 
-    Rows of a cluster count as their effective number of independent rows, multiplied by the squared ratio of the
-    quantiles of the normal and of Student's t distribution for the effective number of clusters. So do weights that are
-    not counts. `n_queries` is the number of questions, including those without an answer. Cost: O(n log n), with
-    clusters O(200 n): 10 s of CPU for 100,000 answers. Raises TO203 for settings out of range.
+    Clustered rows count as their effective number of independent rows, multiplied by the squared ratio of the quantiles
+    of the normal and of Student's t distribution for the effective number of clusters. Rows with weights that are not
+    counts count as their effective sample size. `n_queries` is the number of questions, including those without an
+    answer. Cost: O(n log n), with clusters O(200 n): 10 s of CPU for 100,000 answers. Raises TO203 for settings out of
+    range.
 
     >>> preds = Predictions.from_confidence([0.9] * 200 + [0.6] * 200, [1] * 198 + [0] * 2 + [1, 0] * 100)
     >>> print(selective_threshold(preds))
@@ -129,24 +131,20 @@ def selective_threshold(
     """
     max_risk = check("max_risk", max_risk, Probability, 0.05)
     level = check("level", level, Annotated[float, Range(0.5, 1, closed="neither")], 0.95)
-    (view,) = as_lens("confidence").views(preds)
-    cluster = preds.cluster
-    if not (mask := view.w > 0).all():
-        view, cluster = view.take(np.flatnonzero(mask)), None if cluster is None else cluster[mask]
+    view, cluster = _rows_by_confidence(preds)
     answered = view.n_rows
     n_queries = answered if n_queries is None else n_queries
     check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
-    order = np.argsort(-view.p, kind="stable")
-    view = view.take(order)
-    cluster = None if cluster is None else np.unique(cluster[order], return_inverse=True)[1].reshape(-1)
     weight_up_to = np.cumsum(view.w.astype(np.float64))
+    # The last row of each run of equal confidences: a threshold is the confidence of one of these rows.
     ends = np.flatnonzero(np.append(np.diff(view.p) != 0, True))
     ends = ends[spaced_steps(weight_up_to[ends])]
     risk = np.cumsum(view.w * (1 - view.y.astype(np.float64)))[ends] / weight_up_to[ends]
-    smallest, effective = _effective_numbers(view, cluster, ends, risk < max_risk, level)
-    levels = _own_levels(_binomial_pvalue(0.0, smallest, max_risk), ends + 1, 1 - level)
-    chosen = _last_rejected(_binomial_pvalue(risk, effective, max_risk), levels)
-    notes = tuple(filter(None, [None if cluster is None else cluster_count_note(view.w, cluster)]))
+    n_without_errors, n_effective = _effective_numbers(view, cluster, ends, risk < max_risk, level)
+    levels = _own_levels(_binomial_pvalue(0.0, n_without_errors, max_risk), ends + 1, 1 - level)
+    chosen = _last_rejected(_binomial_pvalue(risk, n_effective, max_risk), levels)
+    note = None if cluster is None else cluster_count_note(view.w, cluster)
+    notes = () if note is None else (note,)
     if chosen is None:
         return SelectiveThreshold(None, 0.0, None, 0, n_queries, max_risk, level, notes)
     end = int(ends[chosen])
@@ -156,28 +154,41 @@ def selective_threshold(
     )
 
 
+def _rows_by_confidence(preds: Predictions) -> tuple[View, Array | None]:
+    """The rows of positive weight in decreasing order of confidence, and the clusters (n,) of these rows, if any.
+
+    The clusters that are left are numbered from 0.
+    """
+    (view,) = as_lens("confidence").views(preds)
+    rows = np.flatnonzero(view.w > 0)
+    order = rows[np.argsort(-view.p[rows], kind="stable")]
+    cluster = preds.cluster
+    return view.take(order), None if cluster is None else np.unique(cluster[order], return_inverse=True)[1].reshape(-1)
+
+
 def _effective_numbers(
     view: View, cluster: Array | None, ends: Array, is_candidate: Array, level: float
 ) -> tuple[Array, Array]:
-    """Effective numbers (m,) of the answers up to each of `ends` (m,): without errors, and with those observed.
+    """Effective numbers (m,) of independent answers up to each of `ends` (m,): if none was wrong, and as observed.
 
-    The rows of the view are in decreasing order of confidence. The second number is 0 where `is_candidate` (m,) is
-    False.
+    The rows of the view are in decreasing order of confidence. The first number decides which thresholds can be
+    rejected, so it must not depend on the errors. The second one is 0 where `is_candidate` (m,) is False, which saves
+    time.
     """
     if cluster is None:
         w = view.w.astype(np.float64)
         unit = view.unit_weight
         n = np.cumsum(w) / unit if unit is not None else np.cumsum(w) ** 2 / np.cumsum(w**2)
         return n[ends], np.where(is_candidate, n[ends], 0.0)
-    smallest, effective = np.zeros(len(ends)), np.zeros(len(ends))
+    n_without_errors, n_effective = np.zeros(len(ends)), np.zeros(len(ends))
     for i, end in enumerate(ends):
         rows = slice(0, int(end) + 1)
-        smallest[i] = equal_clusters(view.w[rows], cluster[rows])
+        n_without_errors[i] = equal_clusters(view.w[rows], cluster[rows])
         if is_candidate[i]:
-            clusters = clustered_rows([view.take(np.arange(end + 1))], cluster[rows])
-            t_ratio = float(ndtri(level)) / clusters.critical_value(2 * level - 1)
-            effective[i] = clusters.effective_rows * t_ratio**2
-    return smallest, effective
+            size = effective_sample_size([view.take(np.arange(end + 1))], cluster[rows])
+            normal_to_t_ratio = float(ndtri(level)) / size.critical_value(2 * level - 1)
+            n_effective[i] = size.effective_rows * normal_to_t_ratio**2
+    return n_without_errors, n_effective
 
 
 def _binomial_pvalue(risk: Any, n: Array, max_risk: float) -> Array:
@@ -188,14 +199,14 @@ def _binomial_pvalue(risk: Any, n: Array, max_risk: float) -> Array:
     return np.asarray(np.where(n > n_wrong, pvalue, 1.0))
 
 
-def _own_levels(smallest_pvalue: Array, n: Array, delta: float) -> Array:
-    """The significance level (m,) that each threshold has before others are rejected; their sum is at most `delta`.
+def _own_levels(min_pvalue: Array, n: Array, delta: float) -> Array:
+    """The significance level (m,) that each threshold has before others are rejected; their sum is `delta`.
 
-    `smallest_pvalue` (m,) is the p-value without errors, and n (m,) the number of answers.
+    `min_pvalue` (m,) is the p-value without errors, the smallest possible one, and n (m,) the number of answers.
     """
     levels = np.zeros(len(n))
-    testable = np.flatnonzero(smallest_pvalue <= delta / N_STARTS)
-    if not len(testable):
+    testable = np.flatnonzero(min_pvalue <= delta / N_STARTS)
+    if not len(testable):  # too few answers
         levels[-1] = delta
         return levels
     first = int(testable[0])
@@ -206,15 +217,18 @@ def _own_levels(smallest_pvalue: Array, n: Array, delta: float) -> Array:
 
 
 def _last_rejected(pvalue: Array, levels: Array) -> int | None:
-    """Index of the last hypothesis that the fallback procedure rejects: its level and that of the rejected previous."""
-    last, inherited = None, 0.0
-    for i, (p, own) in enumerate(zip(pvalue.tolist(), levels.tolist(), strict=True)):
-        local_level = own + inherited
-        if p <= local_level and local_level > 0:
-            last, inherited = i, local_level
+    """Index of the last hypothesis that the fallback procedure rejects; None if it rejects none.
+
+    The hypotheses are tested in their order. The level of a rejected one is added to that of the next.
+    """
+    last_rejected, added_level = None, 0.0
+    for i, (p, own_level) in enumerate(zip(pvalue.tolist(), levels.tolist(), strict=True)):
+        level = own_level + added_level
+        if p <= level and level > 0:
+            last_rejected, added_level = i, level
         else:
-            inherited = 0.0
-    return last
+            added_level = 0.0
+    return last_rejected
 
 
 def _required_rows(max_risk: float, level: float) -> int:

@@ -13,7 +13,8 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, weight_of_one_row
 from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRows, outcome_logs
+from trueodds.lenses.exact_probabilities import ExactProbabilities, SelectedExactProbabilities, outcome_logs
+from trueodds.lenses.row_sources import RowSource
 
 T = TypeVar("T")
 SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
@@ -24,8 +25,8 @@ SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 class View:
     """Predictions and outcomes of one lens, as rows or as cells of many rows.
 
-    A binary view holds one event, a joint view vectors over m outcomes. A cell of many rows holds means in `p` and `y`,
-    the sum of weights in `w` and further sums. `y` may be fractional (votes).
+    A binary view holds the probability and outcome of one event, a joint view vectors over m outcomes. A cell of many
+    rows holds their means in `p` and `y`, their total weight in `w`, and further sums. `y` may be fractional (votes).
 
     Parameters
     ----------
@@ -48,12 +49,12 @@ class View:
     """
 
     __slots__ = (
-        "_bin_values", "_cache", "_n", "_p", "_sums", "_w", "_y",
+        "_cache", "_n", "_p", "_partition_values", "_sums", "_w", "_y",
         "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
     exact: ExactProbabilities | None  # source of complements and logarithms; None if only p is known
-    rows: LensRows | None  # source of columns that have not been read yet
+    rows: RowSource | None  # source of columns that have not been read yet
     bin_index: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) number of votes of each row, if known
 
@@ -70,7 +71,7 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._bin_values: Array | None = None if partition_values is None else np.asarray(partition_values)
+        self._partition_values: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
         self.name, self.classes = name, classes  # K of the predictions; 0 if unknown
         self.rows, self.bin_index, self.exact = None, bin_index, exact
@@ -78,13 +79,13 @@ class View:
 
     @classmethod
     def from_rows(
-        cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
+        cls, rows: RowSource, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
     ) -> View:
         """Create the binary view of these rows. Columns are computed when they are first read.
 
         Parameters
         ----------
-        rows : LensRows
+        rows : RowSource
             Source of probabilities and outcomes.
         name, classes, exact : str, int, ExactProbabilities
             As for the class.
@@ -95,7 +96,7 @@ class View:
             The view, without weights.
         """
         view = cls.__new__(cls)
-        view._p = view._y = view._w = view._n = view._bin_values = view._sums = view.votes = view.bin_index = None
+        view._p = view._y = view._w = view._n = view._partition_values = view._sums = view.votes = view.bin_index = None
         view.rows, view.name, view.classes, view.exact, view._cache = rows, name, classes, exact, {}
         return view
 
@@ -172,7 +173,7 @@ class View:
     @property
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._bin_values is None else self._bin_values
+        return self.p if self._partition_values is None else self._partition_values
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -291,20 +292,20 @@ class View:
         return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
     def _view_of_bins(self, bins: Bins) -> View:
-        """The view of bins; of single rows, from sorted rows, the row source or the columns, whichever is at hand."""
+        """The view of bins. Single rows are summed from sorted rows, the row source or columns, whichever exists."""
         if self.joint or not self.is_rows:
             return self.pool(bins.index(self.partition_values), bins.size)
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
         table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
-        if table is None and self.rows is not None and self._bin_values is None:
+        if table is None and self.rows is not None and self._partition_values is None:
             table = self.rows.sums(bins.edges, bins.closed)
         if table is None:
             return self._sum_columns_in_bins(bins)
-        return view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
+        return _view_of_bin_sums(table, lambda: self._sum_columns_in_bins(bins)._all_sums(), self)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
-        if self._bin_values is not None:
+        if self._partition_values is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = weighted_bin_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
@@ -312,8 +313,7 @@ class View:
         p, y, sums = wp / weight, wy / weight, dict(zip(SUMS, columns, strict=True))
         return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index)
 
-    @property
-    def sums_by_name(self) -> Mapping[str, Array]:
+    def _all_sums(self) -> Mapping[str, Array]:
         """All sums of `SUMS` by name, (n,) each."""
         return {name: self.sums(name) for name in SUMS}
 
@@ -333,15 +333,16 @@ class View:
         w = np.bincount(index, self.w, size)
         occupied = np.flatnonzero(w > 0)
         n, weight = np.bincount(index, self.n, size)[occupied], w[occupied]
+
+        def cell_means(x: Array) -> Array:
+            return np.bincount(index, self.w * x, size)[occupied] / weight
+
         if self.joint:
-            ww = np.bincount(index, self.sums("ww"), size)[occupied]
-            p, y = (
-                np.stack([np.bincount(index, self.w * x_k, size)[occupied] for x_k in x.T], axis=1) / weight[:, None]
-                for x in (self.p, self.y)
-            )
-            return View(p, y, weight, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=occupied)
-        p, y = (np.bincount(index, self.w * x, size)[occupied] / weight for x in (self.p, self.y))
-        sums = partial(self._pool_sums, index, size, occupied)  # often not needed
+            p, y = (np.stack([cell_means(column) for column in x.T], axis=1) for x in (self.p, self.y))
+            sums: Any = {"ww": np.bincount(index, self.sums("ww"), size)[occupied]}
+        else:
+            p, y = cell_means(self.p), cell_means(self.y)
+            sums = partial(self._pool_sums, index, size, occupied)  # often not needed
         return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=occupied)
 
     def _pool_sums(self, index: Array, size: int, occupied: Array) -> dict[str, Array]:
@@ -362,7 +363,7 @@ class View:
             The same rows with the new outcomes.
         """
         view = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        view._w, view._n, view._bin_values = self._w, self._n, self._bin_values
+        view._w, view._n, view._partition_values = self._w, self._n, self._partition_values
         return view
 
     def take(self, rows: Array) -> View:
@@ -380,19 +381,18 @@ class View:
         """
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
-        exact = None if self.exact is None else SelectedRows(self, rows)
+        exact = None if self.exact is None else SelectedExactProbabilities(self, rows)
         view = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        view._w, view._n, view._bin_values = (x if x is None else x[rows] for x in (self._w, self._n, self._bin_values))
+        columns = (self._w, self._n, self._partition_values)
+        view._w, view._n, view._partition_values = (None if x is None else x[rows] for x in columns)
         return view
 
 
-def view_from_bin_sums(
-    table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View
-) -> View:
+def _view_of_bin_sums(table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View) -> View:
     """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
-    sums: Any = sum_columns
+    sums: Any = sum_columns  # called when a sum is read
     if "wpp" in table:
         wpp = table["wpp"][bin_index]
         residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding

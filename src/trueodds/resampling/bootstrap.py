@@ -8,7 +8,7 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
@@ -236,7 +236,7 @@ def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -
     starts = range(0, shared_resamples.n_resamples, 32)
     blocks = (shared_resamples.row_indices(start, min(start + 32, shared_resamples.n_resamples)) for start in starts)
     evaluate = estimand.estimator.evaluate_selections
-    return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
+    return np.concatenate([[evaluate(RowSelections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
 
 class MeanBootstrap:

@@ -13,7 +13,7 @@ from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import ProperScore
-from trueodds.lenses.clustered_rows import cluster_count_note
+from trueodds.lenses.effective_sample_size import cluster_count_note
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error

@@ -1,12 +1,11 @@
-"""Sums of one block of rows, which a tally adds up: cells, proper scores, null covariance, counts of special rows."""
+"""Sums over one block of rows, of which a tally is made: cells, proper scores, null covariance and special rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, map_blocks, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
@@ -18,61 +17,10 @@ from trueodds.kernels.outcome_covariance import (
     zero_covariance_sums,
 )
 from trueodds.tallies import proper_score_sums as scores
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, TallyRows, cells_by_class, cells_by_rank
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
-
-MAXIMUM_FIELDS = ("excess", "worst_sum")  # of `SpecialRowCounts`: combined by their maximum, not by their sum
-
-
-@dataclass(frozen=True, slots=True)
-class SpecialRowCounts:
-    """Counts of special rows, such as rows with tied probabilities, which can be added and from which notes are made.
-
-    >>> both = SpecialRowCounts(zeros=2, excess=1e-7) + SpecialRowCounts(zeros=1, excess=3e-7)
-    >>> both.zeros, both.excess
-    (3, 3e-07)
-    """
-
-    zeros: int = 0  # probabilities that are exactly 0, over all classes
-    ones: int = 0  # probabilities that are exactly 1
-    above: int = 0  # probabilities above 1 by rounding
-    inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
-    ties: int = 0  # rows with several largest probabilities
-    true_zeros: int = 0  # rows with an observed outcome of predicted probability 0
-    voted: int = 0  # rows whose outcome is votes
-    excess: float = 0.0  # the largest excess over 1
-    worst_sum: float = 0.0  # the largest distance from sum 1
-
-    def __add__(self, other: SpecialRowCounts) -> SpecialRowCounts:
-        merged = {}
-        for field in fields(self):
-            a, b = getattr(self, field.name), getattr(other, field.name)
-            merged[field.name] = max(a, b) if field.name in MAXIMUM_FIELDS else a + b
-        return SpecialRowCounts(**merged)
-
-    def notes(self) -> tuple[Note, ...]:
-        """Notes on the special rows and on what the tally excluded."""
-        notes = []
-        if self.above:
-            are = "value is" if self.above == 1 else "values are"
-            notes.append(
-                Note(
-                    "TN102",
-                    f"{self.above:,} {are} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned"
-                    " as 1.",
-                )
-            )
-        if self.inexact_sums:
-            subject = "row has a sum that deviates" if self.inexact_sums == 1 else "rows have sums that deviate"
-            text = (
-                f"{self.inexact_sums:,} {subject} from 1 by up to {self.worst_sum:.1e}; the values are used as given."
-            )
-            notes.append(Note("TN101", text))
-        return tuple(notes)
-
-
-COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))
-
+from trueodds.tallies.row_block import RowBlock
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 
 MAX_CLASSES_IN_ONE_PASS = 32  # largest number of classes whose cells are in memory together: 5 MB
 VALUES_PER_TASK = 2**22  # number of values per thread task
@@ -89,29 +37,36 @@ class BlockSums:
     counts: SpecialRowCounts
 
 
-def sum_block(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> BlockSums:
-    """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
+def sum_block(rows: RowBlock, ranks: int, classes: range, bins: int | None) -> BlockSums:
+    """Compute the sums of a block of rows.
+
+    The cells are those of the largest probabilities (`ranks` of them, at most three), followed by those of the
+    `classes`. The null covariance is computed for this number of uniform `bins`, and omitted if it is None.
+    """
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= MAX_CLASSES_IN_ONE_PASS:
         return _sum_block_in_one_pass(rows, ranks, bins)
     survey = _survey_block(rows, ranks if k > 1 else 0)
-    parts = [(0, cells_by_rank(rows, survey.ranked_columns))] if ranks else []
+    starts_and_cells = [(0, cells_by_rank(rows, survey.ranked_columns))] if ranks else []
     if len(classes):
-        parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
+        starts_and_cells.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
     score_sums = {
         name: ProperScoreSums.from_scores(values, rows.w)
         for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
     }
     return BlockSums(
-        Cells.concatenate_views(parts),
+        Cells.concatenate_views(starts_and_cells),
         None if bins is None else null_covariance(rows, bins),
         score_sums,
         survey.special_row_counts(rows, score_sums["log_loss"].infinite),
     )
 
 
-def null_covariance(rows: TallyRows, bins: int) -> Array:
-    """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
+def null_covariance(rows: RowBlock, bins: int) -> Array:
+    """Null covariance: Σ w²(δ_kl p_k − p_k p_l) between pairs of class and uniform bin, the "report cells".
+
+    The result is the upper triangle of a (K·bins, K·bins) matrix.
+    """
     k, bin_of_cell = rows.P.shape[1], report_bin_of_cells(bins)
     first = first_bin_edge(bin_of_cell, k)
     covariance_sums = zero_covariance_sums(k, bins, first)
@@ -121,7 +76,10 @@ def null_covariance(rows: TallyRows, bins: int) -> Array:
 
 
 def report_bin_of_cells(bins: int) -> Array:
-    """Uniform bin of each fine cell. If bins are not nested, the nearest cell edges are used."""
+    """Return the uniform bin of each cell of the fine grid, (cells,).
+
+    If an edge of the bins is not an edge of the grid, the nearest one is used.
+    """
     return np.searchsorted(np.arange(1, bins) / bins, CELL_MIDDLES, "left").astype(np.uint32)
 
 
@@ -135,7 +93,7 @@ class RowSurvey:
     counts: Array
     extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
 
-    def special_row_counts(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
+    def special_row_counts(self, rows: RowBlock, true_zeros: int) -> SpecialRowCounts:
         """Return the counts of special rows; `true_zeros` is the number of rows with an infinite log loss."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
@@ -153,7 +111,7 @@ class RowSurvey:
         )
 
 
-def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> BlockSums:
+def _sum_block_in_one_pass(rows: RowBlock, ranks: int, bins: int | None) -> BlockSums:
     """Compute all sums in one pass, if there are few classes and each row has one label."""
     assert rows.y is not None
     n, k = rows.P.shape
@@ -176,7 +134,7 @@ def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> Blo
     )
 
 
-def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
+def _survey_block(rows: RowBlock, ranks: int) -> RowSurvey:
     """Find the largest values and the special rows of a block, with its rows split over threads."""
     n, k = rows.P.shape
     ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
@@ -203,7 +161,7 @@ def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:
     return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
 
 
-def row_scores(rows: TallyRows, squares: Array) -> tuple[Array, Array]:
+def row_scores(rows: RowBlock, squares: Array) -> tuple[Array, Array]:
     """Brier score and log loss of each row: of the vector, of the last column for two classes, or mean over labels."""
     if rows.votes is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))

@@ -1,4 +1,4 @@
-"""Tallies of many groups of rows, counted and added column by column."""
+"""Tallies of many groups of rows, stored in common arrays, so that they are counted and added without a loop."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import stored_views
-from trueodds.tallies.block_sums import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, TallyRows, values_by_class, values_by_rank
+from trueodds.tallies.block_sums import count_zeros_and_ones, row_scores
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
+from trueodds.tallies.row_block import RowBlock, values_by_class, values_by_rank
+from trueodds.tallies.special_row_counts import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)
@@ -30,42 +32,42 @@ _MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupColumns(Generic[T]):
-    """Tallies of G groups: concatenated cells, and one row per group of every other sum."""
+    """Tallies of G groups in arrays: the cells of all groups one after the other, and one row per group otherwise."""
 
     template: T  # tally of any group, for the attributes that all groups share
-    names: tuple[str, ...]  # (G,) sorted
-    n: Array  # (G,) int64
-    weight: Array  # (G,)
-    cell_starts: Array  # (G + 1,) where the cells of each group start
-    cell_index: Array  # (m,) as in Cells
+    names: tuple[str, ...]  # (G,) names of the groups, sorted
+    n: Array  # (G,) int64, number of rows
+    weight: Array  # (G,) total weight
+    cell_starts: Array  # (G + 1,) position of the first cell of each group, and the number of cells m
+    cell_index: Array  # (m,) `index` of Cells
     rows_per_cell: Array  # (m,) int64, `n` of Cells
-    sums_per_cell: Array  # (m, 4 or 9) as in Cells
+    sums_per_cell: Array  # (m, 4 or 9) `sums` of Cells
     scores: Array  # (G, 2, 7) by score, in the order of SCORES, and field of ProperScoreSums
     counts: Array  # (G, 9) by the field of SpecialRowCounts
 
     @classmethod
     def from_tallies(cls, tallies: Mapping[str, T]) -> GroupColumns[T] | None:
-        """Columns of tallies with the same layout; None if layouts differ or there is no tally."""
+        """Return the arrays of tallies by name; None if they cannot share arrays or there is no tally."""
         names = tuple(sorted(tallies))
-        parts = [tallies[name] for name in names]
-        if len({_shared_attributes(part) for part in parts}) != 1:
+        ordered = [tallies[name] for name in names]
+        if len({_shared_attributes(tally) for tally in ordered}) != 1:
             return None
         return cls(
-            template=parts[0],
+            template=ordered[0],
             names=names,
-            n=np.array([part.n for part in parts], dtype=np.int64),
-            weight=np.array([part.weight for part in parts], dtype=np.float64),
-            cell_starts=np.cumsum([0, *(len(part.cells.index) for part in parts)]),
-            cell_index=np.concatenate([part.cells.index for part in parts]),
-            rows_per_cell=np.concatenate([part.cells.n for part in parts]),
-            sums_per_cell=np.concatenate([part.cells.sums for part in parts]),
-            scores=np.array([[astuple(part.scores[name]) for name in SCORES] for part in parts], dtype=np.float64),
-            counts=np.array([astuple(part.counts) for part in parts], dtype=np.float64),
+            n=np.array([tally.n for tally in ordered], dtype=np.int64),
+            weight=np.array([tally.weight for tally in ordered], dtype=np.float64),
+            cell_starts=np.cumsum([0, *(len(tally.cells.index) for tally in ordered)]),
+            cell_index=np.concatenate([tally.cells.index for tally in ordered]),
+            rows_per_cell=np.concatenate([tally.cells.n for tally in ordered]),
+            sums_per_cell=np.concatenate([tally.cells.sums for tally in ordered]),
+            scores=np.array([[astuple(tally.scores[name]) for name in SCORES] for tally in ordered], dtype=np.float64),
+            counts=np.array([astuple(tally.counts) for tally in ordered], dtype=np.float64),
         )
 
     @classmethod
     def add_all(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
-        """Sum of the parts, bit-identical to adding the tallies of each group in order."""
+        """Return the sum of the parts by group, bit-identical to adding the tallies of each group in order."""
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
@@ -74,7 +76,7 @@ class GroupColumns(Generic[T]):
         n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
         scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
         counts = np.zeros((n_groups, len(COUNT_FIELDS)))
-        keys = []
+        keys = []  # of the cells of each part: a cell of group g has the key g · cells_per_group + its index
         for part in parts:
             group_index = np.array([index_by_name[name] for name in part.names])
             n[group_index] += part.n
@@ -116,10 +118,10 @@ class GroupColumns(Generic[T]):
 
 
 class GroupTallies(Mapping[str, T]):
-    """Tally of each group by name, in the order of the names.
+    """Mapping from the name of each group to its tally, in the order of the names.
 
-    `+` delays summation until the summands are as long as the sum so far, so that many batches are added in linear
-    time.
+    `+` collects summands and adds them only when together they have as many cells as the sum so far, so that adding
+    many batches takes linear time.
     """
 
     def __init__(self, *parts: GroupColumns[T]) -> None:
@@ -127,7 +129,7 @@ class GroupTallies(Mapping[str, T]):
 
     def __add__(self, other: GroupTallies[T]) -> GroupTallies[T]:
         total = GroupTallies(*self._parts, other.columns)
-        n_summed, *n_pending = (len(part.cell_index) for part in total._parts)
+        n_summed, *n_pending = (len(part.cell_index) for part in total._parts)  # numbers of cells
         if sum(n_pending) > max(n_summed, _MIN_PENDING_CELLS):
             total._parts = (total.columns,)
         return total
@@ -158,7 +160,7 @@ class GroupTallies(Mapping[str, T]):
 
 
 def merge_groups(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
-    """Tallies of the groups of both operands. Groups of the same name are added."""
+    """Return the tallies of the groups in a or b, by name. Groups of the same name are added."""
     first, second = _as_group_tallies(a), _as_group_tallies(b)
     if (
         first is not None
@@ -166,12 +168,12 @@ def merge_groups(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
         and _shared_attributes(first.template) == _shared_attributes(second.template)
     ):
         return first + second
-    merged = {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
-    return dict(sorted(merged.items()))
+    sums_of_common_groups = {name: a[name] + b[name] for name in a if name in b}
+    return dict(sorted({**a, **b, **sums_of_common_groups}.items()))
 
 
 def _as_group_tallies(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
-    """Return the tallies in columns; None if they have different layouts."""
+    """Return the tallies in common arrays; None if they cannot share arrays."""
     if isinstance(tallies, GroupTallies):
         return tallies
     columns = GroupColumns.from_tallies(tallies)
@@ -179,13 +181,13 @@ def _as_group_tallies(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
 
 
 def _shared_attributes(tally: TallySums) -> tuple[Any, ...]:
-    """Attributes that tallies must share to be stored in the same columns."""
+    """Return the attributes in which tallies must agree to share arrays."""
     return tally.kind, tally.classes, tally.dtype, tally.bins, tally.view_names, tally.cells.is_unweighted
 
 
-def _sum_by_index(bin_index: Array, values: Array) -> Array:
-    """Sum of the values of each index, added in order."""
-    return np.bincount(bin_index, weights=values)
+def _sum_by_index(index: Array, values: Array) -> Array:
+    """Return the sum of the values (n,) with each index (n,), added in order."""
+    return np.bincount(index, weights=values)
 
 
 def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
@@ -202,29 +204,32 @@ def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
     return SpecialRowCounts(**values)
 
 
-MIN_ROWS_OF_LARGE_GROUP = 512  # rows below which a group is counted together with others
-VALUES_PER_BLOCK = 65_536  # values of small groups that are counted at a time
+MIN_ROWS_OF_LARGE_GROUP = 512  # number of rows below which a group is counted together with others
+VALUES_PER_BLOCK = 65_536  # number of probabilities of small groups that are counted at a time
 
 
 def tally_groups(preds: Predictions, values: Array, tally_rows_of_group: Callable[[Array], T]) -> GroupTallies[T]:
-    """The tally of the rows of each value (n,), by the value as text; `tally_rows_of_group` tallies the rows of one."""
+    """Return the tallies of the rows with each value (n,), by the value as text.
+
+    Large groups are tallied one by one by `tally_rows_of_group`, which takes row numbers. Small ones are counted many
+    at a time.
+    """
     names, group_of_row = _number_values(values)
     size, rows = np.bincount(group_of_row), np.argsort(group_of_row, kind="stable")
     starts = np.concatenate([[0], np.cumsum(size)])
     is_small = size < MIN_ROWS_OF_LARGE_GROUP
-    tallies_of_large_groups = {
-        names[g]: tally_rows_of_group(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~is_small)
-    }
-    parts = [columns for columns in [GroupColumns.from_tallies(tallies_of_large_groups)] if columns is not None]
-    template = tally_rows_of_group(rows[:1])
-    rows, names, starts = (
-        rows[np.repeat(is_small, size)],
-        names[is_small],
-        np.concatenate([[0], np.cumsum(size[is_small])]),
+    large_groups = GroupColumns.from_tallies(
+        {names[g]: tally_rows_of_group(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~is_small)}
     )
-    _, first_groups = np.unique(starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names)), return_index=True)
+    parts = [] if large_groups is None else [large_groups]
+    template = tally_rows_of_group(rows[:1])
+    # The rows of the small groups, sorted by group, are counted in blocks of whole groups.
+    rows, names = rows[np.repeat(is_small, size)], names[is_small]
+    starts = np.concatenate([[0], np.cumsum(size[is_small])])
+    block_of_group = starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names))
+    _, first_groups = np.unique(block_of_group, return_index=True)
     for first, last in pairwise([*first_groups.tolist(), len(names)]):
-        block = TallyRows.from_predictions(preds, rows[starts[first] : starts[last]])
+        block = RowBlock.from_predictions(preds, rows[starts[first] : starts[last]])
         parts.append(
             _count_small_groups(block, starts[first : last + 1] - starts[first], tuple(names[first:last]), template)
         )
@@ -232,22 +237,18 @@ def tally_groups(preds: Predictions, values: Array, tally_rows_of_group: Callabl
 
 
 def _number_values(values: Array) -> tuple[Array, Array]:
-    """The different values as text, sorted, and the position of each value among them."""
+    """Return the distinct values as text, sorted, and the position of each value (n,) among them, (n,)."""
     unique, inverse = np.unique(values, return_inverse=True)
     names, position = np.unique(np.array([str(value) for value in unique], dtype=object), return_inverse=True)
     return names, position[inverse.reshape(-1)]
 
 
-def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
-    """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
+def _count_small_groups(rows: RowBlock, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
+    """Return the tallies of groups of consecutive rows: group g has the rows starts[g] to starts[g + 1] − 1."""
     ranks, classes = stored_views.default_views(template.kind, template.k, is_group=True)
     n, size = len(rows.P), np.diff(starts)
-    ranked_columns = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
-    squares, special_counts, extremes = (
-        np.empty(n),
-        np.zeros((len(names), _N_SURVEY_COUNTS), dtype=np.int64),
-        np.zeros((len(names), 2)),
-    )
+    ranked_columns, squares = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32), np.empty(n)
+    special_counts, extremes = np.zeros((len(names), _N_SURVEY_COUNTS), dtype=np.int64), np.zeros((len(names), 2))
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.summarize_row_groups(
         rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
@@ -276,26 +277,25 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
     )
 
 
-def _sum_cells_of_groups(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
-    """The occupied cells of binary views P, Y (n, m) of rows in groups (n,): their keys, counts and sums.
+def _sum_cells_of_groups(rows: RowBlock, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
+    """Return the keys, counts and sums of the occupied cells of each group of rows.
 
-    The cell of index i, as in `tallies.cells`, of group g has the key g · m · N_CELLS + i.
+    P (n, m) and Y (n, m) are the probabilities and outcomes of m binary views, and `group` (n,) is the group of each
+    row. A cell of group g with the index i, as in `Cells`, has the key g · m · N_CELLS + i.
     """
     n, m = P.shape
     cell = np.empty((n, m), dtype=np.uint16, order="F")
     find_class_cells(P, 0, m, CELL_EDGES, rows.has_exact_cells, cell)
     keys = (group[:, None] * m + np.arange(m)) * N_CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
-    counts, sums = (
-        np.zeros(len(key), dtype=np.int64),
-        np.zeros((len(key), len(UNWEIGHTED_SUMS if rows.is_unweighted else WEIGHTED_SUMS))),
-    )
+    counts = np.zeros(len(key), dtype=np.int64)
+    sums = np.zeros((len(key), len(UNWEIGHTED_SUMS if rows.is_unweighted else WEIGHTED_SUMS)))
     grid_sums.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weights, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 
 def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
-    """The fields (G, 7) of the `ProperScoreSums` of each group, for the score s (n,) of each row."""
+    """Return the fields (G, 7) of the `ProperScoreSums` of each group, for the score s (n,) of each row."""
     finite = np.isfinite(s)
     terms = score_terms(np.where(finite, s, 0.0), w)
     sums = np.zeros((len(starts) - 1, len(_SCORE_FIELDS)))
@@ -307,7 +307,9 @@ def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
 
 
 def segment_sums(columns: Array, starts: Array) -> Array:
-    """Sums (c, G) of the segments of each column (c, n), bit-identical to `column[a:b].sum()`.
+    """Return the sums (c, G) of the segments of each column (c, n), bit-identical to `column[a:b].sum()`.
+
+    Segment g has the positions starts[g] to starts[g + 1] − 1.
 
     NumPy's order of summation depends on the length only, so segments of equal length are summed as the rows of one
     matrix.

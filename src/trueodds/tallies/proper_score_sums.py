@@ -1,4 +1,4 @@
-"""Brier score and log loss row by row, and their mergeable sums."""
+"""Brier score and log loss of each row, and their mergeable sums."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ SCORES = ("brier", "log_loss")
 
 @dataclass(frozen=True, slots=True)
 class ProperScoreSums:
-    """Sums for the weighted mean of a score and its standard error. Infinite scores are counted separately.
+    """Sums over rows that determine the weighted mean of a score and its standard error.
+
+    The sums of two batches are merged with `+`. Infinite scores are counted separately.
 
     >>> sums = ProperScoreSums.from_scores(np.array([0.0, 1.0])) + ProperScoreSums.from_scores(np.array([0.5, 0.5]))
     >>> sums.mean, round(sums.standard_error, 4)
@@ -130,5 +132,5 @@ def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
 
 
 def count_rows_below(logs: Array, min_prob: float) -> int:
-    """Number of rows of log-probabilities (n, m) with a value below the minimum."""
+    """Return the number of rows of log-probabilities (n, m) with a probability below `min_prob`."""
     return int((logs < np.log(min_prob)).any(axis=1).sum())

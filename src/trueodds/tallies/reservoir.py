@@ -1,4 +1,4 @@
-"""Reservoir sample of rows that does not depend on how they are split into batches."""
+"""Reservoir sample: a random sample of rows that does not depend on how they are split into batches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from trueodds.data.predictions import Predictions
 from trueodds.tallies.tally import Tally
 
 MAX_PROBS = 2_000_000  # maximum number of probabilities in a sample
-_MAX_PARTS = 64  # maximum number of parts before they are joined into one
+_MAX_PARTS = 64  # maximum number of parts that are stored separately; more are joined into one
 
 
 class SamplePart(NamedTuple):
-    """Rows of a sample with their keys."""
+    """Some of the rows of a sample, with their keys."""
 
-    keys: Array  # (m,) uint64
-    rows: Predictions
+    keys: Array  # (m,) uint64, hashes of seed and row id
+    rows: Predictions  # the m rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +40,9 @@ class Reservoir:
     """
 
     max_rows: int  # maximum number of rows in the sample
-    parts: tuple[SamplePart, ...]  # their rows with the smallest keys, at most `max_rows`, are the sample
-    ceiling: np.uint64  # no row with a key above it is in the sample
-    population_size: int  # number of rows from which it was drawn
+    parts: tuple[SamplePart, ...]  # the sample are the `max_rows` rows with the smallest keys of all parts
+    max_key: np.uint64  # no row with a larger key is in the sample
+    population_size: int  # number of rows from which the sample was drawn
 
     @classmethod
     def from_predictions(
@@ -63,19 +63,13 @@ class Reservoir:
         return sample._join_parts() if preds.n > max_rows else sample
 
     def __add__(self, other: Reservoir) -> Reservoir:
-        ceiling = min(self.ceiling, other.ceiling)
-        parts = tuple(
-            part
-            for candidate in (*self.parts, *other.parts)
-            if (part := _rows_below_ceiling(candidate, ceiling)) is not None
-        )
-        sample = Reservoir(self.max_rows, parts, ceiling, self.population_size + other.population_size)
-        # Rows are copied only occasionally, because most batches of a long stream add only a few.
-        return (
-            sample._join_parts()
-            if len(parts) > _MAX_PARTS or sum(len(part.keys) for part in parts) > 2 * self.max_rows
-            else sample
-        )
+        max_key = min(self.max_key, other.max_key)
+        candidates = (_rows_up_to_key(part, max_key) for part in (*self.parts, *other.parts))
+        parts = tuple(part for part in candidates if part is not None)
+        sample = Reservoir(self.max_rows, parts, max_key, self.population_size + other.population_size)
+        # Joining copies rows, so it is done only occasionally: most batches of a long stream add only a few rows.
+        n_rows = sum(len(part.keys) for part in parts)
+        return sample._join_parts() if len(parts) > _MAX_PARTS or n_rows > 2 * self.max_rows else sample
 
     @property
     def keys(self) -> Array:
@@ -88,12 +82,12 @@ class Reservoir:
         return self._join_parts().parts[0].rows
 
     def _join_parts(self) -> Reservoir:
-        """Return this sample as a single part."""
+        """Return this sample as a single part of at most `max_rows` rows, sorted by key."""
         keys = np.concatenate([part.keys for part in self.parts])
         rows = concatenate([part.rows for part in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
-        ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
-        return Reservoir(self.max_rows, (SamplePart(keys[order], rows[order]),), ceiling, self.population_size)
+        max_key = keys[order[-1]] if len(order) == self.max_rows else self.max_key
+        return Reservoir(self.max_rows, (SamplePart(keys[order], rows[order]),), max_key, self.population_size)
 
     @property
     def note(self) -> Note | None:
@@ -129,16 +123,16 @@ class SampledTally:
         return SampledTally(self.tally + other.tally, self.sample + other.sample)
 
 
-def _rows_below_ceiling(part: SamplePart, ceiling: np.uint64) -> SamplePart | None:
-    """Keys and rows of the part whose keys do not exceed the ceiling; None if there is none."""
-    mask = part.keys <= ceiling
+def _rows_up_to_key(part: SamplePart, max_key: np.uint64) -> SamplePart | None:
+    """Rows of the part whose keys are at most `max_key`; None if there are none."""
+    mask = part.keys <= max_key
     if mask.all():
         return part
     return SamplePart(part.keys[mask], part.rows[mask]) if mask.any() else None
 
 
 def hash_row_ids(ids: Array, seed: int) -> Array:
-    """Hash of ids to 64 bits (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
+    """Return a hash of 64 bits of each id (n,), by the finalizer of SplitMix64 (Steele, Lea & Flood 2014)."""
     with np.errstate(over="ignore"):
         x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

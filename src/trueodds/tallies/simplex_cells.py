@@ -14,9 +14,10 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimplexCells:
-    """Sums over the occupied cells of a simplex grid, which can be added. A cell is the bin of every coordinate.
+    """Sums over the occupied cells of a grid on the simplex. The cells of two batches are merged with `+`.
 
-    Memory: 4·m + 24 + 16·m bytes per occupied cell of m coordinates. In the worst case every row has its own cell.
+    Rows share a cell if each of their m coordinates lies in the same bin. Memory: 4·m + 24 + 16·m bytes per occupied
+    cell. In the worst case every row has its own cell.
     """
 
     bins: int  # per axis of the grid
@@ -59,7 +60,7 @@ class SimplexCells:
 
 
 def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
-    """Merge cells with the same key, sorted by key."""
+    """Merge cells with the same key (c, m) by adding their `sums` (c, …), and sort them by key."""
     unique, inverse = np.unique(_sortable_keys(keys), return_inverse=True)
     inverse = inverse.reshape(-1)
     order = np.argsort(inverse, kind="stable")
@@ -68,6 +69,6 @@ def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
 
 
 def _sortable_keys(keys: Array) -> Array:
-    """Rows as bytes with lexicographic order."""
+    """Return each row of keys (c, m) as a byte string (c,). The strings sort like the rows, lexicographically."""
     big_endian = np.ascontiguousarray(keys.astype(">u4"))
     return big_endian.view(f"V{4 * keys.shape[1]}")[:, 0]

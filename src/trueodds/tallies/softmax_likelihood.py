@@ -1,4 +1,4 @@
-"""Log-likelihood of softmax regressions with its gradient and Hessian, as sums over rows that add."""
+"""Log-likelihood of softmax regressions with its gradient and Hessian, as mergeable sums over rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROBABILITIES_PER_BLOCK = 1 << 14  # probabilities per block, so that the tempo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likelihood:
-    """Negative log-likelihood of some rows with its derivatives. Sums over more rows are added.
+    """Negative log-likelihood of some rows with its derivatives. Those of two batches of rows are merged with `+`.
 
     >>> X, Y = np.array([[[1.0], [0.0]]]), np.array([[1.0, 0.0]])
     >>> one = softmax_linear(X, Y, np.ones(1), np.zeros(1))
@@ -42,7 +42,7 @@ class Likelihood:
 
 
 def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
-    r"""The sums of the model :math:`q_i = \mathrm{softmax}(o_i + X_i\theta)`.
+    r"""Likelihood of the model :math:`q_i = \mathrm{softmax}(o_i + X_i\theta)`, with features by row and class.
 
     .. math:: F = \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i], \quad
         \nabla F = \sum_i w_i X_i^\top (q_i - y_i), \quad
@@ -67,10 +67,11 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
 
 
 def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, row_step: int = 1) -> Likelihood:
-    r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{min\_prob})^\beta`, one parameter β > 0 for all.
+    r"""Likelihood of temperature scaling, :math:`q_{ik} \propto \max(p_{ik}, \text{min\_prob})^\beta`, β > 0.
 
-    Equal to `softmax_linear` of the logarithms, which are not stored. P is (n, K) of any float type, Y (n, K) outcome
-    shares or (n,) class numbers, w (n,). Only every `row_step`-th row is used. Cost: O(nK) time and O(1) memory.
+    It is equal to `softmax_linear` of the logarithms of P, which are not stored. P is (n, K) of any float type, Y
+    (n, K) outcome shares or (n,) class numbers, w (n,). Only every `row_step`-th row is used. Cost: O(nK) time and O(1)
+    memory.
 
     >>> P, y = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1])
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
@@ -82,12 +83,12 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
 
 
 def _likelihood_of_one_parameter(sums: Array, w: Array) -> Likelihood:
-    """From `sums` (7,): the value and its first six derivatives by the parameter."""
+    """Return the likelihood of one parameter from `sums` (7,): the value and its first six derivatives."""
     return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
 
 
 def _softmax_likelihood_of_block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
-    """The sums of `softmax_linear` over a block of rows, held in memory at once."""
+    """Return the likelihood of `softmax_linear` for a block of rows, whose temporary arrays are in memory at once."""
     eta = X @ theta
     if offset is not None:
         eta += offset
@@ -115,15 +116,15 @@ def softmax_by_class(
     tying: Array | None = None,
     with_hessian: bool = True,
 ) -> Likelihood:
-    r"""The sums of the model :math:`q_i = \mathrm{softmax}_k(o_{ik} + a_k\cdot F_{ik} + b_k)`.
+    r"""Likelihood of the model :math:`q_i = \mathrm{softmax}_k(o_{ik} + a_k\cdot F_{ik} + b_k)`.
 
-    F is (n, K, d), features of each class, or (n, d), the same for all of them; Y (n, K) outcome shares with rows
-    summing to 1, w (n,), o (n, K). :math:`\theta = (a_1, b_1, a_2, b_2, \ldots)`, (K(d + 1),); with `tying` T it is
-    Tφ, and φ is what is passed and what the derivatives are by. Convex. `with_hessian=False` leaves the
-    Hessian out, (0, 0).
+    F is (n, K, d), features of each class, or (n, d), the same features for all classes; Y (n, K) outcome shares with
+    rows summing to 1, w (n,), o (n, K). The parameters are :math:`\theta = (a_1, b_1, a_2, b_2, \ldots)`, (K(d + 1),).
+    With a matrix `tying` T, the argument `theta` is a shorter vector φ with θ = Tφ, and derivatives are by φ. The value
+    is convex. `with_hessian=False` omits the Hessian, which is then (0, 0).
 
-    Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian; columns that
-    lie in one piece (`np.asfortranarray`) are not copied. The blocks are fixed, so no sum depends on the number of
+    Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian. Features in
+    column-major order (`np.asfortranarray`) are not copied. The blocks are fixed, so no sum depends on the number of
     threads.
 
     >>> x, Y = np.log([[0.9, 0.1]]), np.array([[0.0, 1.0]])
@@ -135,7 +136,7 @@ def softmax_by_class(
     value, gradient, class_blocks, pair_sums = likelihood_sums(
         F, Y, w, coefficients.reshape(Y.shape[1], -1), offset, with_hessian
     )
-    g, m = gradient.reshape(-1), len(coefficients)
+    g = gradient.reshape(-1)
     if not with_hessian:
         H = np.zeros((0, 0))
     elif F.ndim == 2:
@@ -143,13 +144,17 @@ def softmax_by_class(
     else:
         H = _assemble_hessian(class_blocks, pair_sums)
     if tying is not None:
-        g, H = tying.T @ g, tying.T @ H @ tying if with_hessian else H
-    assert not with_hessian or tying is not None or H.shape == (m, m)
+        g = tying.T @ g
+        H = tying.T @ H @ tying if with_hessian else H
     return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
 
 
 def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
-    """Hessian blocks −Σ q_k q_l f_k f_lᵀ of pairs of classes, and the diagonal block of each class."""
+    """Hessian for features by class, (K·d, K·d), from the blocks of each class and of pairs of classes.
+
+    `class_blocks` (K, d, d) are on the diagonal. `pair_sums` (K·d, K·d) holds Σ w q_k q_l f_k f_lᵀ above the diagonal.
+    The features f include the intercept.
+    """
     k, d = class_blocks.shape[:2]
     upper = np.triu(pair_sums)  # entries below the diagonal are incomplete
     H = -(upper + upper.T).reshape(k, d, k, d)
@@ -158,7 +163,11 @@ def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
 
 
 def _assemble_hessian_from_pairs(pair_sums: Array, k: int) -> Array:
-    """−Σ q_k q_l f fᵀ of pairs of classes. The diagonal block is the sum over pairs with the other classes."""
+    """Hessian for shared features, (K·d, K·d), from Σ w q_k q_l f fᵀ of each pair of the K classes.
+
+    `pair_sums` (pairs, d(d + 1)/2) holds the upper triangles of these matrices. The features f include the intercept.
+    The block of a class on the diagonal is the sum over its pairs with the other classes.
+    """
     d = round((np.sqrt(8 * pair_sums.shape[1] + 1) - 1) / 2)
     (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)
     H = np.zeros((k, k, d, d))

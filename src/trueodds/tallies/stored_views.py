@@ -1,4 +1,4 @@
-"""Which binary views a tally stores, and which lenses can be read from them."""
+"""Names of the binary views that a tally stores, and of the lenses that can be read from them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 from trueodds.lenses import classes as lenses
 from trueodds.lenses.base import Lens
 
-LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lens names of the view of the largest probability
+LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lenses that are read from the view `confidence`
 
 
 def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, range]:
-    """Number of ranks and the classes that are stored by default. Groups store only those of the default lens."""
+    """Return which views are stored by default: the number of largest probabilities, and the classes.
+
+    The tally of a group stores only the views of the default lens. `kind` is that of the predictions, and k the number
+    of classes.
+    """
     if kind == "confidence":
         return 1, range(0)
     if kind == "multilabel":
@@ -22,12 +26,16 @@ def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, ra
 
 
 def view_names(ranks: int, classes: range) -> tuple[str, ...]:
-    """Names of the stored views of these ranks and classes, with classes by number."""
+    """Return the names of the views of the `ranks` largest probabilities and of the classes, which have numbers."""
     return (*("confidence", "rank:2", "rank:3")[:ranks], *(f"class:{c}" for c in classes))
 
 
 def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
-    """Stored views of a lens, each with the view's name; empty if `positive` or `canonical` lacks two classes."""
+    """Return the views from which a lens is read: pairs of the stored name and the name of the view in the lens.
+
+    The stored name has the number of a class, the other one its name. The list is empty if there are more than two
+    classes and the lens is `positive` or `canonical`. Whether the views are stored is not checked.
+    """
     has_class_probabilities = kind != "confidence"
     if lens.name in LARGEST_PROBABILITY_LENSES:
         return [("confidence", lens.name)]
@@ -42,7 +50,7 @@ def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> lis
 
 
 def lens_names(stored_names: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
-    """Names of the lenses that these stored views provide."""
+    """Return the names of the lenses that can be read from these stored views."""
     class_view_names = [name for name in stored_names if name.startswith("class:")]
     names = [name for name in stored_names if not name.startswith("class:")]
     if kind == "classes" and len(classes) == 2 and "class:1" in class_view_names:

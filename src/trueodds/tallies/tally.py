@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,17 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.block_sums import sum_block
-from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
+from trueodds.tallies.cells import Cells, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.row_batches import RowBatches
+from trueodds.tallies.row_block import RowBlock
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
-MIN_ROWS_PER_BLOCK = 65_536  # number of rows per block
-MAX_BLOCKS = 16  # maximum number of blocks whose sums are in memory
-MAX_NULL_BYTES = 2**26  # maximum number of bytes of their null covariances
+MIN_ROWS_PER_BLOCK = 65_536  # minimum number of rows per block
+MAX_BLOCKS = 16  # maximum number of blocks, whose sums are in memory together
+MAX_NULL_BYTES = 2**26  # maximum number of bytes of their null covariances, 8·(K·bins)² each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +70,7 @@ class Tally(TallySums):
         Sums of the proper scores by name, and counts of special rows.
     groups : mapping
         Tally of each value of each group column.
-    batches : RowBatches
+    batches : BatchFingerprints
         Fingerprints of the batches of rows, by which rows that are added twice are recognized.
 
     Notes
@@ -129,7 +131,7 @@ class Tally(TallySums):
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
         count_group = partial(_tally_rows, preds, bins=bins, is_group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
-        batches = RowBatches.from_predictions(preds)
+        batches = BatchFingerprints.from_predictions(preds)
         tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups, batches=batches)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
@@ -178,27 +180,28 @@ class Tally(TallySums):
 
     def _check_mergeable(self, other: Tally) -> None:
         """Raise TO401 if the tallies differ in what they hold."""
-        contents = [
-            {
-                "kind": tally.kind,
-                "classes": list(tally.classes),
-                "lenses": [*tally.view_names, *sorted(tally.joint)],
-                "grid": tally.grid,
-                "bins": tally.bins,
-                "group columns": sorted(tally.groups),
-            }
-            for tally in (self, other)
-        ]
-        for attribute, own in contents[0].items():
-            if own != contents[1][attribute]:
+        other_contents = other._contents()
+        for attribute, value in self._contents().items():
+            if value != other_contents[attribute]:
                 raise InputError(
                     "TO401",
                     f"Tallies with different {attribute} cannot be added.",
-                    f"{describe(own)} and {describe(contents[1][attribute])}",
+                    f"{describe(value)} and {describe(other_contents[attribute])}",
                     "Tally both again with the same columns in one order: probs=['p_a', 'p_b', …]."
                     if attribute == "classes"
                     else "Tally both with the same settings.",
                 )
+
+    def _contents(self) -> dict[str, Any]:
+        """What the tally holds, by the noun of an error message: two tallies must agree in it to be added."""
+        return {
+            "kind": self.kind,
+            "classes": list(self.classes),
+            "lenses": [*self.view_names, *sorted(self.joint)],
+            "grid": self.grid,
+            "bins": self.bins,
+            "group columns": sorted(self.groups),
+        }
 
     @property
     def lenses(self) -> tuple[str, ...]:
@@ -251,8 +254,8 @@ class Tally(TallySums):
             TO405 if the tally does not hold the lens.
         """
         lens = as_lens(lens)
-        if entries := self._find_stored_views(lens):
-            return tuple(self.cells.view(self.view_names.index(key), name, self.k) for key, name in entries)
+        if stored := self._find_stored_views(lens):
+            return tuple(self.cells.view(self.view_names.index(key), name, self.k) for key, name in stored)
         if lens.name in self.joint:
             return (self.joint[lens.name].view(lens.name, self.k),)
         raise InputError(
@@ -333,23 +336,25 @@ class Tally(TallySums):
 
     def _find_stored_views(self, lens: Lens) -> list[tuple[str, str]]:
         """Names of the stored views of a lens, each with the name that the lens gives it; empty if one is missing."""
-        entries = stored_views.stored_views_of_lens(lens, self.kind, self.classes)
-        return entries if all(key in self.view_names for key, _ in entries) else []
+        names = stored_views.stored_views_of_lens(lens, self.kind, self.classes)
+        return names if all(key in self.view_names for key, _ in names) else []
 
 
 def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
-    """Tally of the selected rows with the default lenses, block by block."""
+    """Tally the selected rows with the default lenses, block by block.
+
+    The blocks depend on the number of rows, classes and bins only, so that the sums do not depend on the machine.
+    """
     ranks, classes = stored_views.default_views(preds.kind, preds.k, is_group=is_group)
     keeps_null_covariance = preds.kind == "classes" and not is_group and preds.k * bins <= MAX_NULL_SIZE
-    # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
-    max_blocks = (
-        max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if keeps_null_covariance else MAX_BLOCKS
-    )
+    max_blocks = MAX_BLOCKS
+    if keeps_null_covariance:
+        max_blocks = max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2)))
     n_rows = preds.n if isinstance(selection, slice) else len(selection)
 
     def tally_task(start: int, stop: int) -> Tally:
         """Tally the selected rows start to stop − 1."""
-        rows = TallyRows.from_predictions(
+        rows = RowBlock.from_predictions(
             preds, slice(start, stop) if isinstance(selection, slice) else selection[start:stop]
         )
         sums = sum_block(rows, ranks, classes, bins if keeps_null_covariance else None)

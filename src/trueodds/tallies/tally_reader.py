@@ -16,11 +16,11 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
+from trueodds.tallies.batch_fingerprints import MAX_FINGERPRINTS, BatchFingerprints
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_batches import MAX_FINGERPRINTS, RowBatches
 from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA
@@ -95,10 +95,10 @@ class TallyReader:
             scores=scores,
             counts=counts,
             groups=groups,
-            batches=self.read_batches(n) if parent is None and "batches" in self.json_object else RowBatches(),
+            batches=self.read_batches(n) if parent is None and "batches" in self.json_object else BatchFingerprints(),
         )
 
-    def read_batches(self, n: int) -> RowBatches:
+    def read_batches(self, n: int) -> BatchFingerprints:
         """Read the fingerprints of the batches of the n rows, which older tallies do not have."""
         reader = self.child_reader("batches")
         rows_reader = reader.child_reader("rows")
@@ -108,7 +108,7 @@ class TallyReader:
         rows = {name: rows_reader.read_integer(name, 1) for name in names}
         repeated_rows = reader.read_integer("repeated_rows", 0)
         reader.require(sum(rows.values()) + repeated_rows <= n, "rows", f"more than {n:,} rows")
-        return RowBatches(rows, repeated_rows)
+        return BatchFingerprints(rows, repeated_rows)
 
     def read_joint_lenses(self, grid: int | None, n: int) -> dict[str, SimplexCells]:
         """Read the cells of each joint lens, by its name."""

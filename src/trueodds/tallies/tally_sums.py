@@ -1,4 +1,4 @@
-"""The sums that make up a tally, and their JSON form."""
+"""Base class of tallies: the sums that a tally holds, and writing them as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.tallies.block_sums import SpecialRowCounts
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_batches import RowBatches
 from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 
 SCHEMA = "trueodds.tally/1"
 MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored
@@ -27,23 +27,23 @@ MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the cla
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TallySums:
-    """The fields of a `Tally`, which documents them, and how they are written."""
+    """The fields of a `Tally`, and methods that write them to JSON."""
 
-    kind: str  # as of Predictions
-    classes: tuple[Any, ...]
-    dtype: str  # of the probabilities; several are joined by +
-    bins: int  # report bins of the null covariance
-    grid: int | None  # of the joint lenses
+    kind: str  # of the predictions: "classes", "confidence" or "multilabel"
+    classes: tuple[Any, ...]  # names of the classes
+    dtype: str  # type of the probabilities; several are joined by +
+    bins: int  # number of uniform bins of the null covariance
+    grid: int | None  # number of bins per axis of the joint lenses
     view_names: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
-    n: int
-    weight: float
-    cells: Cells
-    joint: Mapping[str, SimplexCells]  # by the name of the lens
-    null: Array | None  # (K·bins, K·bins) upper triangle, see `null_covariance`
-    scores: Mapping[str, ProperScoreSums]
+    n: int  # number of rows
+    weight: float  # total weight
+    cells: Cells  # sums per cell of the binary views
+    joint: Mapping[str, SimplexCells]  # sums per cell of the joint lenses, by the name of the lens
+    null: Array | None  # (K·bins, K·bins) upper triangle, see `Tally.null_covariance`
+    scores: Mapping[str, ProperScoreSums]  # by the name of the score
     counts: SpecialRowCounts
     groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
-    batches: RowBatches = field(default_factory=RowBatches)  # of all rows; groups have none
+    batches: BatchFingerprints = field(default_factory=BatchFingerprints)  # of all rows; groups have none
 
     def __add__(self, other: Any) -> Self:
         raise NotImplementedError
@@ -75,18 +75,18 @@ class TallySums:
 
 
 def to_dict(tally: TallySums) -> dict[str, Any]:
-    """The tally as plain values that JSON represents without loss."""
+    """Return the tally as plain values that JSON represents without loss."""
     batches = {"rows": dict(sorted(tally.batches.rows.items())), "repeated_rows": tally.batches.repeated_rows}
     return {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally), "batches": batches}
 
 
 def digest(tally: TallySums) -> str:
-    """Hash of the sums: that of another tally is equal if it is a copy."""
+    """Return a hash of the sums, which is the same for a copy of the tally."""
     return sha256(to_strict_json(_sums_to_dict(tally)).encode()).hexdigest()
 
 
 def dumps(tally: TallySums) -> str:
-    """The tally as one JSON text; floats keep every bit.
+    """Return the tally as a JSON text, in which floats keep every bit.
 
     >>> from trueodds.data.predictions import Predictions
     >>> from trueodds.tallies.tally import Tally
@@ -97,7 +97,7 @@ def dumps(tally: TallySums) -> str:
 
 
 def to_strict_json(value: Any) -> str:
-    """Strict JSON without whitespace."""
+    """Return the value as JSON without whitespace; raise TO407 for infinite numbers, which JSON does not have."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:

@@ -9,7 +9,8 @@ import torch
 
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
-from trueodds.tallies.block_sums import MAXIMUM_FIELDS, report_bin_of_cells
+from trueodds.tallies.block_sums import report_bin_of_cells
+from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS
 from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
 
 VALUES_PER_CHUNK = 2**24  # values of the matrix that is multiplied for the null covariance

@@ -9,9 +9,9 @@ import torch
 
 from trueodds.io.torch import Kind
 from trueodds.kernels.fine_grid import N_CELLS
-from trueodds.tallies.block_sums import COUNT_FIELDS, MAXIMUM_FIELDS
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
+from trueodds.tallies.special_row_counts import COUNT_FIELDS, MAXIMUM_FIELDS
 from trueodds.tallies.stored_views import default_views
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE
 

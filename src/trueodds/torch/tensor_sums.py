@@ -15,10 +15,10 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE
 from trueodds.io.torch import check_tensors, to_predictions
-from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import Cells
+from trueodds.tallies.default_lens_tally import sum_confidence, tally_default_lens
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
-from trueodds.tallies.single_lens import sum_confidence, tally_default_lens
+from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.stored_views import view_names
 from trueodds.tallies.tally import Tally
 from trueodds.torch import device_sums

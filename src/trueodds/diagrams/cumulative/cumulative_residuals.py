@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
-from trueodds.estimators.unbinned import DistinctScores
+from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
 from trueodds.lenses.view import View
 

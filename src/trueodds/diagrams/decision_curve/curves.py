@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.estimators.net_benefit import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.kernels.bootstrap_sums import CellSums
-from trueodds.lenses.clustered_rows import clustered_rows
+from trueodds.lenses.effective_sample_size import effective_sample_size
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
 from trueodds.resampling.intervals.method import bca_level
@@ -78,7 +78,7 @@ class NetBenefitCurve:
         event_rates = (wy.sum(axis=1) / w.sum(axis=1))[:, None]
         draws = _net_benefit_of_sums(w, wy, self.thresholds)
         difference_draws = draws - treat_all_net_benefit(event_rates, self.thresholds)
-        bca_percentiles = bca_level(None if cluster is None else clustered_rows([self.view], cluster), level)
+        bca_percentiles = bca_level(None if cluster is None else effective_sample_size([self.view], cluster), level)
         unit = np.arange(len(self.view)) if cluster is None else cluster
         y = self.view.y.astype(np.float64, copy=False)
         intervals = []

@@ -1,1 +1,1 @@
-"""Costs with their optimal actions, and gains of out-of-fold calibrators, as decision-based estimators need them."""
+"""Costs of decisions and gains of calibrators fitted on other rows, shared by estimators of utility and regret."""

@@ -1,4 +1,4 @@
-"""Cost tables, the action of least expected cost, and the cost paid at the outcome."""
+"""Costs of actions by outcome: validation, the action of least expected cost, and the thresholds between actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from trueodds.lenses.view import View
 
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-TIE_TOLERANCE = 1e-12  # costs that differ by less, relative to the largest, or thresholds, are equal but for rounding
+# Costs are equal if they differ by less, relative to the largest cost, and thresholds are equal if they differ by less.
+TIE_TOLERANCE = 1e-12
 
 
 def as_vectors(p: Array) -> Array:
@@ -25,7 +26,11 @@ def as_vectors(p: Array) -> Array:
 
 
 def check_cost(cost: Cost) -> Any:
-    """Validate costs: one table as nested tuples, so that settings are comparable; one table per row; or a callable."""
+    """Validate costs, and return them as a setting.
+
+    One table (actions, classes) becomes nested tuples, so that settings are comparable. A table per row (n, actions,
+    classes) becomes a read-only array. A callable is returned as it is.
+    """
     if callable(cost):
         return cost
     try:
@@ -49,14 +54,30 @@ def check_cost(cost: Cost) -> Any:
 class Costs:
     """Cost of each action and outcome, the same for every row or one table per row.
 
-    P holds the evaluated rows, and `row` their numbers in the view. Without costs every wrong class costs 1.
+    Parameters
+    ----------
+    cost : table, callable or None
+        As the setting `cost` (see `check_cost`). None: every wrong class costs 1.
+    P : ndarray of shape (n, m)
+        Predicted probabilities of the evaluated rows.
+    view : View
+        The view of these rows.
+    name : str
+        Name of the estimator, for the error of costs that do not match the outcomes (TO205).
+    row : ndarray of shape (n,), optional
+        Numbers of the evaluated rows in the view. The default is all rows.
     """
 
     def __init__(self, cost: Cost | None, P: Array, view: View, name: str, row: Array | None = None) -> None:
         n, m = P.shape
-        table: Any = 1 - np.eye(m) if cost is None else call_user_function("cost", cost, P) if callable(cost) else cost
-        self.table = np.asarray(table, dtype=np.float64)  # (A, m) or (n, A, m)
-        if row is not None and not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w):
+        table: Any = cost
+        if cost is None:
+            table = 1 - np.eye(m)
+        elif callable(cost):
+            table = call_user_function("cost", cost, P)
+        self.table = np.asarray(table, dtype=np.float64)  # (actions, m) or (n, actions, m)
+        has_table_per_row = not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w)
+        if row is not None and has_table_per_row:
             self.table = self.table[row]
         is_valid = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
         if not is_valid or (self.table.ndim == 3 and len(self.table) != n):
@@ -74,47 +95,50 @@ class Costs:
         return self.table.shape[-2]
 
     def optimal_actions(self, P: Array, preferred_action: Array | None = None) -> Array:
-        """Action of smallest expected cost, (n,), the lowest in case of ties, under the probabilities P (n, m).
+        """Return the action of smallest expected cost, (n,), under the probabilities P (n, m).
 
-        `preferred_action` (n,) is chosen if it is among the tied ones.
+        In case of ties it is `preferred_action` (n,) if that is among them, else the action with the lowest number.
         """
         expected = self._expected_costs(P)
-        min_cost = expected.min(axis=1, keepdims=True)
-        tied = expected <= min_cost + self.tie_tolerance
-        action = tied.argmax(axis=1)
+        is_optimal = expected <= expected.min(axis=1, keepdims=True) + self.tie_tolerance
+        action = is_optimal.argmax(axis=1)
         if preferred_action is None:
             return action
-        return np.where(tied[np.arange(len(P)), preferred_action], preferred_action, action)
+        return np.where(is_optimal[np.arange(len(P)), preferred_action], preferred_action, action)
 
     def row_costs(self, action: Array, Y: Array) -> Array:
-        """Cost of each row's action at its outcome, (n,), averaged over vote shares."""
+        """Return the cost of each row's action (n,) at its outcome Y (n, m), (n,), averaged over vote shares."""
         return (self.outcome_costs(action) * Y).sum(axis=1)
 
     def outcome_costs(self, action: Array) -> Array:
-        """Cost of each row's action by outcome, (n, m)."""
+        """Return the cost of each row's action (n,) for each outcome, (n, m)."""
         return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
 
     def action_thresholds(self) -> list[tuple[float, int, int]]:
-        """Probabilities of the second of two outcomes at which the optimal action changes: (probability, from, to)."""
+        """Return the thresholds at which the optimal action changes, with the actions below and above each.
+
+        A threshold is a probability of the second of two outcomes. With more outcomes or a table per row there are
+        none.
+        """
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
-        # The expected cost at p is intercept + slope · p.
+        # The expected cost of an action is a line, intercept + slope · p. Follow the lowest line from p = 0 to 1.
         intercept, slope = self.table[:, 0], self.table[:, 1] - self.table[:, 0]
         changes: list[tuple[float, int, int]] = []
-        last_threshold = 0.0
+        threshold = 0.0
         action = int(self.optimal_actions(np.array([[1.0, 0.0]]))[0])
         while True:
             flatter = np.flatnonzero(slope < slope[action])
             if not len(flatter):
                 return changes
             crossings = (intercept[flatter] - intercept[action]) / (slope[action] - slope[flatter])
-            next_threshold = max(float(crossings.min()), last_threshold)
-            if next_threshold >= 1:
+            threshold = max(float(crossings.min()), threshold)
+            if threshold >= 1:
                 return changes
-            tied = flatter[crossings <= next_threshold + TIE_TOLERANCE]
+            tied = flatter[crossings <= threshold + TIE_TOLERANCE]
             next_action = int(tied[slope[tied].argmin()])
-            changes.append((next_threshold, action, next_action))
-            last_threshold, action = next_threshold, next_action
+            changes.append((threshold, action, next_action))
+            action = next_action
 
     def _expected_costs(self, P: Array) -> Array:
         """Expected cost of each action, (n, actions), under the probabilities P (n, m)."""

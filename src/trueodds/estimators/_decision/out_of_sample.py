@@ -1,4 +1,4 @@
-"""Base class of estimators that compare predicted probabilities with those of a calibrator fitted on other rows."""
+"""Base class of cross-fitted estimators: the gain of probabilities from a calibrator that was fitted on other rows."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 
-FIT_ON = ("earlier", "others")
+FIT_ON = ("earlier", "others")  # the folds on which the calibrator of a fold is fitted
 
 
 @dataclass(frozen=True)
 class OutOfFoldRows:
-    """Rows evaluated by a fit on other rows."""
+    """Rows with the probabilities of a calibrator that was fitted without them."""
 
-    row: Array  # (j,) their numbers in the view
-    P: Array  # (j, m) predicted
+    row: Array  # (j,) numbers of the rows in the view
+    P: Array  # (j, m) predicted probabilities
     Y: Array  # (j, m) observed outcomes
     recalibrated: Array  # (j, m) probabilities of the calibrator fitted without the row
-    scale: float  # total weight over the weight of the evaluated rows
+    scale: float  # total weight over the weight of these rows
 
 
 @dataclass(frozen=True)
-class OutOfSample(Mean):
-    """Base class: a mean over rows of the part that a calibrator fitted on other rows recovers.
+class OutOfSampleGain(Mean):
+    """Base class: weighted mean of the gain of each row from a calibrator that was fitted on other rows.
+
+    A subclass defines the gain, such as the reduction of a loss, in `values_by_outcome`.
 
     Rows are assigned to `folds` at random, never by label: stratified folds would reveal the excluded outcomes to the
-    fit. `fit_on="earlier"` evaluates each fold by a fit on the folds before it and excludes the first. Each term is
-    then conditionally independent of earlier ones, so the variance of the rows gives the variance of the mean.
-    `fit_on="others"` evaluates each fold by a fit on all other folds. The fits are larger, but outcomes are used for
-    both fitting and evaluation, and the mean varies more than the variance of the rows indicates.
+    fit. With `fit_on="earlier"` the calibrator of a fold is fitted on the folds before it, and the first fold is not
+    evaluated. Each gain is then conditionally independent of earlier ones, so the variance of the rows gives the
+    variance of the mean. With `fit_on="others"` it is fitted on all other folds. These fits use more rows, but each
+    outcome is used for both fitting and evaluation, and the mean varies more than the variance of the rows indicates.
     """
 
     needs_rows: ClassVar[bool] = True
@@ -47,10 +49,10 @@ class OutOfSample(Mean):
         "row order": "which rows share a fold depends on their order",
         "weight two": "the copies of a row fall into different folds",
     }
-    recovered_quantity_text: ClassVar[str] = "error"  # name of the quantity in the note on the interval
+    recovered_quantity_text: ClassVar[str] = "error"  # name of the gain in the note on the interval
     expected_value_text: ClassVar[str] = "0"  # its expected value for a calibrated model, in the same note
-    default_vector_calibrator: ClassVar[str] = "temperature"  # default calibrator of vectors
-    calibrator: str | CalibratorSpec | None = None  # None: isotonic or `default_vector_calibrator`, see `spec_for`
+    default_vector_calibrator: ClassVar[str] = "temperature"  # default calibrator of probability vectors
+    calibrator: str | CalibratorSpec | None = None  # None: isotonic for one score, else `default_vector_calibrator`
     folds: Folds = 5  # number of folds, at most the number of rows
     fit_on: Annotated[str, OneOf(FIT_ON)] = "earlier"
     rng: Seed = 0  # seed of the assignment of rows to folds
@@ -64,17 +66,17 @@ class OutOfSample(Mean):
         """0, because an outcome is independent of the fit that evaluates it, given the predictions."""
         return 0.0
 
-    def spec_for(self, view: View) -> CalibratorSpec:
-        """The calibrator. The default is isotonic for one score and temperature for vectors."""
+    def calibrator_spec(self, view: View) -> CalibratorSpec:
+        """Return the calibrator of the settings, or the default for this view."""
         setting = self.calibrator or (self.default_vector_calibrator if view.joint else "isotonic")
         spec: CalibratorSpec = setting if isinstance(setting, CalibratorSpec) else CALIBRATORS.make(setting, {})
         spec.check_classes(view.p.shape[1] if view.joint else 2)
         return spec
 
     def out_of_fold(self, view: View) -> OutOfFoldRows:
-        """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
+        """Return the evaluated rows with their recalibrated probabilities, cached for the value, parts and tests."""
         require_single_rows(view, self.name)
-        spec = self.spec_for(view)
+        spec = self.calibrator_spec(view)
         return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 
     def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFoldRows:
@@ -101,24 +103,24 @@ class OutOfSample(Mean):
         return OutOfFoldRows(row[is_evaluated], P[is_evaluated], Y[is_evaluated], recalibrated[is_evaluated], scale)
 
     def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
-        """Value that each evaluated row would have with each outcome, (j, m)."""
+        """Return the gain that each evaluated row would have with each of its possible outcomes, (j, m)."""
         raise NotImplementedError
 
     def row_gains(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
-        """Value of each evaluated row, (j,)."""
+        """Return the gain of each evaluated row with its observed outcome, (j,)."""
         return (self.values_by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
     def row_scores(self, view: View) -> Array:
-        """Value of each row, scaled for rows without evaluation, which are 0."""
+        """Return the gain of each row, (n,). It is 0 for rows that are not evaluated, and the others are scaled up."""
         out_of_fold = self.out_of_fold(view)
-        recovered = np.zeros(len(view.w))
-        recovered[out_of_fold.row] = out_of_fold.scale * self.row_gains(out_of_fold, view)
-        return recovered
+        gains = np.zeros(len(view.w))
+        gains[out_of_fold.row] = out_of_fold.scale * self.row_gains(out_of_fold, view)
+        return gains
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Calibrator and folds that were used."""
         return {
-            "calibrator": self.spec_for(view).name,
+            "calibrator": self.calibrator_spec(view).name,
             "folds": min(int(self.folds), view.n_rows),
             "fit_on": self.fit_on,
             "fold_seed": int(self.rng),

@@ -1,1 +1,1 @@
-"""Sums over pairs of rows, as kernel and debiased estimators need them: kernels, quadratic forms, pairs within bins."""
+"""Sums over pairs of rows, shared by kernel and debiased estimators: kernels, quadratic forms, pairs within bins."""

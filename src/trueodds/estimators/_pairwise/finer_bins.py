@@ -1,4 +1,4 @@
-"""Compare the debiased error of bins with that of finer bins, to note errors that cancel within the bins."""
+"""Note on errors that cancel within bins, from a comparison of the debiased error with that of finer bins."""
 
 from __future__ import annotations
 

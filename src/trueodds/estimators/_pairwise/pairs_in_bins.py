@@ -1,4 +1,4 @@
-"""U-statistic sums over pairs of rows in the same bin, as debiased estimators need them."""
+"""Debiased statistics of bins: mean products of the residuals of pairs of different rows in the same bin."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
 BinStatistic = Callable[[Array, Array, Array, Array], Array]  # from four sums by bin, each (…, bins), to (…)
-MIN_PAIR_WEIGHT = 1e-12  # (Σw)² − Σw² relative to (Σw)² above which a bin holds a pair of rows, and not rounding errors
+MIN_PAIR_WEIGHT = 1e-12  # (Σw)² − Σw² relative to (Σw)² up to which it is a rounding error, and a bin holds one row
 
 
 class BinCells:
-    """Bins as the cells of draws, for a statistic that is a function of Σw, Σwp, Σwy and Σw² by bin."""
+    """Cell statistic whose cells are bins, for a function of Σw, Σwp, Σwy and Σw² by bin.
+
+    It implements `CellStatistic`: `bin_statistic` is evaluated for many draws of the outcomes from sums by bin.
+    """
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
         self.bin_statistic = bin_statistic
@@ -46,9 +49,10 @@ class BinCells:
 
 
 class RowCells:
-    """Rows, or cells of a tally, as the cells of draws, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin, u = y − p.
+    """Cell statistic whose cells are rows (or cells of a tally), for a function of Σw, Σwu, Σw²u² and Σw² by bin.
 
-    The sum over pairs of rows of a bin is the square of the sum minus the squares of the rows, so draws need each row.
+    u = y − p is the residual of a row. The sum of w_i u_i w_j u_j over the pairs i ≠ j of rows of a bin is (Σwu)² minus
+    Σw²u², so a draw needs the sums of each row. It implements `CellStatistic`.
     """
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
@@ -60,7 +64,7 @@ class RowCells:
         self.index[order] = np.arange(self.size)
         self.starts = np.flatnonzero(np.diff(bin_of_row[order], prepend=-1))
         sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
-        self.sums = tuple(self._by_bin(x[order]) for x in sums)
+        self.sums = tuple(self._sum_by_bin(x[order]) for x in sums)
         w = view.w[order]
         self.row_weight = divide_or_zero(view.sums("ww")[order], w)  # the weight of one row of a cell
         self.is_rows = view.is_rows
@@ -78,16 +82,20 @@ class RowCells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per row or cell."""
         residual = wy - wp
-        squares = residual * residual * divide_or_zero(self.row_weight, w) if self.is_rows else self._squares(w, wp, wy)
-        return self.bin_statistic(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
+        squares = (
+            residual * residual * divide_or_zero(self.row_weight, w)
+            if self.is_rows
+            else self._squared_residuals(w, wp, wy)
+        )
+        return self.bin_statistic(*(self._sum_by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
 
-    def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
+    def _squared_residuals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
         if not self.has_hard_labels:
             return self.wwr_per_weight * w
         return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp_per_weight * w)
 
-    def _by_bin(self, x: Array) -> Array:
+    def _sum_by_bin(self, x: Array) -> Array:
         """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
 
@@ -96,20 +104,24 @@ class RowCells:
 
 
 def mean_of_bins(w: Array, ww: Array, square: Array) -> Array:
-    """Mean over bins of a square that needs pairs of rows. Bins of one row contribute 0."""
+    """Return the mean over bins (…) of a `square` by bin (…, bins), which needs pairs: bins of one row contribute 0."""
     return np.asarray((w * np.where(has_pairs(w, ww), square, 0.0)).sum(axis=-1) / w.sum(axis=-1))
 
 
 def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
-    """T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from the sums of bins along the last axis."""
+    """Return T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from these sums (…, bins), (…).
+
+    This is the debiased squared calibration error of the bins (see `DebiasedL2`). `residual` is Σwu, and `squares` is
+    Σw²u².
+    """
     return mean_of_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 - ww))
 
 
 def has_pairs(w: Array, ww: Array) -> Array:
-    """Whether a bin holds more than one row: (Σw)² beyond Σw²."""
+    """Return whether each bin holds more than one row: whether (Σw)² is larger than Σw²."""
     return np.asarray(w**2 - ww > MIN_PAIR_WEIGHT * w**2)
 
 
 def divide_or_zero(numerator: Array, denominator: Array) -> Array:
-    """Quotient of two arrays, with 0 where the denominator is 0."""
+    """Return the quotient of two arrays, 0 where the denominator is 0."""
     return np.asarray(np.where(denominator != 0, numerator / np.where(denominator != 0, denominator, 1.0), 0.0))

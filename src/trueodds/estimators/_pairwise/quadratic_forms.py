@@ -1,4 +1,4 @@
-"""Kernel quadratic forms over all pairs of rows, for many residual vectors or resampled labels at once."""
+"""Quadratic forms Σ k_ij e_i·e_j of a kernel over all pairs of rows, for many draws of the residuals e at once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ExponentialForms:
         """`pair_sums` of reweighted observed residuals, (draws,), for weights (draws, n)."""
         return self.pair_sums(row_weights[..., None] * self.residuals)
 
-    def by_block(self) -> Array:
+    def pair_sums_by_block(self) -> Array:
         """Sum over the pairs of each block for the observed residuals, (blocks,)."""
         residuals, decay = self.residuals[self.order, 0], self.decay
         blocks = zip(self.edges[:-1], self.edges[1:], strict=True)
@@ -104,10 +104,10 @@ class GramForms:
         residuals_T = np.ascontiguousarray(self.residuals.T)
 
         def sum_strip(number: int, _stop: int) -> tuple[float, Strip | None]:
+            """Sum over the pairs of a strip, and the strip if it is cached."""
             rows, earlier, k = strip = self.kernel_strip(number)
-            return sum_pair_products(
-                k, residuals_T[:, earlier], rows.start - earlier.start
-            ), strip if self.use_cache else None
+            pair_sum = sum_pair_products(k, residuals_T[:, earlier], rows.start - earlier.start)
+            return pair_sum, strip if self.use_cache else None
 
         strip_sums = map_blocks(sum_strip, len(self.spans), 1)
         self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
@@ -124,7 +124,7 @@ class GramForms:
             sums += np.einsum("ij,ij->j", transposed_weights[rows], products @ transposed_weights[earlier])
         return 2 * sums
 
-    def by_block(self) -> Array:
+    def pair_sums_by_block(self) -> Array:
         """Sum over the pairs of each block for the observed residuals, (blocks,)."""
         row_sums = np.zeros(len(self.P))
         for rows, _, products in self._products():
@@ -139,9 +139,8 @@ class GramForms:
         start, n = 0, len(self.P)
         while start < n:
             stop = min(start + ROWS_PER_STRIP, n)
-            if (
-                block_starts[stop - 1] > start
-            ):  # the strip ends where its last block begins, unless that began before it
+            # If the last block of the strip begins within it, the strip ends there, so that no block is cut needlessly.
+            if block_starts[stop - 1] > start:
                 stop = int(block_starts[stop - 1])
             strips.append((start, stop, int(block_starts[start])))
             start = stop
@@ -180,16 +179,17 @@ VECTOR_WIDTH = 8  # draws per vector instruction; draws are padded to a multiple
 def relabeled_differences(
     gram: GramForms, P: Array, w: Array, diagonal: Array, observed: Array, labels: Array
 ) -> Array:
-    """Change of Σ w_i w_j k_ij (1_y − p)_i·(1_y − p)_j over i ≠ j from the observed to redrawn labels, (draws,).
+    """Change of a quadratic form if the observed labels are replaced by redrawn labels, (draws,).
 
-    The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the equality of labels must be computed for every
-    pair and draw, in integers. The rest is looked up in a table of the contribution of each label of a row,
-    Σ_j w_j k_ij p_j. Rows whose label equals the observed one in every draw are added to this table, so that confident
-    predictions cost little. A draw of the observed labels gives exactly 0. Products of a kernel value and two weights
-    are rounded to within 2⁻⁴³ of the squared largest weight.
+    The form is Σ w_i w_j k_ij (1_y − p)_i·(1_y − p)_j over i ≠ j, with the one-hot vector 1_y of the label of a row.
+    The product of two residuals is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the first term must be computed
+    for every pair and draw, in integers. The others are looked up in a table of the contributions of a row by label,
+    Σ_j w_j k_ij p_j. Rows whose label equals the observed one in every draw are included in this table, so that
+    confident predictions cost little. A draw of the observed labels gives exactly 0. Products of a kernel value and two
+    weights are rounded to within 2⁻⁴³ of the squared largest weight.
 
-    `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), kernel values lie in [0, 1], and `diagonal`
-    (n,) is the kernel value of a row with itself if that counts as a pair, else 0.
+    `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), w (n,) the weights, and kernel values lie in
+    [0, 1]. `diagonal` (n,) is the kernel value of a row with itself if that counts as a pair, else 0.
     """
     max_weight = float(w.max())
     relative_weight = w / max_weight
@@ -200,16 +200,14 @@ def relabeled_differences(
     changing = (labels != observed_column).any(axis=1)
     all_change = bool(changing.all())
     rank = np.concatenate([[0], np.cumsum(changing)])  # number of changing rows before each row
-    changing_labels, blocks = (
-        (padded_labels, gram.block_starts)
-        if all_change
-        else (padded_labels[changing], rank[gram.block_starts[changing]])
-    )
-    adjusted_T = np.ascontiguousarray(
-        (P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T
-    )
+    changing_labels, blocks = padded_labels, gram.block_starts
+    if not all_change:
+        changing_labels, blocks = padded_labels[changing], rank[gram.block_starts[changing]]
+    fixed_labels = np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))
+    adjusted_T = np.ascontiguousarray((P - fixed_labels).T)
 
     def sum_strip(number: int, _stop: int) -> tuple[Array, Array, slice]:
+        """Matches of labels over the pairs of a strip, contributions to the table, and the rows of the table."""
         rows, earlier, k = gram.kernel_strip(number)
         if not has_equal_weights:
             k = k * relative_weight[rows, None] * relative_weight[earlier]

@@ -43,11 +43,14 @@ class SimilarityKernel:
         """Kernel value of each row of P (a, m) with each of Q (b, m), as (a, b). Binary scores have one column."""
         if not isinstance(self.shape, str):
             return _custom_kernel(self.shape, complete_vectors(P), complete_vectors(Q))
+        # The exponent is computed in place of the distances: −(d/ν)²/2 or −d/ν.
         k = _distances(P, Q, self.shape)
-        k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
         if self.shape == "gaussian":
+            k /= self.bandwidth
             np.square(k, out=k)
             k *= -0.5
+        else:
+            k /= -self.bandwidth
         return np.exp(k, out=k)
 
     def diagonal(self, P: Array) -> Array:
@@ -57,7 +60,11 @@ class SimilarityKernel:
         return np.array([self.gram_matrix(row[None], row[None])[0, 0] for row in P])
 
     def decay(self, p: Array) -> Array | None:
-        """For sorted scores, the factor from each to the next, whose products are kernel values; else None."""
+        """Return the kernel value of each sorted score p (n,) with the previous one, (n,); 0 for the first.
+
+        For exponential kernels of one score, products of these factors are the kernel values of all pairs. None for
+        other kernels.
+        """
         if self.shape not in ("exponential", "tv-exponential"):
             return None
         distance = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
@@ -108,7 +115,7 @@ def median_distance_of_rows(P: Array, w: Array, shape: str = "exponential") -> f
 
 
 def _median(distances: Array, pair_weights: Array | None) -> float:
-    """Weighted median. Two rows of weight 1 count as one of weight 2."""
+    """Weighted median of distances (pairs,). A pair of weight 2 counts as two pairs."""
     if pair_weights is None:
         return float(np.median(distances))
     order = np.argsort(distances)

@@ -1,4 +1,4 @@
-"""Local polynomial regression (loess, lowess) as fixed weights on the outcomes."""
+"""Local polynomial regression (loess, lowess) at fixed scores, as a linear function of the outcomes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from trueodds.kernels import compile_kernel, map_blocks
 
 MAX_EVALUATED_SCORES = 200  # maximum number of scores at which a curve is computed; between them it is interpolated
 MAX_CACHED_WEIGHTS = 2**22  # maximum number of elements of a cached weight matrix: 32 MB
-MAX_TRICUBE_ONE, MIN_TRICUBE_ZERO = 0.001, 0.999  # relative distances up to which, from which tricube weights are 1, 0
+MAX_TRICUBE_ONE = 0.001  # distance relative to the half-width of the window up to which the tricube weight is 1
+MIN_TRICUBE_ZERO = 0.999  # distance relative to the half-width of the window above which the tricube weight is 0
 ROWS_PER_BLOCK = 16  # number of rows that one thread multiplies at once
 MIN_SQUARES = 1e-20  # sum of squares relative to the weight of the window below which a polynomial term is omitted
 
@@ -47,19 +48,20 @@ class LocalFit:
 
     def __init__(self, smoother: LocalSmoother, s: Array, share: Array, row_share: float) -> None:
         self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
-        span = smoother.span
+        # A window ends at the score with which its weight reaches `span`, less a tolerance for rounded sums.
+        self.span = smoother.span - 1e-12
         if row_share > 0:  # weights that count rows: a whole number of them, as in R
-            span = np.floor(smoother.span / row_share + 1e-5) * row_share
-        self.span = span - (row_share / 2 if row_share > 0 else 1e-12)  # sums of shares round
+            self.span = np.floor(smoother.span / row_share + 1e-5) * row_share - row_share / 2
         self.degree, self.min_std = smoother.degree, smoother.min_relative_std * float(s[-1] - s[0])
         self.evaluated_index = _select_evaluated_scores(self.s, self.share, smoother.relative_spacing)
-        self.left = np.clip(
-            np.searchsorted(s[self.evaluated_index], s, "right") - 1, 0, max(len(self.evaluated_index) - 2, 0)
-        )
-        self.right = np.minimum(self.left + 1, len(self.evaluated_index) - 1)
-        gap_widths = s[self.evaluated_index][self.right] - s[self.evaluated_index][self.left]
+        # Each score lies between the evaluated scores number `left` and `right`, from which it is interpolated.
+        evaluated, last = s[self.evaluated_index], len(self.evaluated_index) - 1
+        self.left = np.clip(np.searchsorted(evaluated, s, "right") - 1, 0, max(last - 1, 0))
+        self.right = np.minimum(self.left + 1, last)
+        gap_widths = evaluated[self.right] - evaluated[self.left]
+        has_gap = gap_widths > 0
         self.interpolation_fraction = np.where(
-            gap_widths > 0, (s - s[self.evaluated_index][self.left]) / np.where(gap_widths > 0, gap_widths, 1.0), 0.0
+            has_gap, (s - evaluated[self.left]) / np.where(has_gap, gap_widths, 1.0), 0.0
         )
         self.block_size = max(1, MAX_CACHED_WEIGHTS // len(s))  # weights of a long curve are recomputed in each call
         self._cached_weights = self._weights(0) if self.block_size >= len(self.evaluated_index) else None
@@ -67,17 +69,13 @@ class LocalFit:
     def __call__(self, sums: Array) -> Array:
         """Return the curve at each score, (…, m), given Σw·x of each score divided by the total weight, (…, m)."""
         rows = np.ascontiguousarray(sums).reshape(-1, sums.shape[-1])
+        block_starts = range(0, len(self.evaluated_index), self.block_size)
         fit = np.concatenate(
-            [
-                _multiply_in_blocks(rows, self._weights_of_block(i))
-                for i in range(0, len(self.evaluated_index), self.block_size)
-            ],
-            axis=-1,
+            [_multiply_in_blocks(rows, self._weights_of_block(start)) for start in block_starts], axis=-1
         )
         fit = fit.reshape(*sums.shape[:-1], len(self.evaluated_index))
-        return (
-            fit[..., self.left] * (1 - self.interpolation_fraction) + fit[..., self.right] * self.interpolation_fraction
-        )
+        fraction = self.interpolation_fraction
+        return fit[..., self.left] * (1 - fraction) + fit[..., self.right] * fraction
 
     def _weights_of_block(self, start: int) -> Array:
         """Cached or computed weights (m, block) of all scores for the evaluated scores from number `start` on."""

@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
-from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value
+from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
 from trueodds.resampling import measure
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
@@ -84,9 +84,13 @@ class ComparedModel:
         return n_independent_units(self.preds)
 
     @cached_property
-    def clusters(self) -> ClusteredRows | None:
+    def clusters(self) -> EffectiveSampleSize | None:
         """Effective numbers of rows and clusters; None if the rows are independent."""
-        return None if self.preds.cluster is None else clustered_rows(self.reported_estimand.views, self.preds.cluster)
+        return (
+            None
+            if self.preds.cluster is None
+            else effective_sample_size(self.reported_estimand.views, self.preds.cluster)
+        )
 
     @property
     def is_squared(self) -> bool:

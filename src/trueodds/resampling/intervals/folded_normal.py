@@ -19,7 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
 from trueodds.estimators.base import CellStatistic, aggregation_weights
-from trueodds.lenses.clustered_rows import ClusteredRows, critical_value
+from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
@@ -212,7 +212,7 @@ class GapError:
     sd: float  # standard deviation of its resamples
     bias: BiasBounds
     wilson_shift: float  # h / 2n of Wilson's margin, without the factor z²
-    clusters: ClusteredRows | None = None  # effective numbers of rows and clusters; None for independent rows
+    clusters: EffectiveSampleSize | None = None  # effective numbers of rows and clusters; None for independent rows
 
 
 def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:

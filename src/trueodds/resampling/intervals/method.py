@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
-from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value
+from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
@@ -202,11 +202,11 @@ class _IntervalData:
         return self.estimand.combine_views(self.null)
 
     @cached_property
-    def clusters(self) -> ClusteredRows | None:
+    def clusters(self) -> EffectiveSampleSize | None:
         """Effective numbers of rows and clusters; None if the rows are independent."""
         if self.preds is None or self.preds.cluster is None:
             return None
-        return clustered_rows(self.estimand.views, self.preds.cluster)
+        return effective_sample_size(self.estimand.views, self.preds.cluster)
 
     @property
     def n(self) -> float:
@@ -270,7 +270,7 @@ def _bca_interval(data: _IntervalData) -> Interval:
     )
 
 
-def bca_level(clusters: ClusteredRows | None, level: float) -> float:
+def bca_level(clusters: EffectiveSampleSize | None, level: float) -> float:
     """Level of the percentiles of a BCa interval, which is expanded for few clusters."""
     if clusters is None:
         return level

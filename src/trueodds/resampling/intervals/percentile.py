@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
@@ -75,7 +75,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
             "Use interval='percentile' or 'basic'.",
         )
     remaining = [np.flatnonzero(unit_of_row != g) for g in range(n_units)]
-    return np.array([estimand.estimator.evaluate_selections(Selections(view, remaining)) for view in estimand.views])
+    return np.array([estimand.estimator.evaluate_selections(RowSelections(view, remaining)) for view in estimand.views])
 
 
 def jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:

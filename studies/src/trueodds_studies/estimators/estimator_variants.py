@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.selections import Selections
+from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
@@ -21,7 +21,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 
-class SortedSelections(Selections):
+class SortedSelections(RowSelections):
     """Selections whose rows are numbered by rising score already, so that other labels need no new sorting."""
 
     def __init__(self, view: View, rows: Array, scores: Array) -> None:
@@ -128,7 +128,7 @@ class ZeroEstimator(Estimator):
         """0."""
         return 0.0
 
-    def evaluate_selections(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: RowSelections) -> Array:
         """0 for each."""
         return np.zeros(len(of))
 

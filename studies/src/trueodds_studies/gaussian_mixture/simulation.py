@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
+from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance, Tree
 from trueodds.binning.partition import Partition
-from trueodds.binning.selections import Selections
-from trueodds.binning.simplex_grid import Distinct
-from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
@@ -235,7 +236,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         for (kind, k), values in estimates.items():
             left = plan.sets_of(cell.n, kind) - (n_drawn - len(of))
             if left > 0:
-                some = of if left >= len(of) else Selections(of.view, of.rows[:left])
+                some = of if left >= len(of) else RowSelections(of.view, of.rows[:left])
                 values.append(BinnedError(make_partition(kind, k)).evaluate_selections(some))
     known_mean = np.concatenate(unbiased_means)
     rows = [
@@ -244,7 +245,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
 
-def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[Selections]:
+def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[RowSelections]:
     """The data sets of n rows, in batches, with the same x and outcomes for each model."""
     total = max(plan.sets_of(n, kind) for kind in PARTITION_KINDS)
     batch = max(1, MAX_BATCH_ROWS // n)
@@ -252,10 +253,10 @@ def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[Selection
         sets = min(batch, total - start)
         rng = np.random.default_rng([plan.seed, n, start])
         (view,) = as_lens("positive").views(model.design.rows(rng, n * sets))
-        yield Selections(view, np.arange(n * sets).reshape(sets, n))
+        yield RowSelections(view, np.arange(n * sets).reshape(sets, n))
 
 
-def oracle_estimates(model: LogisticModel, of: Selections) -> Array:
+def oracle_estimates(model: LogisticModel, of: RowSelections) -> Array:
     """The mean of sign(p − r(p)) (p − y) of each data set, which requires the true r: its expectation is η.
 
     An estimate minus this mean has the bias of the estimate with most of the noise removed: outside of the bins near

@@ -1,4 +1,4 @@
-"""Design effect of clustered rows: how many independent rows they are worth, and how certain their variance is."""
+"""Effective sample size of clustered rows (design effect), and the effective number of clusters."""
 
 from __future__ import annotations
 
@@ -13,56 +13,58 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-# Pseudo-outcomes of the rarer kind that are perfectly correlated within clusters: without outcomes of both kinds, the
-# rows do not show how correlated they are, and each cluster counts as one row.
+# Weight of the prior value of the intracluster correlation, 1, in outcomes of the rarer kind. Without outcomes of both
+# kinds the rows do not show how correlated they are: the estimate is the prior, and each cluster counts as one row.
 N_PSEUDO_OUTCOMES = 1.0
-MIN_CLUSTER_SHARE = 0.5  # lower bound of the effective number of clusters, as a share of `equal_clusters`
-MIN_EQUAL_CLUSTERS = 10.0  # clusters of equal size below which intervals have a note
+MIN_CLUSTER_SHARE = 0.5  # smallest effective number of clusters, as a share of `equal_clusters`
+MIN_EQUAL_CLUSTERS = 10.0  # number of clusters of equal weight below which intervals have a note
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteredRows:
-    """Effective numbers of rows and clusters."""
+class EffectiveSampleSize:
+    """Effective numbers of rows and clusters of clustered rows."""
 
-    effective_rows: float  # number of independent rows that are as informative
-    effective_clusters: float  # number of equal clusters whose variance is as certain
+    effective_rows: float  # number of independent rows whose mean has the same variance
+    effective_clusters: float  # number of equal clusters from which this variance is estimated equally well
 
     def critical_value(self, level: float) -> float:
         r"""Number of bootstrap standard deviations from a normal estimate to the ends of its interval.
 
-        It is the quantile of Student's t with G − 1 degrees of freedom times :math:`\sqrt{G / (G - 1)}`, because the
-        bootstrap divides the variance by the number of clusters G. For fewer than two effective clusters it is that of
-        two.
+        With G effective clusters, at least two, this is the quantile of Student's t with G − 1 degrees of freedom times
+        :math:`\sqrt{G / (G - 1)}`, because the bootstrap divides the variance by G instead of G − 1.
 
-        >>> round(ClusteredRows(100.0, 25.0).critical_value(0.95), 4)
+        >>> round(EffectiveSampleSize(100.0, 25.0).critical_value(0.95), 4)
         2.1065
         """
         clusters = max(self.effective_clusters, 2.0)
         return float(stdtrit(clusters - 1, (1 + level) / 2)) * math.sqrt(clusters / (clusters - 1))
 
 
-def critical_value(clusters: ClusteredRows | None, level: float) -> float:
+def critical_value(clusters: EffectiveSampleSize | None, level: float) -> float:
     """Number of bootstrap standard deviations to the ends of an interval: normal for independent rows (None)."""
     return float(ndtri((1 + level) / 2)) if clusters is None else clusters.critical_value(level)
 
 
-def clustered_rows(views: Sequence[View], cluster: Array) -> ClusteredRows:
-    r"""Effective numbers of rows and clusters (`cluster` (n,)); of several views, those of the least informative one.
+def effective_sample_size(views: Sequence[View], cluster: Array) -> EffectiveSampleSize:
+    r"""Effective numbers of rows and clusters, each the smallest among the views.
 
-    With the intracluster correlation ρ of the residuals, row weights w and cluster totals W, the design effect is
+    `cluster` (n,) is the number of the cluster of each row. With the intracluster correlation ρ of the residuals, row
+    weights w and cluster totals W, the design effect is
 
     .. math:: d = \frac{\sum_c v_c}{\sum_i w_i^2}, \quad
         v_c = \sum_{i \in c} w_i^2 + \rho \Big(W_c^2 - \sum_{i \in c} w_i^2\Big)
 
-    and the effective number of rows is :math:`(\sum w)^2 / \sum v_c`. The effective number of clusters is
-    :math:`(\sum v_c)^2 / \sum v_c^2`, whose variance has as many degrees of freedom plus one (Satterthwaite), and at
-    least half of :math:`(\sum W_c)^2 / \sum W_c^2`, because a single dominating cluster would make the interval
-    vacuous. ρ is estimated from pairs of rows of a cluster, after a straight line in the predictions is subtracted from
-    the residuals, and is at least 0. It shrinks towards 1 as if one outcome of the rarer kind more were observed, with
-    ρ = 1.
+    and the effective number of rows is :math:`(\sum w)^2 / \sum v_c`. The effective number of clusters G is
+    :math:`(\sum v_c)^2 / \sum v_c^2`, by Satterthwaite's approximation, in which the variance has G − 1 degrees of
+    freedom. It is at least half of :math:`(\sum W_c)^2 / \sum W_c^2`, because a single dominating cluster would make
+    the interval vacuous.
+
+    ρ is estimated from pairs of rows of a cluster, after a straight line in the predictions is subtracted from the
+    residuals, and is at least 0. The estimate is shrunk toward 1: it is averaged with ρ = 1, where the number of
+    outcomes of the rarer kind is the weight of the estimate and 1 that of ρ = 1.
 
     >>> y = np.array([0.0, 1.0] * 20)
-    >>> rows = clustered_rows([View(p=np.full(40, 0.5), y=y)], np.arange(40))
+    >>> rows = effective_sample_size([View(p=np.full(40, 0.5), y=y)], np.arange(40))
     >>> round(rows.effective_rows), round(rows.effective_clusters)
     (40, 40)
 
@@ -72,15 +74,15 @@ def clustered_rows(views: Sequence[View], cluster: Array) -> ClusteredRows:
     .. [2] Korn & Graubard (1998). Intervals of proportions from the effective number of rows.
     .. [3] Satterthwaite (1946). Degrees of freedom of a sum of variances.
     """
-    per_view = [_clustered_rows_of_view(view, cluster) for view in views if view.total > 0]
-    if not per_view:
-        return ClusteredRows(0.0, 0.0)
-    return ClusteredRows(
-        min(rows.effective_rows for rows in per_view), min(rows.effective_clusters for rows in per_view)
+    sizes = [_effective_sample_size_of_view(view, cluster) for view in views if view.total > 0]
+    if not sizes:
+        return EffectiveSampleSize(0.0, 0.0)
+    return EffectiveSampleSize(
+        min(size.effective_rows for size in sizes), min(size.effective_clusters for size in sizes)
     )
 
 
-def _clustered_rows_of_view(view: View, cluster: Array) -> ClusteredRows:
+def _effective_sample_size_of_view(view: View, cluster: Array) -> EffectiveSampleSize:
     """Effective numbers of rows and clusters of one view."""
     squared_weights = view.w.astype(np.float64) ** 2
     totals, squares = np.bincount(cluster, view.w), np.bincount(cluster, squared_weights)
@@ -91,11 +93,13 @@ def _clustered_rows_of_view(view: View, cluster: Array) -> ClusteredRows:
     effective_clusters = max(
         total_variance**2 / float(variances @ variances), equal_clusters(view.w, cluster) * MIN_CLUSTER_SHARE
     )
-    return ClusteredRows(float(view.total**2 / total_variance), effective_clusters)
+    return EffectiveSampleSize(float(view.total**2 / total_variance), effective_clusters)
 
 
 def equal_clusters(w: Array, cluster: Array) -> float:
-    """Number of clusters of equal weight with the same sum of squared weights; w and `cluster` are (n,).
+    """Number of clusters of equal weight with the same sum of squared weights: (Σ W)² / Σ W² of the cluster weights W.
+
+    w (n,) are the weights of the rows and `cluster` (n,) the numbers of their clusters.
 
     >>> equal_clusters(np.ones(4), np.array([0, 0, 0, 1]))
     1.6
@@ -105,18 +109,22 @@ def equal_clusters(w: Array, cluster: Array) -> float:
 
 
 def _intracluster_correlation(view: View, cluster: Array, pair_weight: float) -> float:
-    """Estimated intracluster correlation of the residuals of a view, from 0 to 1."""
+    """Estimated intracluster correlation of the residuals of a view, from 0 to 1.
+
+    `pair_weight` is Σ w_i w_j over the pairs i ≠ j of rows of the same cluster.
+    """
     if pair_weight <= 1e-12 * view.total**2:  # one row per cluster
         return 0.0
     w, n = view.w.astype(np.float64), len(view.w)
     p, y = view.p.reshape(n, -1).astype(np.float64), view.y.reshape(n, -1)
     residuals = (y - p) - _fitted_lines(p, y - p, w)
-    unit_sums = np.stack([np.bincount(cluster, w * column) for column in residuals.T])
+    cluster_sums = np.stack([np.bincount(cluster, w * column) for column in residuals.T])
     square_sum = float((w[:, None] ** 2 * residuals**2).sum())
     variance = square_sum / float(w @ w)
     n_clusters = int((np.bincount(cluster, w) > 0).sum())
-    degrees_lost = n_clusters / (n_clusters - 1) if n_clusters > 1 else 1.0  # of the fitted mean
-    covariance = (degrees_lost * float((unit_sums**2).sum()) - square_sum) / pair_weight
+    # The fitted mean takes one degree of freedom from the sums of the clusters.
+    freedom_correction = n_clusters / (n_clusters - 1) if n_clusters > 1 else 1.0
+    covariance = (freedom_correction * float((cluster_sums**2).sum()) - square_sum) / pair_weight
     correlation = min(max(covariance / variance, 0.0), 1.0) if variance > 0 else 1.0
     rates = w @ y / view.total
     rarer_share = 1 - float(rates.max()) if view.joint else min(float(rates[0]), 1 - float(rates[0]))

@@ -1,4 +1,4 @@
-"""Fingerprints of the batches of rows in a tally, by which rows that are counted twice are recognized."""
+"""Fingerprints of the batches of rows in a tally, to detect rows that are counted twice."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import numpy as np
 
 from trueodds.data.predictions import Predictions
 
-FINGERPRINT_LENGTH = 16  # hexadecimal digits
-MAX_FINGERPRINTS = 4_096  # largest number of fingerprints of a tally: about 100 kB in its file
-MAX_SAMPLED_ROWS = 1_024  # rows of a batch whose probabilities enter the fingerprint
-MIN_SAMPLED_ROWS = 64  # however many classes there are
-MAX_SAMPLED_PROBABILITIES = 65_536  # bounds the time for many classes
+FINGERPRINT_LENGTH = 16  # number of hexadecimal digits
+MAX_FINGERPRINTS = 4_096  # maximum number of fingerprints of a tally: about 100 kB in its file
+MAX_SAMPLED_ROWS = 1_024  # maximum number of rows of a batch whose probabilities are hashed
+MIN_SAMPLED_ROWS = 64  # minimum number of these rows, however many classes there are
+MAX_SAMPLED_PROBABILITIES = 65_536  # maximum number of hashed probabilities, to save time with many classes
 MIN_INFORMATION = 50.0  # nats: other rows have the same fingerprint with probability e^−50, about 1 in 10²¹
 
 
 @dataclass(frozen=True, slots=True)
-class RowBatches:
-    """The batches of rows in a tally, by their fingerprints.
+class BatchFingerprints:
+    """The batches of rows in a tally, by their fingerprints. Those of two tallies are merged with `+`.
 
-    Of more than `MAX_FINGERPRINTS` batches, those with the smallest fingerprints are kept. This is a random sample, and
-    two tallies keep the same ones of their common batches as far as both samples reach.
+    Of more than `MAX_FINGERPRINTS` batches, only those with the smallest fingerprints are stored. Fingerprints are
+    hashes, so these are a random sample of the batches. Two tallies sample their common batches in the same order, so
+    that a batch that both contain is mostly stored by both or by neither.
 
-    >>> a, b = RowBatches({"00ab": 500}), RowBatches({"00ab": 500, "17c2": 800})
+    >>> a, b = BatchFingerprints({"00ab": 500}), BatchFingerprints({"00ab": 500, "17c2": 800})
     >>> a.count_common_rows(b), (a + b).repeated_rows
     (500, 500)
     """
@@ -35,13 +36,13 @@ class RowBatches:
     repeated_rows: int = 0  # number of rows that were added once more
 
     @classmethod
-    def from_predictions(cls, preds: Predictions) -> RowBatches:
-        """Return one batch with its fingerprint; none if its rows are so alike that other rows may be equal.
+    def from_predictions(cls, preds: Predictions) -> BatchFingerprints:
+        """Return these rows as one batch, or no batch if the rows are so alike that other rows may be equal to them.
 
         The fingerprint is a hash of the number of rows, of all outcomes and weights, and of the probabilities of evenly
         spaced rows, in the order of the rows.
 
-        >>> len(RowBatches.from_predictions(Predictions([0, 1], [0.2, 0.9])).rows)
+        >>> len(BatchFingerprints.from_predictions(Predictions([0, 1], [0.2, 0.9])).rows)
         0
         """
         n_sampled = max(MIN_SAMPLED_ROWS, min(MAX_SAMPLED_ROWS, MAX_SAMPLED_PROBABILITIES // preds.k))
@@ -60,14 +61,14 @@ class RowBatches:
             digest.update(np.ascontiguousarray(array).data)
         return cls({digest.hexdigest(): preds.n})
 
-    def __add__(self, other: RowBatches) -> RowBatches:
+    def __add__(self, other: BatchFingerprints) -> BatchFingerprints:
         rows = {**self.rows, **other.rows}
         if len(rows) > MAX_FINGERPRINTS:
             rows = {name: rows[name] for name in nsmallest(MAX_FINGERPRINTS, rows)}
-        return RowBatches(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
+        return BatchFingerprints(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
 
-    def count_common_rows(self, other: RowBatches) -> int:
-        """Return the number of rows of the batches in both."""
+    def count_common_rows(self, other: BatchFingerprints) -> int:
+        """Return the number of rows of the batches that both tallies contain."""
         return sum(self.rows[name] for name in self.rows.keys() & other.rows.keys())
 
 

@@ -1,4 +1,4 @@
-"""Tally only the default lens of predictions, which is several times as fast as all lenses and the proper scores."""
+"""Tally of the default lens only, several times as fast as a tally of all lenses and proper scores."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.kernels.validated_confidence import sum_validated_confidence
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
+from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
 
-VALUES_PER_BLOCK = 2**19  # probabilities that are checked and tallied at a time, while they are in the cache
-VALUES_PER_TABLE = 2**20  # probabilities that a thread sums into one table of cells
+VALUES_PER_BLOCK = 2**19  # number of probabilities that are checked and tallied at a time, while they are in the cache
+VALUES_PER_TABLE = 2**20  # number of probabilities that a thread sums into one table of cells
 
 
 def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: int, k: int, bins: int = 15) -> Tally:
@@ -54,17 +54,17 @@ def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: i
         except InputError:
             return None
 
-    parts = map_blocks(tally_block, n, max(1, VALUES_PER_BLOCK // k))
-    valid = [part for part in parts if part is not None]
-    if len(valid) < len(parts):
-        valid = [_tally_predictions(make_predictions(0, n), bins)]  # raises the error that counts all rows
-    return reduce(Tally.__add__, valid)
+    tallies = map_blocks(tally_block, n, max(1, VALUES_PER_BLOCK // k))
+    valid_tallies = [tally for tally in tallies if tally is not None]
+    if len(valid_tallies) < len(tallies):
+        valid_tallies = [_tally_predictions(make_predictions(0, n), bins)]  # raises the error that counts all rows
+    return reduce(Tally.__add__, valid_tallies)
 
 
 def sum_confidence(
     read_rows: Callable[[int, int], Array], y: Array, k: int, tolerance: float
 ) -> tuple[Array, Array, int] | None:
-    """Sum the confidence of rows that need not have been validated, several times as fast as validating them first.
+    """Sum the confidence of rows into cells while validating them, several times as fast as in two passes.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def sum_confidence(
     Returns
     -------
     tuple or None
-        Counts by cell (CELLS,), sums by cell (CELLS, 4), and the number of tied rows, or None if the rows may be
-        invalid or have another form than probabilities in float32 or float64 of three to 16 classes, and labels in
-        int64.
+        Counts by cell (N_CELLS,), sums by cell (N_CELLS, 4), and the number of rows with tied largest probabilities.
+        None if the rows may be invalid, or if this fast algorithm does not apply: it needs probabilities of three to 16
+        classes in float32 or float64, and labels in int64.
     """
 
     def sum_block(start: int, stop: int) -> tuple[Array, Array, int | None]:
@@ -90,19 +90,19 @@ def sum_confidence(
         n, sums = np.zeros(N_CELLS, dtype=np.int64), np.zeros((N_CELLS, len(UNWEIGHTED_SUMS)))
         return n, sums, sum_validated_confidence(read_rows(start, stop), y[start:stop], tolerance, n, sums)
 
-    parts = map_blocks(sum_block, len(y), max(1, VALUES_PER_TABLE // k))
-    ties = [tied for _, _, tied in parts if tied is not None]
-    if len(ties) < len(parts):
+    block_results = map_blocks(sum_block, len(y), max(1, VALUES_PER_TABLE // k))
+    ties = [n_tied for _, _, n_tied in block_results if n_tied is not None]
+    if len(ties) < len(block_results):
         return None
-    n, sums, _ = parts[0]
-    for n_of_block, sums_of_block, _ in parts[1:]:
+    n, sums, _ = block_results[0]
+    for n_of_block, sums_of_block, _ in block_results[1:]:
         n += n_of_block
         sums += sums_of_block
     return n, sums, sum(ties)
 
 
 def _tally_predictions(preds: Predictions, bins: int) -> Tally:
-    """Tally one block of rows."""
+    """Tally the default lens of one block of rows."""
     if preds.weight is not None and not preds.weight.all():
         preds = preds[preds.weight > 0]
     has_ranks = default_views(preds.kind, preds.k, is_group=True)[0] > 0
@@ -126,7 +126,7 @@ def _make_tally(
     counts: SpecialRowCounts,
     weight: float | None = None,
 ) -> Tally:
-    """Return a tally of the default lens alone."""
+    """Return a tally that holds the cells of the default lens and no other sums."""
     return Tally(
         kind=kind,
         classes=classes,

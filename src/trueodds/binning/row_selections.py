@@ -16,12 +16,19 @@ from trueodds.lenses.view import View
 T = TypeVar("T")
 
 
-class Selections:
+class RowSelections:
     """Several selections of rows of one view, such as bootstrap resamples. A selection may repeat rows.
 
-    `rows` holds the numbers of the rows of each selection, which may have more or fewer rows than another.
+    Parameters
+    ----------
+    view : View
+        The view from which rows are selected.
+    rows : sequence of array_like of int
+        The row numbers of each selection. Selections may differ in length.
 
-    >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
+    Examples
+    --------
+    >>> some = RowSelections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
     >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
     ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
     """

@@ -1,4 +1,4 @@
-"""Base class of bin-free calibration errors of one score, computed from sums at each distinct score."""
+"""Base class of errors of one score per row that depend only on the sums of the rows at each distinct score."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
-ScoreStatistic = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by score, as shares of the total weight
+# From Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast leading axes, to (…).
+ScoreStatistic = Callable[[Array, Array, Array], Array]
 
-MAX_DISTINCT_SCORES = 4096  # maximum number of distinct scores in draws; neighbors among more share a group
+MAX_DISTINCT_SCORES = 4096  # maximum number of scores in draws; of more, neighboring scores form groups
 
 
 @dataclass(frozen=True)
-class UnbinnedError(Estimator):
+class DistinctScoreError(Estimator):
     """Base class of errors that depend only on sums at each distinct score, so that the order of ties is irrelevant.
 
-    `evaluate_scores` fixes everything that depends only on the predictions and returns the statistic as a function of
-    shares. If the statistic is a norm, linear inside, the interval uses the norm of the noise of the resamples.
+    A subclass implements `evaluate_scores`, which computes everything that depends only on the predictions and returns
+    the error as a function of the sums, for draws. If the error is a norm of a linear function of the sums, the
+    interval uses the norm of the noise of the resamples.
     """
 
     interval: ClassVar[str | None] = "residual-norm"
@@ -35,10 +37,10 @@ class UnbinnedError(Estimator):
     is_norm: ClassVar[bool] = True  # whether the statistic is a seminorm of the vector (w, wp, wy)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
+        """Return the error as a function of the sums at the sorted distinct scores `s` (m,).
 
-        The returned function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast
-        leading axes, and returns (…). It must also accept differences of two such triples if `is_norm` is true.
+        `share` (m,) is the share of the weight at each score. If `is_norm` is true, the function must also accept
+        differences of the sums of two draws.
         """
         raise NotImplementedError
 
@@ -51,19 +53,22 @@ class UnbinnedError(Estimator):
         return self.score_statistic(view)
 
     def score_statistic(self, view: View) -> CellStatistic:
-        """The sums of a view from which the error and its draws are computed."""
+        """Return the sums of a view from which the error and its draws are computed."""
         return DistinctScores(self, view)
 
 
 class DistinctScores:
-    """Distinct scores of one view for one error, whose formula is used for rows, cells and draws."""
+    """Sums of one view at its distinct scores, from which an error is computed for the view and for draws.
 
-    def __init__(self, error: UnbinnedError, view: View) -> None:
+    It implements `CellStatistic`. Its cells are the distinct scores, or groups of neighboring scores if there are many.
+    """
+
+    def __init__(self, error: DistinctScoreError, view: View) -> None:
         require_one_score(view, error.name)
         self.error, self.view = error, view
 
     def shares(self) -> tuple[Array, Array, Array, Array]:
-        """Sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
+        """Return the sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight, (m,) each."""
         s, w, wy = sort_by_score(self.view).sums_by_score()
         total_weight = w.sum()
         wp = w * s
@@ -102,10 +107,11 @@ class DistinctScores:
         return self.error.evaluate_scores(self.groups.mean_scores, self.groups.w, self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per group. A draw equal to the observed outcomes has the observed value.
+        """Return the error of each draw from its sums per group.
 
-        Groups, and the coarser grids of some statistics, change the value slightly. Without the offset, ties with the
-        observed value would be missed, and a test that counts them would exceed its nominal level.
+        Groups, and the coarser grids of some statistics, change the value slightly. The difference for the observed
+        outcomes is added to each draw, so that a draw equal to them has the observed value. Otherwise a test that
+        counts ties with the observed value would exceed its nominal level.
         """
         return np.maximum(self.statistic_at_groups(*_divide_by_total(w, wp, wy)) + self._grouping_offset, 0.0)
 
@@ -117,7 +123,7 @@ class DistinctScores:
         return difference if math.isfinite(difference) else 0.0
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """Norm of (the draw − the observed sums); None if the error is not a norm."""
+        """Return the norm of (the sums of the draw − the observed sums); None if the error is not a norm."""
         if not self.error.is_norm:
             return None
         pairs = zip(_divide_by_total(*draws), _divide_by_total(w, wp, wy), strict=True)
@@ -136,6 +142,6 @@ class ScoreGroups:
 
 
 def _divide_by_total(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
-    """Divide the sums (…, m) by the total weight of each draw."""
+    """Return the sums (…, m) divided by the total weight of each draw."""
     total_weight = w.sum(axis=-1, keepdims=True)
     return w / total_weight, wp / total_weight, wy / total_weight

@@ -7,7 +7,12 @@ from scipy.stats import binom, t
 
 import trueodds as to
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value, equal_clusters
+from trueodds.lenses.effective_sample_size import (
+    EffectiveSampleSize,
+    critical_value,
+    effective_sample_size,
+    equal_clusters,
+)
 from trueodds.lenses.view import View
 
 
@@ -24,14 +29,14 @@ def test_copies_of_a_row_are_one_row():
     # ρ = 1: the sums of 20 clusters of 10 copies have the variance of 20 rows. One pseudo-outcome changes nothing.
     rng = np.random.default_rng(0)
     y, p = np.repeat(rng.integers(0, 2, 20), 10).astype(float), np.repeat(rng.random(20), 10)
-    rows = clustered_rows([View(p=p, y=y)], np.repeat(np.arange(20), 10))
+    rows = effective_sample_size([View(p=p, y=y)], np.repeat(np.arange(20), 10))
     assert rows.effective_rows == pytest.approx(20)
     assert rows.effective_clusters == pytest.approx(20)
 
 
 def test_rows_without_outcomes_of_both_kinds_count_by_cluster():
     # Nothing shows how correlated they are, so ρ is that of the pseudo-outcome, 1.
-    rows = clustered_rows([View(p=np.linspace(0.01, 0.03, 400), y=np.zeros(400))], np.arange(400) % 25)
+    rows = effective_sample_size([View(p=np.linspace(0.01, 0.03, 400), y=np.zeros(400))], np.arange(400) % 25)
     assert rows.effective_rows == pytest.approx(25)
 
 
@@ -39,7 +44,7 @@ def test_effective_numbers_of_unequal_clusters_by_hand():
     # Residuals ½ and −½ by turns, in clusters of 1, 2 and 3 pairs, add up to 0: ρ is estimated as 0. There are 6
     # outcomes of either kind, so it shrinks to 1/7. Σw² = 12, ΣW² = 4 + 16 + 36 = 56, Σv = 12 + 44/7.
     cluster = np.repeat([0, 1, 2], [2, 4, 6])
-    rows = clustered_rows([View(p=np.full(12, 0.5), y=np.tile([0.0, 1.0], 6))], cluster)
+    rows = effective_sample_size([View(p=np.full(12, 0.5), y=np.tile([0.0, 1.0], 6))], cluster)
     assert rows.effective_rows == pytest.approx(144 / (12 + 44 / 7))
     v = np.array([2 + 2 / 7, 4 + 12 / 7, 6 + 30 / 7])
     assert rows.effective_clusters == pytest.approx(v.sum() ** 2 / (v**2).sum())
@@ -60,7 +65,7 @@ def test_few_or_dominating_clusters_have_a_note():
 
 def test_single_rows_as_clusters_are_independent_rows():
     y, p, _ = cohort(1, np.ones(300, dtype=int))
-    rows = clustered_rows([View(p=p, y=y.astype(float))], np.arange(300))
+    rows = effective_sample_size([View(p=p, y=y.astype(float))], np.arange(300))
     assert rows.effective_rows == rows.effective_clusters == pytest.approx(300)
 
 
@@ -71,15 +76,15 @@ def test_the_correlation_within_clusters_is_estimated():
         rng = np.random.default_rng(seed)
         copied = rng.random((100, 20)) < 0.5
         y = np.where(copied, rng.random((100, 1)) < 0.3, rng.random((100, 20)) < 0.3).astype(float).ravel()
-        rows = clustered_rows([View(p=np.full(2000, 0.3), y=y)], np.repeat(np.arange(100), 20))
+        rows = effective_sample_size([View(p=np.full(2000, 0.3), y=y)], np.repeat(np.arange(100), 20))
         ratios.append(2000 / rows.effective_rows)
     # The design effect is 1 + 19/4 = 5.75; that of one data set has a standard error of about 10 %.
     assert np.mean(ratios) == pytest.approx(5.75, rel=0.4 / np.sqrt(20))
 
 
 def test_the_critical_value_is_that_of_student_with_the_bootstrap_variance_corrected():
-    assert ClusteredRows(1000, 25).critical_value(0.95) == pytest.approx(t.ppf(0.975, 24) * np.sqrt(25 / 24))
-    assert ClusteredRows(1000, 1.2).critical_value(0.9) == pytest.approx(t.ppf(0.95, 1) * np.sqrt(2))
+    assert EffectiveSampleSize(1000, 25).critical_value(0.95) == pytest.approx(t.ppf(0.975, 24) * np.sqrt(25 / 24))
+    assert EffectiveSampleSize(1000, 1.2).critical_value(0.9) == pytest.approx(t.ppf(0.95, 1) * np.sqrt(2))
     assert critical_value(None, 0.95) == pytest.approx(1.959964)
 
 

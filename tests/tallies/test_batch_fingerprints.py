@@ -10,8 +10,8 @@ import pytest
 from tests.tallies.batches import softmaxed
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies import row_batches, tally_reader, tally_sums
-from trueodds.tallies.row_batches import RowBatches
+from trueodds.tallies import batch_fingerprints, tally_reader, tally_sums
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.tally import Tally
 
 
@@ -50,13 +50,13 @@ def test_rows_that_are_added_twice_are_counted_in_a_note(preds):
 
 def test_different_rows_of_one_distribution_have_different_fingerprints():
     # One-digit predictions and no outcome of one class in most batches: the sums often agree, the rows never do.
-    names = [name for seed in range(300) for name in RowBatches.from_predictions(decimals(60, seed, 0.01)).rows]
+    names = [name for seed in range(300) for name in BatchFingerprints.from_predictions(decimals(60, seed, 0.01)).rows]
     assert len(names) == len(set(names)) == 300
 
 
 @pytest.mark.parametrize("preds", [Predictions([1], [0.9]), Predictions(np.zeros(500, int), np.full(500, 0.01))])
 def test_rows_that_are_all_alike_have_no_fingerprint(preds):
-    assert RowBatches.from_predictions(preds).rows == {}
+    assert BatchFingerprints.from_predictions(preds).rows == {}
     assert (tally(preds) + tally(preds)).batches.repeated_rows == 0
 
 
@@ -67,23 +67,23 @@ def test_a_change_in_any_outcome_weight_or_the_order_changes_the_fingerprint():
     weight = np.ones(5000)
     weight[4321] = 2
     variants = [preds, Predictions(y, preds.p), preds[::-1], preds[:4999], Predictions(preds.y, preds.p, weight=weight)]
-    assert len({next(iter(RowBatches.from_predictions(variant).rows)) for variant in variants}) == 5
+    assert len({next(iter(BatchFingerprints.from_predictions(variant).rows)) for variant in variants}) == 5
 
 
 def test_fingerprints_do_not_depend_on_how_batches_are_added():
-    batches = [RowBatches.from_predictions(softmaxed(30, 3, seed)) for seed in range(9)]
-    left = reduce(RowBatches.__add__, batches)
+    batches = [BatchFingerprints.from_predictions(softmaxed(30, 3, seed)) for seed in range(9)]
+    left = reduce(BatchFingerprints.__add__, batches)
     right = reduce(lambda total, batch: batch + total, reversed(batches))
-    assert left == right == sum(batches[4:], reduce(RowBatches.__add__, batches[:4]))
+    assert left == right == sum(batches[4:], reduce(BatchFingerprints.__add__, batches[:4]))
 
 
 def test_many_batches_keep_a_sample_by_which_a_common_part_is_recognized(monkeypatch):
-    monkeypatch.setattr(row_batches, "MAX_FINGERPRINTS", 40)
-    batches = [RowBatches({f"{x:016x}": 1}) for x in np.random.default_rng(3).integers(0, 2**62, 400)]
-    total = reduce(RowBatches.__add__, batches)
+    monkeypatch.setattr(batch_fingerprints, "MAX_FINGERPRINTS", 40)
+    batches = [BatchFingerprints({f"{x:016x}": 1}) for x in np.random.default_rng(3).integers(0, 2**62, 400)]
+    total = reduce(BatchFingerprints.__add__, batches)
     assert len(total.rows) == 40
     # 60 of the 400 batches: each is in the sample with probability 1/10, so none is with probability 0.9⁶⁰ = 0.002.
-    assert total.count_common_rows(reduce(RowBatches.__add__, batches[100:160])) > 0
+    assert total.count_common_rows(reduce(BatchFingerprints.__add__, batches[100:160])) > 0
     assert total.count_common_rows(total) == 40
 
 
@@ -94,7 +94,7 @@ def test_fingerprints_are_saved_and_older_tallies_are_read_without_them():
     assert tally_reader.from_dict(saved).batches == total.batches
     del saved["batches"]  # a tally of a version without fingerprints
     older = tally_reader.from_dict(saved)
-    assert (older.batches, older.n) == (RowBatches(), 900)
+    assert (older.batches, older.n) == (BatchFingerprints(), 900)
 
 
 @pytest.mark.parametrize(

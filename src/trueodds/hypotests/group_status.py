@@ -13,8 +13,7 @@ from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.equivalence import is_in_probability_units
-from trueodds.hypotests.event_rates import EventRate, is_lens_on_classes
+from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
 from trueodds.resampling.comparison import group_gaps as gaps

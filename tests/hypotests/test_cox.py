@@ -87,8 +87,8 @@ def test_separated_outcomes_are_noted_and_their_likelihood_is_its_limit():
     assert result.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum(), rel=1e-9)
     assert {note.code for note in result.notes} == {"TN217"}
     assert np.isnan(result.parts["joint"]["slope"])
-    assert any("limit" in doubt for doubt in result.doubts)
-    assert not any("limit" in doubt for doubt in Cox(form="score").evaluate(view).doubts)
+    assert any("limit" in warning for warning in result.asymptotic_warnings)
+    assert not any("limit" in warning for warning in Cox(form="score").evaluate(view).asymptotic_warnings)
 
 
 def test_a_maximum_is_finite_just_when_outcomes_overlap():

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.nested_cells import (
+from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,
     NODE_COUNTS,
     BinaryCells,

@@ -96,3 +96,13 @@ def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> lis
             f" example several rows of one patient), pass their origin as cluster={suffix}.",
         )
     ]
+
+
+def redrawn_clusters_note() -> Note:
+    """Note on the coefficients that a test with redrawn labels of clustered rows reports."""
+    text = (
+        "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"
+        " and Hotelling's T² distributions. The p-value of the test itself is from the redrawn labels; with"
+        " null='asymptotic' it is that of the Wald test."
+    )
+    return Note("TN270", text)

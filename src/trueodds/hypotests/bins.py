@@ -148,7 +148,7 @@ class BinByBin(ViewTest):
             parts=parts,
             settings_used=settings,
             notes=tuple(notes),
-            doubts=_asymptotic_warnings(tails),
+            asymptotic_warnings=_asymptotic_warnings(tails),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:

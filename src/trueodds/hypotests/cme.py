@@ -307,7 +307,7 @@ class MeanEmbedding(ViewTest):
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
         squared_ucme = float((form.mean[0] ** 2).mean())
-        notes, doubts = [], []
+        notes, warnings = [], []
         if np.isnan(q):
             notes.append(Note("TN118", "Q is undefined for a single row."))
         elif rank < n_locations:
@@ -317,7 +317,7 @@ class MeanEmbedding(ViewTest):
             self.null == "asymptotic"
             and (rows_per_location := residuals.effective_n() / n_locations) < MIN_ROWS_PER_LOCATION
         ):
-            doubts.append(
+            warnings.append(
                 f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
                 " often."
             )
@@ -328,7 +328,7 @@ class MeanEmbedding(ViewTest):
             parts={"ucme": {"squared": squared_ucme, "df": float(rank)}},
             settings_used=self._settings_used(view, n_locations),
             notes=tuple(notes),
-            doubts=tuple(doubts),
+            asymptotic_warnings=tuple(warnings),
         )
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:

@@ -14,9 +14,10 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, CalibrationRegression, Coefficient
 from trueodds.hypotests._glm.logistic import LogisticForm
 from trueodds.hypotests._glm.logits import MinProb
-from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.hypotests.base import redrawn_clusters_note
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.view import View
 
 _TESTED_PART_TEXTS = {"joint": "", "in-the-large": "calibration-in-the-large 0 given slope 1: "}
@@ -136,7 +137,7 @@ class Cox(ViewTest):
         if self.null == "redraw":
             result = self._result(view, regression, regression.parts(self._form_used), self._form_used)
             return replace(
-                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, cluster_note())
+                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, redrawn_clusters_note())
             )
         if self.form is not None:
             raise InputError(
@@ -145,7 +146,7 @@ class Cox(ViewTest):
                 f"cluster= with form={self.form!r}",
                 "Omit form for the Wald test of clusters, or use null='redraw'.",
             )
-        result = replace(self._result(view, regression, parts, "wald"), doubts=())
+        result = replace(self._result(view, regression, parts, "wald"), asymptotic_warnings=())
         if np.isfinite(result.pvalue):
             return result
         text = (
@@ -173,7 +174,7 @@ class Cox(ViewTest):
             parts=results_by_part,
             settings_used=settings,
             notes=notes,
-            doubts=regression.doubts(self.part, self._form_used),
+            asymptotic_warnings=regression.asymptotic_warnings(self.part, self._form_used),
             summary=_summarize_estimates(results_by_part),
         )
 

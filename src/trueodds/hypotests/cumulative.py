@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.unbinned import DistinctScores, UnbinnedError
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
+from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
 from trueodds.lenses.view import View
 
 MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
@@ -51,12 +51,12 @@ class _CumulativeResidualTest(ViewTest):
             self.upper_tail(error / std_error),
             error,
             self._largest_residual_segment(view),
-            doubts=_asymptotic_warnings(view),
+            asymptotic_warnings=_asymptotic_warnings(view),
         )
 
-    def cell_statistic(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> StandardizedStatistic:
         """The standardized error as a function of redrawn outcomes."""
-        return ScaledCells(self.error_estimator().score_statistic(view), _null_standard_error(view))
+        return StandardizedStatistic(self.error_estimator().score_statistic(view), _null_standard_error(view))
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
         """Interval of scores with the largest residual sum, and this sum."""

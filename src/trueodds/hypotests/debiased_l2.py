@@ -17,7 +17,7 @@ from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
+from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
 from trueodds.lenses.view import View
 
 MAX_TYPE_I_ERROR = 0.06  # type I error of a test at 5 % above which a note is added
@@ -123,15 +123,15 @@ class DebiasedL2Test(ViewTest):
             effect,
             parts,
             settings,
-            doubts=_asymptotic_warnings(scales),
+            asymptotic_warnings=_asymptotic_warnings(scales),
         )
 
-    def cell_statistic(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> StandardizedStatistic:
         """T over its standard error, with rows sorted by bin."""
         binned, null_std = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
             null_std = float("nan")
-        return ScaledCells(RowCells(view, self.partition, mean_square), null_std)
+        return StandardizedStatistic(RowCells(view, self.partition, mean_square), null_std)
 
     def _bin_scales(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""

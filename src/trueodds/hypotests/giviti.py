@@ -165,7 +165,7 @@ class GiViTI(ViewTest):
             parts=curve.parts,
             settings_used=settings,
             notes=self._notes(view, curve),
-            doubts=self._doubts(curve),
+            asymptotic_warnings=self._asymptotic_warnings(curve),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -198,7 +198,7 @@ class GiViTI(ViewTest):
             notes.append(Note("TN218", text))
         return tuple(notes)
 
-    def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
+    def _asymptotic_warnings(self, curve: CalibrationCurve) -> tuple[str, ...]:
         """Reasons why the asymptotic distribution is inaccurate for these rows."""
         tosses, (min_tosses, max_error_percent) = (
             curve.powers.n_coin_tosses[: self.start_degree + 2].min(),

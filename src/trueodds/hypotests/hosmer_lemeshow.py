@@ -153,7 +153,7 @@ class HosmerLemeshow(ViewTest):
             parts=groups.group_table(residuals, self._baseline_index(view) if view.joint else None),
             settings_used=settings,
             notes=self._notes(view, groups, x),
-            doubts=self._doubts(view, groups, form),
+            asymptotic_warnings=self._asymptotic_warnings(view, groups, form),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -203,17 +203,17 @@ class HosmerLemeshow(ViewTest):
             notes.append(Note("TN216", text))
         return tuple(notes)
 
-    def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
+    def _asymptotic_warnings(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
         """Reasons why χ² is inaccurate for these rows."""
-        doubts = []
+        warnings = []
         if (groups.expected() < MIN_EXPECTED_COUNT).any():
-            doubts.append(
+            warnings.append(
                 "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is"
                 " inaccurate."
             )
         if view.joint and form == "pearson" and not self.fitted:
-            doubts.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
-        return tuple(doubts)
+            warnings.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
+        return tuple(warnings)
 
 
 def _chi_square_pvalue(df: int, x: float) -> float:

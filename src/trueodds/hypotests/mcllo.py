@@ -19,7 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests._glm.logits import MinProb
 from trueodds.hypotests._glm.mcllo_checks import (
-    asymptotic_doubts,
+    asymptotic_warnings,
     compare_baselines,
     compare_min_probs,
     describe_degrees_of_freedom,
@@ -37,9 +37,9 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     parameter_tests,
     tail_probability,
 )
-from trueodds.hypotests.base import FractionProgress
+from trueodds.hypotests.base import FractionProgress, redrawn_clusters_note
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -241,7 +241,7 @@ class Mcllo(ViewTest):
             by_cluster = replace(self, null="asymptotic", redraw="labels", form=None, variance=None)
             parts = by_cluster.evaluate_with_clusters(view, cluster).parts
             result = self.evaluate(view)
-            return replace(result, parts=parts, notes=(*result.notes, cluster_note()))
+            return replace(result, parts=parts, notes=(*result.notes, redrawn_clusters_note()))
         if self.variance is not None:
             raise InputError(
                 "TO205",
@@ -307,7 +307,7 @@ class Mcllo(ViewTest):
             parts=parts,
             settings_used=settings | {"baselines": self.baselines},
             notes=(*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes),
-            doubts=asymptotic_doubts(model, form),
+            asymptotic_warnings=asymptotic_warnings(model, form),
         )
 
     def _joint_part(self, model: MclloModel, all_statistics: dict[str, float], form: str, df: int) -> dict[str, float]:

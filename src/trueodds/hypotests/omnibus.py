@@ -15,7 +15,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
-from trueodds.hypotests.nested_cells import (
+from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,
     BinaryCells,
     Component,

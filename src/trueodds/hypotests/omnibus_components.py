@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import nested_cells
 from trueodds.core.typing import Array
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.kernels import map_items
 from trueodds.kernels.nested_sums import nested_squares
 from trueodds.lenses.view import View
@@ -157,11 +158,6 @@ def _renumber_occupied(cell: Array, n_cells: int) -> tuple[Array, Array, int]:
     is_occupied = np.bincount(cell, minlength=n_cells) > 0
     occupied = np.flatnonzero(is_occupied)
     return occupied, (np.cumsum(is_occupied) - 1)[cell], len(occupied)
-
-
-def has_vote_shares(view: View) -> bool:
-    """Whether the outcomes are shares of votes."""
-    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
 
 
 def _cell_mean(sum_by_cell: Callable[[Array], Array], x: Array, weight: Array, fallback: Array) -> Array:

@@ -136,7 +136,7 @@ class CrossFittedTest(ViewTest):
             effect,
             parts,
             settings,
-            doubts=(doubt,) if n_nonzero < MIN_NONZERO_GAINS else (),
+            asymptotic_warnings=(doubt,) if n_nonzero < MIN_NONZERO_GAINS else (),
         )
 
 

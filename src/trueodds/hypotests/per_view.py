@@ -17,8 +17,14 @@ from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.null_draws import draw_null_statistics
-from trueodds.hypotests.view_statistic import ViewResult, shared_settings
-from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
+from trueodds.hypotests.view_statistic import ViewResult
+from trueodds.hypotests.view_verdict import (
+    VerdictContext,
+    family_verdict,
+    largest_pvalues,
+    lens_verdict,
+    shared_settings,
+)
 from trueodds.hypotests.votes import TWICE_THE_MEAN_TEXT, average_votes, draw_vote_labels, prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -357,9 +363,9 @@ class ViewTest(HypothesisTest):
         view_results = [result for lens_results in results for result in lens_results]
         notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:
-            doubts = dict.fromkeys(doubt for result in view_results for doubt in result.doubts)
+            warnings = dict.fromkeys(doubt for result in view_results for doubt in result.asymptotic_warnings)
             notes += [
-                Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in doubts
+                Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in warnings
             ]
         settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(

@@ -108,7 +108,7 @@ class BlockStatistics:
         """One-sided normal p-value."""
         return float(ndtr(-self.z))
 
-    def doubts(self) -> tuple[str, ...]:
+    def asymptotic_warnings(self) -> tuple[str, ...]:
         """A warning if there are too few blocks for a normal z."""
         if self.n_blocks >= MIN_BLOCKS:
             return ()
@@ -130,7 +130,7 @@ def pvalue_bound_biased(v: float, n: int) -> float:
     return float(np.exp(-(max(0.0, np.sqrt(n * max(0.0, v) / KERNEL_BOUND) - 1) ** 2) / 2))
 
 
-def rare_outcome_doubts(view: View) -> tuple[str, ...]:
+def rare_outcome_warnings(view: View) -> tuple[str, ...]:
     """A warning if outcomes are so rare that the asymptotic distribution rejects too often."""
     mask = view.w > 0
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
@@ -299,7 +299,7 @@ class KernelTest(ViewTest):
             )
         statistic, p = bootstrap_pvalue(pairs, self.resamples or DEFAULT_RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
+        return replace(result, statistic=statistic, pvalue=p, parts=parts, asymptotic_warnings=rare_outcome_warnings(view))
 
     def cell_statistic(self, view: View) -> RowPairs:
         """The error of each draw; large values are extreme."""
@@ -317,13 +317,13 @@ def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) 
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.n_blocks}}
-    doubts = (*rare_outcome_doubts(view), *blocks.doubts())
+    warnings = (*rare_outcome_warnings(view), *blocks.asymptotic_warnings())
     note = Note(
         "TN119",
         "Only pairs within blocks of consecutive rows were compared, so the statistic depends on the row order.",
     )
     return replace(
-        result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, doubts=doubts, notes=(*result.notes, note)
+        result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, asymptotic_warnings=warnings, notes=(*result.notes, note)
     )
 
 

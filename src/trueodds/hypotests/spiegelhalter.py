@@ -69,10 +69,10 @@ def score_z_test(view: View, score: str) -> ViewResult:
         effect = float(w[is_impossible].sum() / w[_rows_with_zero_probability(view)].sum())
     else:
         effect = surplus_sum / float(w @ surplus.score_range)
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if abs(surplus.skewness) > MAX_SKEWNESS:
-        doubts = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
-    return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
+        warnings = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
+    return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, asymptotic_warnings=warnings)
 
 
 def score_cells(view: View, score: str) -> CellFunction:

@@ -12,7 +12,8 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Verdict
 from trueodds.core.typing import Array
 from trueodds.hypotests.multiple_testing import PValues
-from trueodds.hypotests.view_statistic import ViewResult, view_parts
+from trueodds.hypotests.view_statistic import ViewResult
+from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
 
 
@@ -54,7 +55,7 @@ def lens_verdict(
     strongest = results[_index_of_smallest(view_pvalues)]
     settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
     if not is_single:
-        parts = view_parts([view.name for view in estimand.views], results, view_pvalues)
+        parts = _result_parts([view.name for view in estimand.views], results, view_pvalues)
     elif strongest.summary:
         settings["summary"] = strongest.summary
     return Verdict(
@@ -92,7 +93,7 @@ def family_verdict(
         min_pvalue=context.min_pvalue,
         family_pvalue=pvalues.family_pvalue,
         effect=strongest.effect,
-        parts=view_parts(
+        parts=_result_parts(
             [str(estimand.lens) for estimand in estimands], strongest_views, np.array(pvalues.lens_pvalues)
         ),
         settings=context.settings,
@@ -103,3 +104,23 @@ def family_verdict(
 def _index_of_smallest(pvalues: Array) -> int:
     """Return the index of the smallest p-value; NaN counts as larger than any other."""
     return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))
+
+
+def _result_parts(
+    names: Sequence[str], results: Sequence[ViewResult], pvalues: Array
+) -> dict[str, dict[str, float]]:
+    """Return the statistic, p-value, Holm's p-value and effect of each view, or of each lens of a family, by name."""
+    adjusted_pvalues = holm([float(p) for p in pvalues])
+    return {
+        name: {"statistic": result.statistic, "pvalue": float(p), "holm": adjusted_pvalue, "effect": result.effect}
+        for name, result, p, adjusted_pvalue in zip(names, results, pvalues, adjusted_pvalues, strict=True)
+    }
+
+
+def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings that are equal for all views, from the settings of each view."""
+    return {
+        key: value
+        for key, value in settings[0].items()
+        if all(view_settings.get(key) == value for view_settings in settings)
+    }

@@ -190,7 +190,7 @@ class CalibrationRegression:
             return (*self.shift_fit.notes, Note("TN218", text))
         return self.regression_fit.notes
 
-    def doubts(self, part: str, form: str) -> tuple[str, ...]:
+    def asymptotic_warnings(self, part: str, form: str) -> tuple[str, ...]:
         """Reasons why χ² is inaccurate for these rows."""
         tosses = {
             "joint": self.powers.n_coin_tosses,

@@ -74,7 +74,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
     return tuple(notes)
 
 
-def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
+def asymptotic_warnings(model: MclloModel, form: str) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
     n_units = effective_unit_count(model, form)

@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.measure import tally_estimand
+from trueodds.resampling.tally_estimates import tally_estimand
 from trueodds.resampling.null_cells import draw_by_cell
 
 DISTRIBUTION = "trueodds"

@@ -26,7 +26,7 @@ from trueodds.hypotests.consistency_verdict import (
 )
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
-from trueodds.resampling import measure
+from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_cells import can_draw_by_bin
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
@@ -147,11 +147,11 @@ class Consistency(HypothesisTest):
             )
         statistic = self._statistic()
         estimands = [
-            measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
+            tally_estimates.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
         ]
-        draws_of_lenses = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
+        draws_of_lenses = [tally_estimates.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
-        notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
+        notes = [*(note for estimand in estimands for note in tally_estimates.tally_notes(tally, estimand)), note]
         null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
         return verdict_from_draws(
             estimands, [draws for draws, _ in draws_of_lenses], null, self._settings_used(statistic, estimands), notes,

@@ -17,7 +17,7 @@ from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.tallies.tally import Tally
 
 Margin = Annotated[float, Range(0, 1, closed="right")]

@@ -28,7 +28,7 @@ from trueodds.hypotests.view_verdict import (
 from trueodds.hypotests.votes import TWICE_THE_MEAN_TEXT, average_votes, draw_vote_labels, prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
-from trueodds.resampling import measure
+from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import (
     DRAWN_LABELS_TEXT,
@@ -258,14 +258,14 @@ class ViewTest(HypothesisTest):
                 "votes with null='asymptotic'",
                 "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
             )
-        estimands = [measure.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
+        estimands = [tally_estimates.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
         results = self._evaluate_views(estimands, rng)
-        notes = list(dict.fromkeys(note for estimand in estimands for note in measure.tally_notes(tally, estimand)))
+        notes = list(dict.fromkeys(note for estimand in estimands for note in tally_estimates.tally_notes(tally, estimand)))
         if self.null != "redraw":
             null_text = f"{DRAWN_LABELS_TEXT}, so that {self.describe_null(results, clustered=False)}"
             return self._build_verdict(estimands, results, None, null_text, notes)
         draws_of_lenses = [
-            measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
+            tally_estimates.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
             for estimand in estimands
         ]
         notes.append(

@@ -19,7 +19,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
 from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
+from trueodds.resampling.estimate_error import estimate_error
 
 DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
 MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried

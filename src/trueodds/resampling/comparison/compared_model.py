@@ -15,7 +15,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
 from trueodds.lenses.clustered_rows import ClusteredRows, clustered_rows, critical_value
-from trueodds.resampling import measure
+from trueodds.resampling import tally_estimates
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
@@ -35,7 +35,7 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.measure import reason_without_cell_interval
+from trueodds.resampling.tally_estimates import reason_without_cell_interval
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.tallies.tally import Tally
 
@@ -274,7 +274,7 @@ class ComparedTallyScore(ComparedModel):
         self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: IntervalSpec, key: Sequence[int]
     ):
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
-        self.estimate = measure.estimate_score_from_tally(tally, score, lens, interval_spec)
+        self.estimate = tally_estimates.estimate_score_from_tally(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.reported_value = self.estimate.value
         self.n_rows = self.n_units = tally.n
@@ -303,7 +303,7 @@ class ComparedTally(ComparedModel):
         key: Sequence[int],
     ):  # fmt: skip
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
-        self.tally, self.estimand = tally, measure.tally_estimand(tally, estimator, lens, aggregate)
+        self.tally, self.estimand = tally, tally_estimates.tally_estimand(tally, estimator, lens, aggregate)
         self.reported_estimand = self.estimand.reported_estimand
         self.n_rows = self.n_units = tally.n
         self.no_interval_reason = reason_without_cell_interval(self.reported_estimand)
@@ -326,7 +326,7 @@ class ComparedTally(ComparedModel):
         )
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
-        return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
+        return [tally_estimates.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
@@ -341,7 +341,7 @@ class ComparedTally(ComparedModel):
     @cached_property
     def estimate(self) -> Estimate:
         """Complete estimate of this model."""
-        notes: list[Note] = measure.tally_notes(self.tally, self.estimand)
+        notes: list[Note] = tally_estimates.tally_notes(self.tally, self.estimand)
         if self.interval_spec.interval is None:
             return build_estimate(self.estimand, None, "", None, self.interval_spec, None, notes=notes)
         interval, reason = self.interval(self.interval_spec.level)
@@ -363,6 +363,6 @@ def compared_tally(
     key: Sequence[int],
 ) -> ComparedModel:
     """One model of a comparison from its tally; raises TO403, TO405 or TO406 if the cells are insufficient."""
-    if isinstance(estimator, ProperScore) and measure.has_score_sums(tally, lens):
+    if isinstance(estimator, ProperScore) and tally_estimates.has_score_sums(tally, lens):
         return ComparedTallyScore(name, tally, estimator, lens, interval_spec, key)
     return ComparedTally(name, tally, estimator, lens, aggregate, interval_spec, key)

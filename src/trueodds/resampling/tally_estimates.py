@@ -1,4 +1,4 @@
-"""Estimate an error with its interval and noise floor, from the rows or from the cells of a tally."""
+"""Estimates from a tally instead of rows: value, confidence interval, noise floor and null draws from its cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
@@ -17,28 +16,11 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import build_estimate, estimate_all, evaluate_parts
+from trueodds.resampling.estimate import build_estimate, evaluate_parts
 from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
 from trueodds.resampling.intervals.normal import normal_interval
-from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.resampling.null_cells import draw_by_cell
 from trueodds.tallies.tally import Tally
-
-
-def estimate_error(
-    rows: Predictions | Tally,
-    error: Estimator,
-    lens: Lens,
-    aggregate: str,
-    interval_spec: IntervalSpec,
-    rng: np.random.Generator,
-) -> Estimate:
-    """Estimate an error with its interval and noise floor."""
-    if isinstance(rows, Tally):
-        return estimate_from_tally(rows, error, lens, aggregate, interval_spec, DEFAULT_REDRAWS, rng)
-    estimands = [Estimand.from_predictions(error, lens, rows, aggregate)]
-    (estimate,) = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
-    return estimate
 
 
 def estimate_from_tally(

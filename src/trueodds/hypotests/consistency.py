@@ -28,7 +28,7 @@ from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import can_draw_by_bin
+from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
 from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally

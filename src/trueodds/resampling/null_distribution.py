@@ -13,8 +13,8 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import can_draw_by_bin, draw_by_bin
-from trueodds.resampling.null_labels import (
+from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
+from trueodds.resampling.null_draws_by_row import (
     draw_label_sums,
     draw_row_labels,
     draw_sign_flips,
@@ -69,7 +69,7 @@ def null_draws(
     if cluster_share is None:
         for i, estimand in enumerate(estimands):
             if can_draw_by_bin(preds, estimands if share_draws else [estimand], share_draws=share_draws):
-                draws[i] = draw_by_bin(preds, estimand, resamples, rng)
+                draws[i] = draw_bin_statistics_of_rows(preds, estimand, resamples, rng)
     undrawn = [i for i in range(len(estimands)) if draws[i] is None]
     groups = _group_by_drawing(preds, estimands, undrawn, cluster_share, share_draws=share_draws)
     for number, (chosen, draw_statistics) in enumerate(groups):

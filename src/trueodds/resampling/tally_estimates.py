@@ -19,7 +19,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import build_estimate, evaluate_parts
 from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
 from trueodds.resampling.intervals.normal import normal_interval
-from trueodds.resampling.null_cells import draw_by_cell
+from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
 
 
@@ -143,7 +143,7 @@ def tally_null_draws(tally: Tally, estimand: Estimand, redraws: int, rng: np.ran
     correlated = isinstance(estimand.lens, Classwise) and _on_report_cells(tally, estimand) and not has_votes
     covariance = tally.null_covariance if correlated else None
     joint = covariance is not None or len(estimand.views) == 1
-    return draw_by_cell(estimand, redraws, rng, covariance, flips_signs=has_votes), joint
+    return draw_bin_statistics(estimand, redraws, rng, covariance, flips_signs=has_votes), joint
 
 
 def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:

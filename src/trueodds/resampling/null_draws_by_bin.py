@@ -64,10 +64,10 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_
     )
 
 
-def draw_by_bin(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
+def draw_bin_statistics_of_rows(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
     """Null draws of the statistic of each view, (views, draws); classes are correlated by their covariance."""
     correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
-    return draw_by_cell(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
+    return draw_bin_statistics(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
 
 def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
@@ -76,7 +76,7 @@ def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
-def draw_by_cell(
+def draw_bin_statistics(
     estimand: Estimand,
     resamples: int,
     rng: np.random.Generator,

@@ -19,7 +19,7 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import CountTails, VectorTails
+from trueodds.resampling.bin_pvalues import CountTails, VectorTails
 from trueodds.resampling.pvalues import pvalue
 
 MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts

@@ -31,7 +31,7 @@ from trueodds.hypotests._power.simulation import (
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.lenses.base import Lens
-from trueodds.resampling.poisson_binomial import clopper_pearson_limits
+from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 
 PowerFunction = Callable[[float], float]
 

@@ -17,8 +17,9 @@ from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
 from trueodds.kernels.bootstrap_sums import CellSums, ResidualNorms, VectorCellSums, argsort_bins
+from trueodds.resampling.bin_accumulators import AccumulatorLayout
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand
+from trueodds.resampling.estimand import Estimand
 
 T = TypeVar("T")
 

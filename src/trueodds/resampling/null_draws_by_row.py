@@ -20,7 +20,8 @@ from trueodds.kernels.random_label_sums import (
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.kernels.total_variation import drawn_total_variation
 from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
+from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_estimand
+from trueodds.resampling.estimand import Estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 

@@ -13,15 +13,14 @@ from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Settings
-from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.lenses.base import Lens
-from trueodds.lenses.view import View
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
 from trueodds.resampling.comparison.distance_differences import error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
+from trueodds.resampling.comparison.swap_permutation import SWAP_NULL, swap_differences
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -306,81 +305,3 @@ def add_call_settings(
     """Add settings and notes of the call to the result."""
     return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))
 
-
-SWAP_NULL = (
-    "the predictions of both models are exchangeable within every {unit} (a stronger hypothesis than equal calibration)"
-)
-
-
-def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
-    """Differences of the errors after the models exchange the predictions of each row (or cluster) at random.
-
-    The probability of an exchange is 1/2. The errors are distances if the estimator has a target.
-    """
-    if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
-        raise InputError(
-            "TO205",
-            "The swap permutation requires that both models predict the same classes.",
-            f"{a.preds.k} and {b.preds.k} classes",
-            "Omit null.",
-        )
-    cluster = a.preds.cluster
-    units = a.preds.n if cluster is None else int(cluster.max()) + 1
-    differences = np.empty(draws)
-    estimator = a.estimand.estimator
-    as_error = (lambda values: estimator.as_loss(np.array(values))) if estimator.has_target else np.array
-    for r in range(draws):
-        exchanged = rng.random(units) < 0.5
-        if cluster is not None:
-            exchanged = exchanged[cluster]
-        values = [_evaluate_exchanged(own.estimand, other.estimand, exchanged) for own, other in ((a, b), (b, a))]
-        first, second = as_error(values)
-        differences[r] = first - second
-    return differences
-
-
-def _evaluate_exchanged(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
-    """Value of an estimand after some of its rows are exchanged with those of the other model."""
-    views = [_exchange_rows(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
-    return float(estimand.combine_views(estimand.estimator.values(views)))
-
-
-def _exchange_rows(own: View, other: View, exchanged: Array) -> View:
-    """The view with the rows of the mask (n,) from the other view."""
-    rows = exchanged[:, None] if own.joint else exchanged
-    p, y, partition_values = (
-        np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values")
-    )
-    uses_predictions = own.partition_values is own.p and other.partition_values is other.p
-    w = np.where(exchanged, other.w, own.w)
-    exact_rows = ExchangedRows(own, other, exchanged)
-    return View(
-        p,
-        y,
-        w,
-        partition_values=None if uses_predictions else partition_values,
-        name=own.name,
-        classes=own.classes,
-        votes=own.votes,
-        exact=exact_rows,
-    )
-
-
-class ExchangedRows:
-    """Complements and log-probabilities of two views whose rows are exchanged."""
-
-    def __init__(self, own: View, other: View, exchanged: Array) -> None:
-        self.own, self.other, self.exchanged = own, other, exchanged
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether either view has log-probabilities."""
-        return self.own.has_logs or self.other.has_logs
-
-    def complement(self, p: Array) -> Array:
-        """Complement of each row, from the view that the row is taken from."""
-        return np.where(self.exchanged, self.other.q, self.own.q)
-
-    def logs(self, outcomes: int) -> Array:
-        """Log-probabilities of each row, from the view that the row is taken from."""
-        return np.where(self.exchanged[:, None], self.other.log_P, self.own.log_P)

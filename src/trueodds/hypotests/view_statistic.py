@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic
+from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.lenses.view import View
 
 StatisticFunction = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by cell
@@ -106,3 +106,30 @@ class StandardizedStatistic:
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """None: the statistic is not an error with a confidence interval."""
+
+
+@dataclass(frozen=True)
+class StatisticEstimator(Estimator):
+    """Adapter that presents the statistic of a `ViewTest` as an estimator, because null draws are made of estimators."""
+
+    name: ClassVar[str] = "test statistic"
+    test: Any  # the ViewTest
+
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        """Whether the test requires rows."""
+        return bool(self.test.needs_rows)
+
+    @property
+    def partition(self) -> Any:
+        """The bins of the test, or None."""
+        return getattr(self.test, "partition", None)
+
+    def value(self, view: View) -> float:
+        """The statistic of the view; larger is more extreme."""
+        return self.cell_statistic(view).value()
+
+    def cell_statistic(self, view: View) -> CellStatistic:
+        """The statistic of the test on cells, for many draws."""
+        statistic: CellStatistic = self.test.cell_statistic(view)
+        return statistic

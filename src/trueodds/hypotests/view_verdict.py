@@ -1,4 +1,4 @@
-"""Build the verdict of a test with one statistic per view: for one lens, or for a family of several lenses."""
+"""Build the `Verdict` of a test with one statistic per view: for one lens, or for a family of several lenses."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class VerdictContext:
 
 
 def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PValues:
-    """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
+    """Return the largest of the p-values under several null distributions, none of them below `min_pvalue`."""
+    n_lenses = len(pvalues_by_null[0].lens_pvalues)
     view_pvalues = [
         np.max([np.maximum(pvalues.view_pvalues[i], min_pvalue) for pvalues in pvalues_by_null], axis=0)
-        for i in range(len(pvalues_by_null[0].view_pvalues))
+        for i in range(n_lenses)
     ]
     lens_pvalues = [
-        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)]))
-        for i in range(len(pvalues_by_null[0].lens_pvalues))
+        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)])) for i in range(n_lenses)
     ]
     return PValues(
         view_pvalues=view_pvalues,
@@ -53,8 +53,9 @@ def lens_verdict(
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
     (view_pvalues,) = pvalues.view_pvalues
     strongest = results[_index_of_smallest(view_pvalues)]
-    settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
-    if not is_single:
+    has_one_view = len(results) == 1
+    settings, parts = dict(context.settings), strongest.parts
+    if not has_one_view:
         parts = _result_parts([view.name for view in estimand.views], results, view_pvalues)
     elif strongest.summary:
         settings["summary"] = strongest.summary
@@ -66,7 +67,7 @@ def lens_verdict(
         n=estimand.n_rows,
         null=context.null,
         min_pvalue=context.min_pvalue,
-        family_pvalue=None if is_single else pvalues.lens_pvalues[0],
+        family_pvalue=None if has_one_view else pvalues.lens_pvalues[0],
         effect=strongest.effect,
         parts=parts,
         settings=settings,

@@ -25,7 +25,7 @@ SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
-    """The estimator compared with the margin; raises InputError before any draws if there is none."""
+    """Return the error of a test that is compared with the margin; raise InputError, before any draws, if there is none."""
     if len(lenses) != 1:
         raise InputError(
             "TO205", "A margin requires a single lens.", f"margin with {len(lenses)} lenses", "Pass one lens."
@@ -53,7 +53,7 @@ def is_in_probability_units(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
     if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
-    # Means over pairs of rows estimate a square and do not take the root.
+    # Means over pairs of rows are in squared probability units: skce in all forms, and mmce in these.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED_ERROR_FORMS
 
 
@@ -67,11 +67,11 @@ def add_equivalence_decision(
     level: float,
     rng: np.random.Generator,
 ) -> Verdict:
-    """Add the equivalence decision to the verdict: within, beyond or undecided, from the interval of the error.
+    """Return the verdict with the equivalence decision: within, beyond or undecided, from the interval of the error.
 
-    Within: the interval lies at or below the margin. Beyond: it lies above the margin. The interval is that of
-    `to.measure` with the same seed. Without an interval the decision is undecided. The note TN240 says that a margin
-    which is not exceeded is at least half of the event rate.
+    The decision is that of `classify_interval`; without an interval it is undecided. The interval is that of
+    `to.measure` with the same seed. If the margin is not exceeded, but at least half of the event rate, the note TN240
+    says so.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
     estimate = estimate_error(data, error, lens, aggregate, IntervalSpec(level=level), rng)
@@ -90,7 +90,7 @@ def add_equivalence_decision(
 
 
 def classify_interval(low: float | None, high: float | None, margin: float) -> str:
-    """Position of an interval relative to the margin.
+    """Return "within" if the interval lies at or below the margin, "beyond" if it lies above it, and else "undecided".
 
     >>> classify_interval(0.01, 0.02, 0.02), classify_interval(0.021, 0.03, 0.02)
     ('within', 'beyond')
@@ -99,11 +99,13 @@ def classify_interval(low: float | None, high: float | None, margin: float) -> s
     """
     if low is None or high is None:
         return "undecided"
-    return "within" if high <= margin else "beyond" if low > margin else "undecided"
+    if high <= margin:
+        return "within"
+    return "beyond" if low > margin else "undecided"
 
 
 def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
-    """The decision in one or two sentences."""
+    """Return the decision in one or two sentences."""
     if estimate.interval is None:
         reason = next(
             (note.text for note in estimate.notes if note.code in ("TN201", "TN402")), "There is no interval."
@@ -117,14 +119,16 @@ def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
     return f"{interval_text} contains the equivalence margin of {margin:g}. More rows are needed for a decision."
 
 
-# A model that predicts half as many events as occur has an error of half of the event rate.
-LARGEST_SHARE_OF_EVENT_RATE = 0.5
-TOLERANCE = 1e-12  # of a margin that equals half of the event rate
+LARGEST_SHARE_OF_EVENT_RATE = 0.5  # share of the event rate from which a margin hides errors by a factor of two
+MARGIN_TOLERANCE = 1e-12  # rounding error of a margin that equals half of the event rate
 
 
 @dataclass(frozen=True)
 class EventRate:
-    """How often the events of a lens on classes are observed.
+    """How often the events of a lens on classes are observed, to compare a margin with it.
+
+    A margin of at least half of the event rate hides errors by a factor of two: a model that predicts half as many events
+    as occur has an error of half of the event rate.
 
     >>> rare = EventRate(0.04)
     >>> print(rare.margin_note("equivalence margin", 0.05))
@@ -156,7 +160,7 @@ are wrong by a factor of two can lie within it. Choose a smaller one, or also bo
 
     def hides_factor_of_two(self, margin: float) -> bool:
         """Whether predictions that are wrong by a factor of two can have an error within the margin."""
-        return 0 < LARGEST_SHARE_OF_EVENT_RATE * self.value <= margin + TOLERANCE
+        return 0 < LARGEST_SHARE_OF_EVENT_RATE * self.value <= margin + MARGIN_TOLERANCE
 
     def margin_note(self, margin_name: str, margin: float) -> Note | None:
         """Return the note TN240 if the margin is at least half of the event rate."""

@@ -120,7 +120,8 @@ class Cox(ViewTest):
         """The null hypothesis of the tested part; empty for the joint one."""
         if self.part != "slope":
             return _TESTED_PART_TEXTS[self.part]
-        return f"slope 1 for any intercept{' (drawn with intercept 0)' if self.null == 'redraw' else ''}: "
+        suffix = " (drawn with intercept 0)" if self.null == "redraw" else ""
+        return f"slope 1 for any intercept{suffix}: "
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
@@ -130,7 +131,7 @@ class Cox(ViewTest):
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `evaluate`, with estimates and Wald tests of the parts by the jackknife over clusters.
 
-        Redrawn labels have the statistic of independent rows, and the parts do not.
+        With redrawn labels the statistic of the test is that of independent rows, and only the parts use the jackknife.
         """
         regression = CalibrationRegression.from_view(view, self.min_prob)
         parts = regression.wald_parts(cluster)
@@ -158,7 +159,7 @@ class Cox(ViewTest):
     def _result(
         self, view: View, regression: CalibrationRegression, results_by_part: dict[str, dict[str, float]], form: str
     ) -> ViewResult:
-        """The result of the tested part, with the form of its statistic."""
+        """The result of the test from the results of all parts; `form` is the reported form of the statistic."""
         tested = results_by_part[self.part]
         effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
@@ -190,11 +191,11 @@ class Cox(ViewTest):
         return regression.coefficients(cluster)
 
     def degrees_of_freedom(self, view: View) -> int | None:
-        """One each for the tested intercept and slope; None for the score form."""
+        """One each for the tested intercept and slope; None for the score form, and for a slope of equal predictions."""
         if self._form_used != "likelihood-ratio":
             return None
-        slope = int(len(np.unique(view.p)) > 1)
-        return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
+        n_slopes = int(len(np.unique(view.p)) > 1)
+        return {"joint": 1 + n_slopes, "in-the-large": 1, "slope": n_slopes}[self.part] or None
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""

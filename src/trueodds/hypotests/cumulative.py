@@ -224,7 +224,7 @@ class ECCE(_CumulativeResidualTest):
 def brownian_maximum_tail(x: float) -> float:
     """P[max |W| > x] for Brownian motion W on [0, 1], with full relative precision in the tail.
 
-    For small x the equivalent theta series converges faster (Feller 1971, section X.5).
+    For small x an equivalent series is used that converges faster there (Poisson summation).
 
     >>> round(brownian_maximum_tail(2.2414), 4)
     0.05
@@ -259,7 +259,7 @@ def brownian_both_ends_tail(x: float) -> float:
 def brownian_range_tail(x: float) -> float:
     """P[max W − min W > x] for Brownian motion W on [0, 1], with full relative precision in the tail.
 
-    For small x the equivalent theta series converges faster. Source: Feller (1951).
+    For small x an equivalent series is used that converges faster there (Poisson summation). Source: Feller (1951).
 
     >>> round(brownian_range_tail(2.4977), 4)
     0.05

@@ -99,7 +99,7 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
         logits = Logits.from_view(View(p=p, y=p), 0.0, "cox")
         powers = LogitPolynomials.from_logits(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
-        finite = fit_logistic(powers.columns, logits.x, logits.w, y).finite
+        finite = fit_logistic(powers.columns, logits.x, logits.w, y).has_maximum
         for one, is_finite in zip(y, finite, strict=True):
             events, nonevents = p[one == 1], p[one == 0]
             separated = (

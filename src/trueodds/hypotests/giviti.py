@@ -208,6 +208,6 @@ class GiViTI(ViewTest):
                 f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than"
                 f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
-        if self._form_used == "likelihood-ratio" and not curve.fit.finite[0]:
+        if self._form_used == "likelihood-ratio" and not curve.fit.has_maximum[0]:
             reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")
         return tuple(reasons)

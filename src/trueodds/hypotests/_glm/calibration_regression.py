@@ -151,7 +151,7 @@ class CalibrationRegression:
         m, values, covariance = fit.beta.shape[1], np.full(2, np.nan), np.full((2, 2), np.nan)
         units = None if cluster is None else IndependentUnits.from_clusters(self.logits.w, cluster)
         n_units = None if units is None else float("nan")
-        if not fit.finite[0]:
+        if not fit.has_maximum[0]:
             return values, ParameterCovariance(covariance, n_units)
         values[:m] = self.powers.coefficients(fit.beta[0])
         columns, logits = self.powers.columns[:, :m], self.logits
@@ -206,7 +206,7 @@ class CalibrationRegression:
             )
         if (
             form == "likelihood-ratio"
-            and not (self.shift_fit if part == "in-the-large" else self.regression_fit).finite[0]
+            and not (self.shift_fit if part == "in-the-large" else self.regression_fit).has_maximum[0]
         ):
             reasons.append(
                 "No finite maximum likelihood estimate exists, and the limit of the likelihood ratio is not χ²."

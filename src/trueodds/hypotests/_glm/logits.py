@@ -95,7 +95,7 @@ class LogitPolynomials:
     def from_logits(cls, logits: Logits, degree: int) -> LogitPolynomials:
         """Create the polynomials up to a degree by Gram-Schmidt orthogonalization in the null information.
 
-        Each column is x times the previous one, orthogonalized against all earlier ones (Forsythe 1957).
+        Each column is x times the previous one, orthogonalized against all earlier ones, as in the Arnoldi iteration.
         """
         information = float(logits.information.sum())
         weight = logits.w / logits.w.sum()

@@ -1,4 +1,4 @@
-"""p-values of the outcomes in bins: exact or approximate tails of event counts, and χ² of vectors of outcomes."""
+"""p-values of the outcomes in each bin: two-sided tails of event counts, and χ² for vectors of outcomes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ class CountTails:
     beyond if the variance is at most 25 (p not below 1e-14), otherwise as a gamma distribution with the same mean,
     variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with
     Σw²(y−p)².
+
+    Parameters
+    ----------
+    view : View
+        A binary view.
+    index : ndarray of shape (n,)
+        Bin of each row.
+    size : int
+        Number of bins.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
@@ -67,7 +76,7 @@ class CountTails:
         return np.minimum(log_p, 0.0)
 
     def _tabulate_log_p(self, view: View, index: Array, size: int, is_small: Array) -> None:
-        """log p of every count of the exact bins, concatenated."""
+        """Tabulate log p of every count of the exact bins, concatenated in `log_p_table`."""
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
         starts = np.searchsorted(index[rows], self.bin_index[self.exact_bins])
@@ -96,7 +105,10 @@ class CountTails:
         self.skewness = third_moments / self.sd**3
 
     def _gamma_log_p(self, count: Array) -> Array:
-        """log p of the bins with a gamma distribution; of the normal where its tail underflows."""
+        """log p of the bins with a gamma distribution, from their counts (…, bins); normal where its tail underflows.
+
+        Tails have the continuity correction of ½.
+        """
         upper_z, lower_z = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
         with np.errstate(divide="ignore"):
             log_tail = np.log(
@@ -110,7 +122,8 @@ class VectorTails:
     """p-value of the outcome vector of each occupied cell of a joint view, by χ² with its exact covariance.
 
     With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the most probable class, X² = dᵀV⁺d has rank(V) degrees of
-    freedom. An outcome without variance must match exactly.
+    freedom. It is infinite if the sum of an outcome without variance differs from its prediction. The arguments are those
+    of `CountTails`, for a joint view.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
@@ -152,10 +165,10 @@ class VectorTails:
         x, a = self.statistic(wy) / 2, np.maximum(self.df, 1) / 2
         with np.errstate(divide="ignore"):
             log_tail = np.log(chdtrc(2 * a, 2 * x))
-            asymptotic = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
-        return np.asarray(
-            np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(log_tail), log_tail, asymptotic))
-        )
+            # The first term of the asymptotic expansion of the incomplete gamma function, where the tail underflows.
+            log_asymptotic_tail = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
+        log_p = np.where(np.isfinite(log_tail), log_tail, log_asymptotic_tail)
+        return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, log_p))
 
 
 def _log_two_sided_pvalues(pmf: Array) -> Array:

@@ -30,7 +30,11 @@ def poisson_binomial_pmf(p: Array) -> Array:
 
 
 def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
-    """Counts of the bins at the probabilities u (draws, B); bin b sums Binomial(n, p) over its cells."""
+    """Return the quantiles of the event counts of B bins at the probabilities u (draws, B), (draws, B).
+
+    The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b. The arguments `bins`, `n` and `p`
+    (cells,) are those of `count_pmfs`.
+    """
     counts = np.empty(u.shape)
     for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
         cdf = np.cumsum(pmf, axis=1)
@@ -40,10 +44,13 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 
 
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
-    r"""Distributions of the bin counts, for some bins at a time: first bin, lowest counts, P (bins, N_WINDOW_COUNTS).
+    r"""Yield the distributions of the event counts of `size` bins, for some consecutive bins at a time.
 
-    Bin b sums Binomial(n, p) over the cells with `bins` = b, with a variance of at most MAX_EXACT_VARIANCE. The
-    distribution is the Fourier transform of its characteristic function,
+    Each item is the number of the first bin, the lowest counts (bins,), and the probabilities (bins, N_WINDOW_COUNTS) of
+    the counts from the lowest on.
+
+    The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b, with a variance of at most
+    MAX_EXACT_VARIANCE. The distribution is the Fourier transform of its characteristic function,
 
     .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},
 
@@ -51,9 +58,10 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
     at 0.
     """
     p = np.clip(p, 0.0, 1.0)
-    sign = np.where(p > 0.5, -1.0, 1.0)
-    folded_p = np.where(p > 0.5, 1 - p, p)
-    shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
+    counts_complement = p > 0.5
+    sign = np.where(counts_complement, -1.0, 1.0)
+    folded_p = np.where(counts_complement, 1 - p, p)
+    shift = np.bincount(bins, np.where(counts_complement, n, 0.0), size)
     center = np.rint(np.bincount(bins, sign * n * folded_p, size))
     theta = 2 * np.pi / N_WINDOW_COUNTS * np.arange(N_WINDOW_COUNTS // 2 + 1)
     first_cell = np.searchsorted(bins, np.arange(size + 1))
@@ -71,7 +79,7 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
 
 
 def _log_characteristic_function(n: Array, folded_p: Array, sign: Array, theta: Array) -> Array:
-    """n log(1 − q + q e^{±iθ}), (cells, angles)."""
+    """n log(1 − q + q e^{±iθ}) for the folded probabilities q, (cells, angles); `sign` is that of the exponent."""
     real_decrease = folded_p[:, None] * (1 - np.cos(theta))
     with np.errstate(divide="ignore"):  # for q = 1/2 the characteristic function is 0 at π
         modulus = 0.5 * np.log1p(-2 * (1 - folded_p[:, None]) * real_decrease)

@@ -1,4 +1,4 @@
-"""The bootstrap: rows or whole clusters are resampled with replacement and every statistic is recomputed."""
+"""The bootstrap: rows or whole clusters are resampled with replacement, and the value of each estimand is recomputed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,33 @@ from trueodds.resampling.bin_accumulators import AccumulatorLayout
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 
-T = TypeVar("T")
+T = TypeVar("T")  # result of one block of resamples
 
 MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
 RESAMPLES_PER_BLOCK = 128  # resamples that a thread evaluates at once
+ROW_RESAMPLES_PER_BLOCK = 32  # resamples whose row numbers are in memory at once
 MAX_BLOCK_MULTIPLICITIES = 2**25  # multiplicities in memory per thread
 MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
 
 
 class SharedResamples:
-    """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
+    """Multiplicities in each resample of the units, which are rows or clusters; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
-    multiplicities that depend only on the row, the resample and a key. They are in the given `order` of the rows, (n,).
+    multiplicities that depend only on the row, the resample and a key.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    cluster : ndarray of shape (n,) or None
+        Cluster of each row; None if rows are resampled.
+    resamples : int
+        Number of resamples.
+    rng : Generator
+        Source of the draws, or of their key.
+    order : ndarray of shape (n,), optional
+        Row number at each position of the multiplicities. Default: the rows in their own order.
     """
 
     def __init__(
@@ -86,7 +100,7 @@ class SharedResamples:
         return map_blocks(lambda start, stop: evaluate(self.multiplicities(start, stop)), self.n_resamples, block_size)
 
 
-# Values (views, draws) and norms of the centered residuals; None if the statistic has no such norm.
+# Values (views, draws), and norms (views, draws) of the centered residuals, or None if the statistic has no such norm.
 ValuesAndNorms = tuple[Array, Array | None]
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
@@ -177,7 +191,7 @@ def _order_by_cell(preds: Predictions, estimand: Estimand) -> Array | None:
 def _resample_means_and_vectors(
     estimands: Sequence[Estimand], shared_resamples: SharedResamples
 ) -> list[ValuesAndNorms]:
-    """Values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
+    """Return values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
     if not estimands:
         return []
     bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
@@ -188,11 +202,11 @@ def _resample_means_and_vectors(
     blocks = shared_resamples.map_blocks(
         evaluate, max(estimand_bootstrap.n_accumulators for estimand_bootstrap in bootstraps)
     )
-    return [_concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)]
+    return [_concatenate(estimand_blocks, axis=1) for estimand_blocks in zip(*blocks, strict=True)]
 
 
 def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
-    """Bootstrap of a mean or a vector."""
+    """Return the object that evaluates the resamples of a mean, or of a statistic of vectors."""
     if isinstance(estimand.estimator, Mean):
         return MeanBootstrap(estimand, shared_resamples)
     if all(
@@ -203,18 +217,17 @@ def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> 
 
 
 def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ValuesAndNorms:
-    """Values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
-    block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
-    parts = []
-    for first in range(0, len(estimand.views), block):
-        view_block = estimand.views[first : first + block]
-        bin_bootstrap = BinBootstrap(
-            estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
-            shared_resamples.unit,
-        )
-        draws = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
-        parts.append(_concatenate(draws, axis=1))
-    return _concatenate(parts, axis=0)
+    """Return values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
+    views_per_block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
+    view_blocks = []
+    for first in range(0, len(estimand.views), views_per_block):
+        block_estimand = estimand
+        if len(estimand.views) > views_per_block:
+            block_estimand = replace(estimand, views=estimand.views[first : first + views_per_block])
+        bin_bootstrap = BinBootstrap(block_estimand, shared_resamples.unit)
+        draw_blocks = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
+        view_blocks.append(_concatenate(draw_blocks, axis=1))
+    return _concatenate(view_blocks, axis=0)
 
 
 def _has_many_vector_cells(estimand: Estimand) -> bool:
@@ -225,23 +238,26 @@ def _has_many_vector_cells(estimand: Estimand) -> bool:
     )
 
 
-def _concatenate(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
-    """Concatenate values and norms along views (0) or draws (1)."""
-    values = np.concatenate([values for values, _ in parts], axis=axis)
-    norms = [norm for _, norm in parts if norm is not None]
-    return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
+def _concatenate(blocks: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
+    """Concatenate values and norms along views (axis 0) or draws (axis 1)."""
+    values = np.concatenate([values for values, _ in blocks], axis=axis)
+    norms = [norm for _, norm in blocks if norm is not None]
+    return values, np.concatenate(norms, axis=axis) if len(norms) == len(blocks) else None
 
 
 def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -> Array:
-    """Values (views, draws) of a statistic that requires the rows."""
-    starts = range(0, shared_resamples.n_resamples, 32)
-    blocks = (shared_resamples.row_indices(start, min(start + 32, shared_resamples.n_resamples)) for start in starts)
+    """Return values (views, draws) of a statistic that requires the rows."""
     evaluate = estimand.estimator.evaluate_selections
-    return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
+    blocks = []
+    for start in range(0, shared_resamples.n_resamples, ROW_RESAMPLES_PER_BLOCK):
+        stop = min(start + ROW_RESAMPLES_PER_BLOCK, shared_resamples.n_resamples)
+        rows = shared_resamples.row_indices(start, stop)
+        blocks.append([evaluate(Selections(view, rows)) for view in estimand.views])
+    return np.concatenate(blocks, axis=1)
 
 
 class MeanBootstrap:
-    """Means of one score per row, resampled through their sums."""
+    """The bootstrap of means of one score per row, through their sums."""
 
     def __init__(self, estimand: Estimand, shared_resamples: SharedResamples) -> None:
         assert isinstance(estimand.estimator, Mean)
@@ -273,7 +289,7 @@ class MeanBootstrap:
 
 
 class BinBootstrap:
-    """A statistic on fixed bins, resampled through one array of accumulators for all views."""
+    """The bootstrap of a statistic on fixed bins, through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.layout = AccumulatorLayout([estimand])
@@ -292,7 +308,7 @@ class BinBootstrap:
 
 
 class VectorBootstrap:
-    """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
+    """The bootstrap of a statistic on many fixed cells of vectors, for a few resamples at a time."""
 
     n_accumulators = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
@@ -316,12 +332,15 @@ class VectorBootstrap:
 
     def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
         """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
-        draws = [sums.sum_vectors(t) for sums, t in zip(self.sums_by_view, multiplicities, strict=True)]
+        draws = [
+            sums.sum_vectors(view_multiplicities)
+            for sums, view_multiplicities in zip(self.sums_by_view, multiplicities, strict=True)
+        ]
         return _values_and_norms(self.cell_statistics, self.observed_sums, draws)
 
 
 class ResidualBootstrap:
-    """Weighted means of the total variation distances of cells of vectors, without the sums of each resample."""
+    """The bootstrap of weighted means of the total variation distances of cells, without the sums of each resample."""
 
     n_accumulators = 1  # no sums are kept, so they do not limit the block
 

@@ -10,6 +10,7 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,
     NODE_COUNTS,
@@ -18,7 +19,6 @@ from trueodds.hypotests.omnibus_components import (
     VectorLeaves,
     vector_components,
 )
-from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -164,7 +164,7 @@ class BinByBin(ViewTest):
         return CellFunction(view, fitted_bins.index(view.partition_values), fitted_bins.size, largest_surprisal)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """Add the min-p adjusted p-value of each bin: its surprisal −log p among the largest surprisals of the draws."""
+        """Add the min-p adjusted p-value of each bin: of its surprisal −log p among the largest ones of the draws."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, result_of_bin in result.parts.items():
             surprisal = -np.log(result_of_bin["pvalue"]) if result_of_bin["pvalue"] > 0 else np.inf

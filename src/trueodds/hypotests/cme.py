@@ -1,7 +1,7 @@
 """The calibrated mean embedding (CME) test: kernel-weighted mean residuals at a few test locations on the simplex.
 
-A test location is a probability vector and one outcome. Residuals of rows with similar predictions are averaged there, and
-the test statistic Q is the quadratic form of these means in their inverse covariance.
+A test location is a probability vector and one outcome. Residuals of rows with similar predictions are averaged there,
+and the test statistic Q is the quadratic form of these means in their inverse covariance.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TestLocations:
 
 
 def choose_locations(view: View, n_locations: int) -> TestLocations:
-    """Return the default locations: predictions spread evenly over the rows, and outcomes spread evenly over the classes.
+    """Return the default locations: predictions spread evenly over the rows, and outcomes spread evenly.
 
     The rows are put in an order that depends on their predictions only (`hashed_order`), so that the locations depend
     neither on the order of the rows nor on the labels. The j-th outcome is the (j + ½) / J quantile of the predicted

@@ -1,4 +1,4 @@
-"""The consistency resampling test: an estimator against its null distribution under labels drawn from the predictions."""
+"""The consistency resampling test: an estimator against its distribution under labels drawn from the predictions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from trueodds.hypotests.consistency_verdict import (
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
+from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import pvalue
 from trueodds.resampling.tally_estimates import tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally

@@ -218,7 +218,7 @@ def build_verdict(
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
-    """Verdict from the statistics of all possible labelings of the rows: the p-value is exact and has no lower limit."""
+    """Verdict from the statistics of all possible labelings: the p-value is exact and has no lower limit."""
     values, probabilities = enumerate_labelings(preds, estimands)
     lens_results = [
         _exact_lens_result(estimand, estimand_values, probabilities)
@@ -269,7 +269,6 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
     )
 
 
-
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
     """Test result of one lens from its draws (views, B), with its views as parts if there are several.
 
@@ -303,6 +302,6 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
         )
     }
     family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
-    # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over labels
-    # is therefore unknown, and the p-value of the lens is that of the family of its views.
+    # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over
+    # labels is therefore unknown, and the p-value of the lens is that of the family of its views.
     return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

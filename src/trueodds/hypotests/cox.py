@@ -191,7 +191,7 @@ class Cox(ViewTest):
         return regression.coefficients(cluster)
 
     def degrees_of_freedom(self, view: View) -> int | None:
-        """One each for the tested intercept and slope; None for the score form, and for a slope of equal predictions."""
+        """One each for the tested intercept and slope; None for the score form and if there is no slope to test."""
         if self._form_used != "likelihood-ratio":
             return None
         n_slopes = int(len(np.unique(view.p)) > 1)

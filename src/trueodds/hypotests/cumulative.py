@@ -1,4 +1,4 @@
-"""The Kolmogorov-Smirnov and the ECCE (Kuiper) test of calibration, whose statistics are extremes of cumulative residuals.
+"""The Kolmogorov-Smirnov test and the ECCE (Kuiper) test of calibration, by extremes of cumulative residuals.
 
 Under the null hypothesis the cumulative residual over the sorted scores is approximately a Brownian motion.
 """
@@ -284,7 +284,7 @@ def _null_standard_error(view: View) -> float:
 
 
 def _cumulative_residuals(estimator: UnbinnedError, view: View) -> tuple[Array, Array]:
-    """Sorted scores (k + 1,) and the cumulative residual up to each of them (k + 1,), beginning with 0 before the first."""
+    """Sorted scores and the cumulative residual up to each of them, (k + 1,) each, beginning with 0."""
     s, _, wp, wy = DistinctScores(estimator, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 

@@ -16,8 +16,8 @@ from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
-from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.estimate_error import estimate_error
+from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
@@ -25,7 +25,7 @@ SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
-    """Return the error of a test that is compared with the margin; raise InputError, before any draws, if there is none."""
+    """Return the error of a test that is compared with the margin; raise InputError before any draws without one."""
     if len(lenses) != 1:
         raise InputError(
             "TO205", "A margin requires a single lens.", f"margin with {len(lenses)} lenses", "Pass one lens."
@@ -127,8 +127,8 @@ MARGIN_TOLERANCE = 1e-12  # rounding error of a margin that equals half of the e
 class EventRate:
     """How often the events of a lens on classes are observed, to compare a margin with it.
 
-    A margin of at least half of the event rate hides errors by a factor of two: a model that predicts half as many events
-    as occur has an error of half of the event rate.
+    A margin of at least half of the event rate hides errors by a factor of two: a model that predicts half as many
+    events as occur has an error of half of the event rate.
 
     >>> rare = EventRate(0.04)
     >>> print(rare.margin_note("equivalence margin", 0.05))

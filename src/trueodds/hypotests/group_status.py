@@ -1,4 +1,4 @@
-"""The status of each subgroup (miscalibrated, within the smallest relevant effect, or undecided), and gaps between them."""
+"""The status of each subgroup (miscalibrated, within the smallest relevant effect, or undecided), and their gaps."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def classify_status(
 ) -> str:
     """Return the status of a subgroup: `miscalibrated`, `within` or `undecided`.
 
-    It is `miscalibrated` if the adjusted p-value is at most `alpha`, and else `within` if the interval from `low` to `high`
-    lies closer than `min_effect` to the best value of the error. Without an interval it is never `within`.
+    It is `miscalibrated` if the adjusted p-value is at most `alpha`, and else `within` if the interval from `low` to
+    `high` lies closer than `min_effect` to the best value of the error. Without an interval it is never `within`.
 
     >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05)
     ('miscalibrated', 'within')
@@ -128,7 +128,7 @@ def classify_status(
 
 
 def _with_noise_floor(group_error: ComparedModel, noise_floor: float | None) -> Estimate:
-    """Return the estimate with the noise floor of the joint draws, if both noise floors are means over redrawn labels."""
+    """Return the estimate with the noise floor of the joint draws, if both are means over redrawn labels."""
     estimate, estimator = group_error.estimate, group_error.estimand.estimator
     is_mean_of_draws = estimator.null_draws_of == "labels" and all(
         estimator.expected_if_calibrated(view) is None for view in group_error.estimand.views

@@ -91,8 +91,8 @@ def joint_group_pvalues(
     """Test the error of each subgroup on `resamples` redraws; a row has the same drawn label in all its subgroups.
 
     `aggregate` is how the views of the lens are reduced to one error, and `alpha` the level for the minimum detectable
-    errors. With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two null
-    distributions counts, as in the test `consistency`.
+    errors. With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two
+    null distributions counts, as in the test `consistency`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -160,7 +160,7 @@ def group_pvalues_from_draws(
 
 
 def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array]) -> JointDraws:
-    """The losses of all subgroups with their joint null draws; `draws` begins with one array (views, B) per estimand."""
+    """The losses of all subgroups with their null draws; `draws` begins with one array (views, B) per estimand."""
     as_loss = estimands[0].estimator.as_loss
     losses = [float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands]
     loss_draws = [

@@ -44,7 +44,6 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 
-
 VARIANCES = ("model", "empirical")
 DEFAULT_PRIOR = 0.5  # default prior probability of calibration
 

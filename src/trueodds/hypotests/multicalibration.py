@@ -92,8 +92,8 @@ def multicalibration_error(
 ) -> MulticalibrationError:
     """Return the multicalibration error from the estimands of `cumulative_error_estimands` and their null draws.
 
-    `draws_by_null` has, for each null distribution, the draws (1, B) of every estimand; the larger p-value of several null
-    distributions is reported, and the noise floor of the first. `labels` are those of the groups.
+    `draws_by_null` has, for each null distribution, the draws (1, B) of every estimand; the larger p-value of several
+    null distributions is reported, and the noise floor of the first. `labels` are those of the groups.
     """
     std_errors = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
     observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), std_errors)

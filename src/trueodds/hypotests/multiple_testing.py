@@ -1,7 +1,7 @@
 """Multiple testing: Holm's correction, min-p from joint null draws, and Westfall and Young's step-down p-values.
 
-Null draws of several statistics are joint if they are made from the same labels: draw b of one statistic belongs to draw
-b of every other.
+Null draws of several statistics are joint if they are made from the same labels: draw b of one statistic belongs to
+draw b of every other.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 class JointDraws:
     r"""Hypotheses with joint draws: unadjusted p-values and Westfall and Young's step-down min-p.
 
-    `observed` (claims,) are the statistics, of which larger values are more extreme, and `draws` (claims, B) their joint
-    null draws. The hypotheses are ordered by their unadjusted p-values. The j-th is compared with the smallest p-value of
-    each draw among the hypotheses from the j-th on:
+    `observed` (claims,) are the statistics, of which larger values are more extreme, and `draws` (claims, B) their
+    joint null draws. The hypotheses are ordered by their unadjusted p-values. The j-th is compared with the smallest
+    p-value of each draw among the hypotheses from the j-th on:
 
     .. math:: \tilde p_{(j)} = \max_{i \le j} \frac{1 + \#\{b : \min_{l \ge i} p^*_{(l)b} \le p_{(i)}\}}{1 + B}
 

@@ -1,7 +1,7 @@
 """The omnibus test: level, slope and local miscalibration combined into one p-value per lens by a harmonic mean.
 
-The component statistics are those of omnibus_components.py. Here they are turned into p-values by distributions fitted to
-their own draws, combined by the harmonic mean, and the combined p-value is compared with those of the same draws.
+The component statistics are those of omnibus_components.py. Here they are turned into p-values by distributions fitted
+to their own draws, combined by the harmonic mean, and the combined p-value is compared with those of the same draws.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ VIEWS_WEIGHT, SUMS_WEIGHT = 0.4, 0.3
 def log_pvalues(pool: Array, component: Component, entries: slice = slice(None)) -> Array:
     """Log p-values of the `entries` of a pool (1 + B,), which contains the observed value and the draws of a component.
 
-    The distribution is fitted to the pool: χ² with its mean (and variance, for centered squares), the maximum of several
-    normal values with its median, or normal with its root mean square. It only needs to be approximately correct, because
-    the combined p-value is compared with those of the same draws. The result does not depend on the scale of the pool.
+    The distribution is fitted to the pool: χ² with its mean (and variance, for centered squares), the maximum of
+    several normal values with its median, or normal with its root mean square. It only needs to be approximately
+    correct, because the combined p-value is compared with those of the same draws. The result does not depend on the
+    scale of the pool.
     """
     largest = np.abs(pool).max()
     if MAX_SQUARED < largest < np.inf:
@@ -79,8 +80,8 @@ def surprisal(pool: Array) -> Array:
     """Negative log p-value of each entry of pools (…, 1 + B) among the entries of its pool, with a smooth upper tail.
 
     The p-value is the share of entries that are at least as large. The upper tenth is modeled as exponential with its
-    median, so that the result for the largest entry depends on its magnitude and not on its rank only. The observed entry
-    and the draws are treated in the same way.
+    median, so that the result for the largest entry depends on its magnitude and not on its rank only. The observed
+    entry and the draws are treated in the same way.
 
     >>> surprisal(np.arange(100.0))[[0, 50, 99]].round(2)
     array([-0.  ,  0.69,  3.69])

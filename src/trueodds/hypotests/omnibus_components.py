@@ -101,9 +101,9 @@ class BinaryCells:
     def _square_coefficients(self, view: View) -> tuple[Array, Array, Array]:
         """Coefficients of Σ (R² − Σw²(y − p)²) / V over the nodes of each scale, with residual sums R of variance V.
 
-        Returned are the weights 1/V of the squares, by the node to which each cell belongs (scales, cells, 1). The sum of
-        the diagonal terms Σw²(y − p)² / V is linear in the Σwy of the cells, with a slope (cells, scales) and a constant
-        (scales,).
+        Returned are the weights 1/V of the squares, by the node to which each cell belongs (scales, cells, 1). The sum
+        of the diagonal terms Σw²(y − p)² / V is linear in the Σwy of the cells, with a slope (cells, scales) and a
+        constant (scales,).
         """
         p, ww = view.p.astype(np.float64), view.sums("ww")
         if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
@@ -143,7 +143,7 @@ class Nodes:
         self.first_children = [np.searchsorted(finer, coarser) for coarser, finer in pairwise(starts)]
 
     def node_of_cell(self, cell: Array, max_nodes: int) -> Array:
-        """Node of each of the cells (n,), (n,), at the finest scale of at most `max_nodes` nodes; 0 if there is none."""
+        """Node (n,) of each of these cells (n,) at the finest scale of at most `max_nodes` nodes; 0 without one."""
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 

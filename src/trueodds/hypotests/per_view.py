@@ -1,7 +1,8 @@
 """The base class `ViewTest` of tests with one statistic per view, whose null distribution is asymptotic or simulated.
 
-A subclass computes the statistic of a view. The base class combines the views of a lens, and several lenses, to a verdict:
-by Holm's correction of asymptotic p-values, or by the joint distribution of the statistics under redrawn labels.
+A subclass computes the statistic of a view. The base class combines the views of a lens, and several lenses, to a
+verdict: by Holm's correction of asymptotic p-values, or by the joint distribution of the statistics under redrawn
+labels.
 """
 
 from __future__ import annotations
@@ -335,7 +336,7 @@ class ViewTest(HypothesisTest):
         results: Sequence[Sequence[ViewResult]],
         draws_by_null: Sequence[Sequence[Array]],
     ) -> list[list[ViewResult]]:
-        """Results with what `add_draw_results` adds; `draws_by_null` has the draws of all lenses per null distribution."""
+        """Results with those of `add_draw_results`; `draws_by_null` has the draws of each lens by null distribution."""
         return [
             [
                 self.add_draw_results(
@@ -392,4 +393,3 @@ class ViewTest(HypothesisTest):
         if len(estimands) == 1:
             return lens_verdict(estimands[0], results[0], pvalues, context)
         return family_verdict(estimands, results, pvalues, context)
-

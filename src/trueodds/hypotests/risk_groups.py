@@ -58,9 +58,9 @@ RESIDUAL_TOLERANCE = 1e-12  # tolerance of a sum of residuals, relative to the w
 class GroupResiduals:
     """Risk groups, the expected counts of their m outcomes, and the quadratic form of the residuals.
 
-    A binary view has m = 2 outcomes, the event last. The statistic is X² = Σ_g d_gᵀ F_g d_g with the residuals
-    d = Σw(y − p) of the outcomes of a group and its symmetric matrix F, which `form` contains. If an outcome has variance
-    0 in its group, a residual larger than its `tolerance` makes the statistic infinite.
+    A binary view has m = 2 outcomes, the event last. The statistic is X² = Σ_g d_gᵀ F_g d_g with the residuals d = Σw(y
+    − p) of the outcomes of a group and its symmetric matrix F, which `form` contains. If an outcome has variance 0 in
+    its group, a residual larger than its `tolerance` makes the statistic infinite.
     """
 
     index: Array  # (rows,) group of each row
@@ -128,11 +128,11 @@ class GroupResiduals:
         return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
 
     def expected(self) -> Array:
-        """Return the expected counts of all outcomes with positive variance in their group, by effective sample size."""
+        """Return the expected counts, by effective sample size, of the outcomes with positive variance."""
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
     def group_table(self, residuals: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
-        """Return the rows, mean prediction, expected and observed count of each group: of the event, or all but baseline.
+        """Return rows, mean prediction, expected and observed count of each group, for the event or all but baseline.
 
         `residuals` (groups, m) are the observed ones; `baseline` is None for a binary view.
         """

@@ -1,7 +1,7 @@
 """Test of the squared kernel calibration error (SKCE), with redrawn, bootstrap, block or distribution-free p-values.
 
-In this module h_ij = k(p_i, p_j) (y_i − p_i)·(y_j − p_j) is the contribution of a pair of rows, U is its mean over pairs
-of different rows (the unbiased SKCE), and V its mean over all n² pairs (the biased SKCE).
+In this module h_ij = k(p_i, p_j) (y_i − p_i)·(y_j − p_j) is the contribution of a pair of rows, U is its mean over
+pairs of different rows (the unbiased SKCE), and V its mean over all n² pairs (the biased SKCE).
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def centered_statistic(pairs: RowPairs) -> float:
 def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
     """Return n U / (n − 1) − V of resampled rows minus its linear part, (draws,).
 
-    It is n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij] with a = n / (n − 1), where the `multiplicities` c (draws, n)
-    count how often each row was drawn. The sum over pairs i ≠ j is a quadratic form in c − 1/a, because
-    a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    It is n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij] with a = n / (n − 1), where the `multiplicities` c (draws,
+    n) count how often each row was drawn. The sum over pairs i ≠ j is a quadratic form in c − 1/a, because a c'Hc − 2
+    c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
     correction = n / (n - 1)
@@ -311,7 +311,9 @@ class KernelTest(ViewTest):
             )
         statistic, p = bootstrap_pvalue(pairs, self.resamples or DEFAULT_RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(result, statistic=statistic, pvalue=p, parts=parts, asymptotic_warnings=rare_outcome_warnings(view))
+        return replace(
+            result, statistic=statistic, pvalue=p, parts=parts, asymptotic_warnings=rare_outcome_warnings(view)
+        )
 
     def cell_statistic(self, view: View) -> RowPairs:
         """The SKCE as a function of redrawn outcomes; large values are extreme."""
@@ -335,7 +337,12 @@ def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) 
         "Only pairs within blocks of consecutive rows were compared, so the statistic depends on the row order.",
     )
     return replace(
-        result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, asymptotic_warnings=warnings, notes=(*result.notes, note)
+        result,
+        statistic=blocks.z,
+        pvalue=blocks.pvalue,
+        parts=parts,
+        asymptotic_warnings=warnings,
+        notes=(*result.notes, note),
     )
 
 

@@ -26,7 +26,7 @@ SCORE_TOLERANCE = 1e-12  # relative tolerance of rounding errors in the scores o
 
 @dataclass(frozen=True)
 class ExcessScore:
-    """The weighted sum over rows of a proper score S minus its expectation under the predictions, with its null moments.
+    """The weighted sum over rows of a proper score S minus its expected value under calibration, with its null moments.
 
     The sum is linear in the outcomes, Σ w (y − p) c with the `coefficients` c, so each redraw costs one product.
     """
@@ -49,7 +49,7 @@ class ExcessScore:
 
 
 def score_z_test(view: View, score: str) -> ViewResult:
-    """Return z of the excess score with its two-sided p-value; the effect is a lower bound of the misplaced probability.
+    """Return z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability as effect.
 
     z is infinite if an outcome was observed that the predictions exclude and that makes the log loss infinite, or that
     contradicts predictions without any variance. Without variance and such an outcome z is undefined.

@@ -137,8 +137,8 @@ class TCal(ViewTest):
         if view.is_rows and is_on_inner_edge.any():
             finest = _BinsAndEdges(max_bins)
             occupied = np.unique(finest.fit(view).index(view.partition_values))
-            # Cell 2b is bin b without its edges, and cell 2b + 1 the edge between the bins b and b + 1. Edges are assigned
-            # once to the bin below and once to the bin above.
+            # Cell 2b is bin b without its edges, and cell 2b + 1 the edge between the bins b and b + 1. Edges are
+            # assigned once to the bin below and once to the bin above.
             error_function = _mean_of_assignments([occupied // 2, (occupied + 1) // 2], bins_per_scale)
         else:
             occupied = np.unique(index)
@@ -208,7 +208,7 @@ class _BinsAndEdges(Partition):
 def _mean_of_assignments(
     finest_assignments: Sequence[Array], bins_per_scale: Sequence[int]
 ) -> Callable[[Array, Array, Array, Array], Array]:
-    """Return a function that computes the mean of T at every scale over several assignments of cells to the finest bins.
+    """Return a function that averages T at every scale over several assignments of cells to the finest bins.
 
     `finest_assignments` has one array (cells,) per assignment, with the bin of each cell; `bins_per_scale` are the
     numbers of bins. The function has the arguments of `_scale_error_function`, summed by cell.

@@ -110,7 +110,7 @@ class StandardizedStatistic:
 
 @dataclass(frozen=True)
 class StatisticEstimator(Estimator):
-    """Adapter that presents the statistic of a `ViewTest` as an estimator, because null draws are made of estimators."""
+    """Adapter that presents the statistic of a `ViewTest` as an estimator, as null draws require."""
 
     name: ClassVar[str] = "test statistic"
     test: Any  # the ViewTest

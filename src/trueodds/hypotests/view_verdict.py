@@ -107,9 +107,7 @@ def _index_of_smallest(pvalues: Array) -> int:
     return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))
 
 
-def _result_parts(
-    names: Sequence[str], results: Sequence[ViewResult], pvalues: Array
-) -> dict[str, dict[str, float]]:
+def _result_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
     """Return the statistic, p-value, Holm's p-value and effect of each view, or of each lens of a family, by name."""
     adjusted_pvalues = holm([float(p) for p in pvalues])
     return {

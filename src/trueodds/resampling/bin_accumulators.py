@@ -61,7 +61,7 @@ class AccumulatorLayout:
         return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
 
     def split_by_view(self, sums: Array) -> list[Array]:
-        """Split accumulated sums (draws, n_accumulators) by view: (draws, bins), or (draws, bins, m) for a joint view."""
+        """Split sums (draws, n_accumulators) by view: (draws, bins), or (draws, bins, m) for a joint view."""
         by_view = []
         for cell_statistic, m, start, stop in zip(
             self.cell_statistics, self.widths, self.offsets[:-1], self.offsets[1:], strict=True

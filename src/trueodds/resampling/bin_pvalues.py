@@ -122,8 +122,8 @@ class VectorTails:
     """p-value of the outcome vector of each occupied cell of a joint view, by χ² with its exact covariance.
 
     With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the most probable class, X² = dᵀV⁺d has rank(V) degrees of
-    freedom. It is infinite if the sum of an outcome without variance differs from its prediction. The arguments are those
-    of `CountTails`, for a joint view.
+    freedom. It is infinite if the sum of an outcome without variance differs from its prediction. The arguments are
+    those of `CountTails`, for a joint view.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:

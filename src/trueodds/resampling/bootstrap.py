@@ -1,4 +1,4 @@
-"""The bootstrap: rows or whole clusters are resampled with replacement, and the value of each estimand is recomputed."""
+"""The bootstrap: rows or whole clusters are resampled with replacement, and every estimand is evaluated again."""
 
 from __future__ import annotations
 

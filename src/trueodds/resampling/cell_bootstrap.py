@@ -26,10 +26,10 @@ class BootstrapResult:
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
-    """Draw the bin sums of each view: multinomial counts over bins and outcomes, and normal Σp with the observed moments.
+    """Draw the bin sums of each view: multinomial counts over bins and outcomes, normal Σp with the observed moments.
 
-    With weights, with shares of votes, and in joint views the residual sums are normal with the observed (co)variance of
-    the rows.
+    With weights, with shares of votes, and in joint views the residual sums are normal with the observed (co)variance
+    of the rows.
     """
     values: list[Array] = []
     norms_by_view: list[Array | None] = []

@@ -20,8 +20,8 @@ from trueodds.lenses.view import View
 class Estimand:
     """An estimator through a lens, on the views of the data.
 
-    Intervals, null draws and comparisons all refer to an estimand. The number is computed in two steps: `values` has one
-    value per view, and `combine_views` aggregates them.
+    Intervals, null draws and comparisons all refer to an estimand. The number is computed in two steps: `values` has
+    one value per view, and `combine_views` aggregates them.
     """
 
     estimator: Estimator
@@ -33,7 +33,7 @@ class Estimand:
     def from_predictions(
         cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean"
     ) -> Estimand:
-        """Create the estimand for these predictions; raises InputError if the estimator does not suit clusters or the lens."""
+        """Create the estimand for these predictions; raises InputError if the estimator cannot be used."""
         if preds.cluster is not None and not estimator.supports_clusters:
             raise InputError(
                 "TO205",
@@ -53,7 +53,7 @@ class Estimand:
 
     @cached_property
     def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
-        """The statistic of each view as a function of the sums of its cells; None if new draws must be evaluated by row."""
+        """The statistic of each view as a function of sums by cell; None if draws must be evaluated from the rows."""
         statistics = map_items(self.estimator.cell_statistic, self.views)
         if any(cell_statistic is None for cell_statistic in statistics):
             return None

@@ -147,9 +147,7 @@ def build_estimate(
     if resampled_units:
         settings |= {"resamples": interval_spec.resamples, "resample": resampled_units}
         if interval_spec.resamples < MIN_RESAMPLES:
-            text = (
-                f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
-            )
+            text = f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
             notes = [*notes, Note("TN211", text)]
     if null_draws is not None:
         settings["redraws"] = null_draws.shape[-1]
@@ -195,8 +193,8 @@ def _estimate_noise_floor(estimand: Estimand, null_draws: Array | None) -> float
 def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
     """Return the debiased value; None if the error is debiased already, or far above its noise floor.
 
-    For a root mean square over bins it is the signed root of the unbiased squared error T_mn (`debiased_squared_error`),
-    and for other errors that of `subtract_noise_floor`.
+    For a root mean square over bins it is the signed root of the unbiased squared error T_mn
+    (`debiased_squared_error`), and for other errors that of `subtract_noise_floor`.
     """
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.cell_statistics is not None

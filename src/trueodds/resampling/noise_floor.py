@@ -55,8 +55,8 @@ def _needs_null_draws(rows: Predictions, estimand: Estimand) -> bool:
 def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
     """Return √max(0, e² − f²) for errors e below twice their noise floor f; NaN for others and for negative e.
 
-    It debiases `values` by their noise floors `floors`. If the errors are a `power` of a norm, e and f are the norms, and
-    the result is the same power of the debiased norm.
+    It debiases `values` by their noise floors `floors`. If the errors are a `power` of a norm, e and f are the norms,
+    and the result is the same power of the debiased norm.
 
     >>> subtract_noise_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
     [0.03, 0.0, nan]

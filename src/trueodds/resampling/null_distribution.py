@@ -1,6 +1,7 @@
 """The null distribution: statistics of labels drawn from the predicted probabilities, sampled or enumerated.
 
-`null_draws` chooses the fastest way to draw each estimand: bin by bin, row by row through bin sums, or with complete rows.
+`null_draws` chooses the fastest way to draw each estimand: bin by bin, row by row through bin sums, or with complete
+rows.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def null_draws(
     progress : callable, optional
         Receives the finished share of the draws.
     cluster_share : float, optional
-        With clusters: labels are redrawn instead of flipping signs, and all rows of a cluster use the same random number
-        with this probability, so 0.0 means independent labels. Default: signs are flipped.
+        With clusters: labels are redrawn instead of flipping signs, and all rows of a cluster use the same random
+        number with this probability, so 0.0 means independent labels. Default: signs are flipped.
     share_draws : bool, default=True
         Whether all estimands are evaluated on the same draws. If not, as for noise floors, only bins are drawn for more
         than 200,000 rows.
@@ -241,7 +242,7 @@ def _draw_vote_statistics(
 def _draw_signs_or_labels(
     preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
 ) -> Array:
-    """Return signs (draws, n), or labels (draws, n), or multilabel outcomes (draws, n, K), of draws start to stop − 1."""
+    """Return signs (draws, n), labels (draws, n) or multilabel outcomes (draws, n, K) of draws start to stop − 1."""
     if flips_signs:
         if preds.cluster is None:
             return sign_flips.random_signs(preds.n, key, start, stop)
@@ -303,8 +304,8 @@ LABELINGS_PER_BLOCK = 2**12  # labelings evaluated at once
 def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
     """Return the statistics (views, labelings) of each estimand under every possible labeling, and their probabilities.
 
-    The labelings are the combinations of the classes of positive probability of all rows. Raises InputError if there are
-    more than MAX_LABELINGS of them, and for rows that are not independent with one label each.
+    The labelings are the combinations of the classes of positive probability of all rows. Raises InputError if there
+    are more than MAX_LABELINGS of them, and for rows that are not independent with one label each.
     """
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
@@ -329,7 +330,8 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
     values: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
     for start in range(0, int(n_labelings), LABELINGS_PER_BLOCK):
         stop = min(start + LABELINGS_PER_BLOCK, int(n_labelings))
-        # A labeling is a number whose digit of row i, in the base of its allowed classes, selects the class of this row.
+        # A labeling is a number whose digit of row i, in the base of its allowed classes, selects the class of this
+        # row.
         digits = np.unravel_index(np.arange(start, stop), sizes)
         labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
         probabilities.append(P[np.arange(preds.n), labels].prod(axis=1))

@@ -1,4 +1,4 @@
-"""Null draws bin by bin: the outcome count of each bin is drawn from its distribution, at a cost that does not depend on n."""
+"""Null draws bin by bin: the outcome count of each bin is drawn from its distribution, at the cost of bins."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covarian
 def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_draws: bool = True) -> bool:
     """Whether to draw outcome counts per bin instead of labels: many rows, and an estimand that needs bin sums only.
 
-    Estimands, and views of one estimand, that share their draws depend on the same labels, which must then be drawn. With
-    `share_draws=False`, several views of one estimand are allowed if their joint distribution is known: views of disjoint
-    rows, of independent labels, or of classes with few bins.
+    Estimands, and views of one estimand, that share their draws depend on the same labels, which must then be drawn.
+    With `share_draws=False`, several views of one estimand are allowed if their joint distribution is known: views of
+    disjoint rows, of independent labels, or of classes with few bins.
     """
     if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
@@ -64,7 +64,9 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_
     )
 
 
-def draw_bin_statistics_of_rows(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
+def draw_bin_statistics_of_rows(
+    preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator
+) -> Array:
     """Return null draws (views, draws) of an estimand on rows; classes are correlated by their null covariance."""
     is_correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
     return draw_bin_statistics(estimand, resamples, rng, null_covariance(estimand) if is_correlated else None)
@@ -86,10 +88,10 @@ def draw_bin_statistics(
 ) -> Array:
     """Return null draws (views, draws) of an estimand on rows or on the cells of a tally, with outcomes drawn per bin.
 
-    The outcome count of a bin has mean Σwp and variance Σw²p(1−p). Large bins use the normal distribution, small ones the
-    exact distribution of a sum of binomial fine cells. `covariance` (views · bins, views · bins) is the null covariance
-    of class-wise bins: with it the classes have the correlation of the data (a normal copula), without it they are
-    independent. With `flips_signs`, as for votes, the signs of residuals are flipped: Σ±w(y − p) has variance
+    The outcome count of a bin has mean Σwp and variance Σw²p(1−p). Large bins use the normal distribution, small ones
+    the exact distribution of a sum of binomial fine cells. `covariance` (views · bins, views · bins) is the null
+    covariance of class-wise bins: with it the classes have the correlation of the data (a normal copula), without it
+    they are independent. With `flips_signs`, as for votes, the signs of residuals are flipped: Σ±w(y − p) has variance
     Σw²(y − p)².
     """
     if estimand.cell_statistics is None:

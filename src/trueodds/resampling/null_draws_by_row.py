@@ -42,8 +42,8 @@ def draw_label_sums(
 ) -> list[Array]:
     """Return null draws (views, draws) of estimands on bin sums, with labels drawn from the predicted probabilities.
 
-    The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with the
-    same key; without it a faster generator may be used. `cluster_share` is that of `null_draws`.
+    The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with
+    the same key; without it a faster generator may be used. `cluster_share` is that of `null_draws`.
     """
     layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
@@ -228,8 +228,8 @@ def _label_accumulator_tables(
 ) -> Array:
     """Return which accumulator a row adds its weight to for each label it can draw, (tables, n, K); −1 for none.
 
-    A drawn label is looked up in every table. Views that depend on different labels, or on different rows, share a table,
-    which saves look-ups. `outcome_codes` has one item per view; None for multilabel predictions.
+    A drawn label is looked up in every table. Views that depend on different labels, or on different rows, share a
+    table, which saves look-ups. `outcome_codes` has one item per view; None for multilabel predictions.
     """
     tables: list[Array] = []
     uses_by_table: list[list[_LabelUse]] = []

@@ -46,8 +46,8 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
     r"""Yield the distributions of the event counts of `size` bins, for some consecutive bins at a time.
 
-    Each item is the number of the first bin, the lowest counts (bins,), and the probabilities (bins, N_WINDOW_COUNTS) of
-    the counts from the lowest on.
+    Each item is the number of the first bin, the lowest counts (bins,), and the probabilities (bins, N_WINDOW_COUNTS)
+    of the counts from the lowest on.
 
     The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b, with a variance of at most
     MAX_EXACT_VARIANCE. The distribution is the Fourier transform of its characteristic function,

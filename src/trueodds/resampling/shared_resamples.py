@@ -21,7 +21,7 @@ MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
 
 
 class SharedResamples:
-    """Multiplicities in each resample of the units, which are rows or clusters; all estimands share one set of resamples.
+    """Multiplicities of the units (rows or clusters) in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
     multiplicities that depend only on the row, the resample and a key.

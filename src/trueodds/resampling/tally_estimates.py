@@ -182,8 +182,8 @@ def estimate_from_cells(
 ) -> Estimate:
     """Estimate from the cells of a tally; aggregates over classes have no interval.
 
-    `null_draws` are those of the estimand, and `reported_null_draws` those of the estimand whose interval is reported, if
-    it is another one.
+    `null_draws` are those of the estimand, and `reported_null_draws` those of the estimand whose interval is reported,
+    if it is another one.
     """
     if interval_spec.resample == "rows":
         raise InputError(

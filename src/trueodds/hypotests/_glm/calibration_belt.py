@@ -203,7 +203,7 @@ def _positive_segments(level: float, side: str, p: Array, gap: Array) -> list[Be
 
 
 def _belt_points(points: Any, curve: CalibrationCurve) -> Array:
-    """Return the sorted probabilities at which the belt is evaluated, from their number or the probabilities themselves."""
+    """Return the sorted probabilities at which the belt is evaluated, from their number or from themselves."""
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
         predicted = curve.logits.p[curve.logits.w > 0]
         return np.linspace(predicted.min(), predicted.max(), int(points))

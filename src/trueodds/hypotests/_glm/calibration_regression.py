@@ -1,7 +1,7 @@
 """Cox's calibration regression: intercept and slope with standard errors, and the statistics that test them.
 
-The "parts" are the tested hypotheses: intercept 0 and slope 1 ("joint"), intercept 0 given slope 1 ("in-the-large"), and
-slope 1 for any intercept ("slope").
+The "parts" are the tested hypotheses: intercept 0 and slope 1 ("joint"), intercept 0 given slope 1 ("in-the-large"),
+and slope 1 for any intercept ("slope").
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CalibrationRegression:
         return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
 
     def _slope_statistic(self, form: str, wy: Array) -> Array:
-        """Statistics (draws,) of the slope for any intercept: the score at the best shift, or the gain over that shift."""
+        """Statistics (draws,) of the slope for any intercept: the score at the best shift, or the gain over it."""
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
@@ -153,8 +153,8 @@ class CalibrationRegression:
     def _estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[Array, ParameterCovariance]:
         """Intercept and slope of a fit, (2,), with their covariance; NaN where no finite estimate or variance exists.
 
-        With `cluster` (n,) the covariance is the jackknife's, and else that of the model with squared weights. A fit with
-        slope 1 has m = 1 parameter, the intercept, and NaN as the slope.
+        With `cluster` (n,) the covariance is the jackknife's, and else that of the model with squared weights. A fit
+        with slope 1 has m = 1 parameter, the intercept, and NaN as the slope.
         """
         m, values, covariance = fit.beta.shape[1], np.full(2, np.nan), np.full((2, 2), np.nan)
         units = None if cluster is None else IndependentUnits.from_clusters(self.logits.w, cluster)

@@ -68,7 +68,7 @@ class SelectionNullDistribution:
 
 @cache
 def forward_null_distribution(base_df: int, n_selected: int) -> SelectionNullDistribution:
-    """Return the null distribution after `n_selected` selection steps from a model with `base_df` degrees of freedom."""
+    """Return the null distribution after `n_selected` selection steps from `base_df` degrees of freedom."""
     if n_selected == 0:
         return SelectionNullDistribution(base_df, 0, np.ones_like if base_df == 2 else _scaled_half_normal_tail)
     previous_tail, alpha = forward_null_distribution(base_df, n_selected - 1).scaled_tail, 1 - SELECTION_LEVEL
@@ -97,8 +97,8 @@ def _scaled_half_normal_tail(z: Array) -> Array:
 def select_degree(logits: Logits, powers: LogitPolynomials, wy: Array, start: int, form: str) -> tuple[Array, Array]:
     """Return the selected degree and its statistic, (draws,) each, for many weighted outcome vectors `wy` (draws, n).
 
-    Beginning at `start`, the degree increases as long as the statistic gains at least SELECTION_THRESHOLD. `form` is that
-    of `logistic_statistics`.
+    Beginning at `start`, the degree increases as long as the statistic gains at least SELECTION_THRESHOLD. `form` is
+    that of `logistic_statistics`.
     """
     score_statistics = None
     if form == "score":  # one pass computes the scores of all degrees
@@ -150,7 +150,7 @@ class CalibrationCurve:
         }
 
     def likelihood(self, beta: Array) -> tuple[Array, Array, Array]:
-        """Log-likelihood (draws,) minus that of β = 0, its gradient (draws, m) and negative Hessian, at β (draws, m)."""
+        """Log-likelihood (draws,) minus that of β = 0, its gradient (draws, m) and negative Hessian at β (draws, m)."""
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
         eta_change = beta @ columns.T
         q = expit(logits.x + eta_change)
@@ -160,9 +160,9 @@ class CalibrationCurve:
         return value, (self.wy - logits.w * q) @ columns, hessian
 
     def bounded_maximum(self, drop: float) -> Array:
-        """The β of maximum likelihood, (m,); if it is infinite, the first β on the line to the last iterate near enough.
+        """The β of maximum likelihood, (m,), or a finite one near the supremum if it is infinite.
 
-        Near enough is a log-likelihood within `drop` of its supremum.
+        It is then the first β on the line to the last iterate whose log-likelihood is within `drop` of the supremum.
         """
         maximum = self.fit.beta[0]
         if self.fit.has_maximum[0]:

@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method for many outcome vectors at once, with likelihood-ratio and score statistics."""
+"""Logistic regression of many outcome vectors by Newton's method, with likelihood-ratio and score statistics."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MIN_RELATIVE_VARIANCE, MIN_VARIANCE = 1e-24, 1e-160  # lower limits of a conditi
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Logits:
-    """The rows (or cells of a tally) of a view on the logit scale; rows without weight have log odds 0 and do not count."""
+    """The rows (or cells of a tally) of a view on the logit scale; rows without weight have log odds 0."""
 
     p: Array  # (n,) in [0, 1]
     x: Array  # (n,) its logit

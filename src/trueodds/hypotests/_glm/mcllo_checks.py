@@ -1,4 +1,4 @@
-"""Checks of the MCLLO test: accuracy of the asymptotic distribution, effect of the settings, and fits on the tested rows."""
+"""Checks of the MCLLO test: accuracy of the asymptotics, effect of the settings, and fits on the tested rows."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def compare_baselines(
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
 
-    `model_with_baseline` creates the model with another baseline. The changes of a fitted probability are relative to the
-    fit with the chosen baseline: the largest, and the mean over rows (weighted) and classes.
+    `model_with_baseline` creates the model with another baseline. The changes of a fitted probability are relative to
+    the fit with the chosen baseline: the largest, and the mean over rows (weighted) and classes.
     """
     parts: dict[str, dict[str, float]] = {}
     for j in range(model.P.shape[1]):

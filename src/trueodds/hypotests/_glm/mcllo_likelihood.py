@@ -1,7 +1,7 @@
 """The likelihood of the multicategory linear log odds (MCLLO) model, and its likelihood-ratio, Wald and score tests.
 
-The model has a shift τ and a slope γ of the log odds of each class against a baseline class. A calibrated model has τ = 0
-and γ = 1, the "identity" map.
+The model has a shift τ and a slope γ of the log odds of each class against a baseline class. A calibrated model has τ =
+0 and γ = 1, the "identity" map.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SUPREMUM_TOLERANCE = 1e-9  # tolerance in nats of a supremum of the log-likeliho
 
 @dataclass(frozen=True, eq=False)
 class MclloModel:
-    """The model of one view, with its log odds against the baseline, its fit, and the variances of scores and estimates.
+    """The model of one view: its log odds against the baseline, its fit, and the variances of scores and estimates.
 
-    The parameters θ are (γ, τ) of each class but the baseline, d = 2(K − 1) in all. The variance of the scores is that of
-    the model, or estimated from independent `units` (rows or clusters). "Whitening" matrices W of a variance V satisfy
-    W'VW = I, so the squared norm of W's is the standardized statistic of scores s.
+    The parameters θ are (γ, τ) of each class but the baseline, d = 2(K − 1) in all. The variance of the scores is that
+    of the model, or estimated from independent `units` (rows or clusters). "Whitening" matrices W of a variance V
+    satisfy W'VW = I, so the squared norm of W's is the standardized statistic of scores s.
     """
 
     P: Array  # (n, K) tested probabilities: clipped and normalized
@@ -185,7 +185,7 @@ class MclloModel:
         return softmax(eta)
 
     def scores(self, wy: Array) -> Array:
-        """Scores Σw(y − p)x and Σw(y − p) of each class at the identity, (draws, d), for many outcomes wy (draws, n, K)."""
+        """Scores Σw(y − p)x and Σw(y − p) by class, (draws, d), of many weighted outcomes wy (draws, n, K)."""
         class_scores = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
         wp = self.w[:, None] * self.P
         class_scores -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)

@@ -1,4 +1,4 @@
-"""The number of rows for which the interval of the calibration slope or of calibration-in-the-large has a given width."""
+"""The number of rows for which the interval of the calibration slope or intercept has a given width."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MAX_ITERATIONS = 50  # maximum number of iterations of the degrees of freedom
 
 
 def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: float, alpha: float) -> Power:
-    """Number of rows for which the 1 − `alpha` interval of the coefficient that `cox` tests has the total width `width`.
+    """Number of rows for which the 1 − `alpha` interval of the coefficient tested by `cox` has the total width `width`.
 
-    The standard error at n similar rows is √(N/n) times that of the N rows of `preds`, as in the criterion of Riley et al.
-    (2021). With clusters it is the jackknife's, and n counts rows in clusters of the same sizes. The interval is then
-    Student's t, whose degrees of freedom grow with n, so that n is found by iteration.
+    The standard error at n similar rows is √(N/n) times that of the N rows of `preds`, as in the criterion of Riley et
+    al. (2021). With clusters it is the jackknife's, and n counts rows in clusters of the same sizes. The interval is
+    then Student's t, whose degrees of freedom grow with n, so that n is found by iteration.
 
     >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.3, 0.4] * 50)

@@ -18,8 +18,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
 from trueodds.lenses.base import Lens
-from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.estimate_error import estimate_error
+from trueodds.resampling.intervals.method import IntervalSpec
 
 DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
 MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried
@@ -38,10 +38,10 @@ def rows_for_width(
 ) -> Power:
     """Number of rows for which the 1 − `alpha` interval of an error has the mean total width `width`.
 
-    The width of data sets of n rows resampled from `preds` is simulated; n is then adjusted by the rule that the width is
-    proportional to 1/√n, until the mean width is the target. `aggregate` is how the views of the lens are reduced to one
-    error, and `progress` receives the finished share. With clusters, the number for independent rows is multiplied by the
-    design effect.
+    The width of data sets of n rows resampled from `preds` is simulated; n is then adjusted by the rule that the width
+    is proportional to 1/√n, until the mean width is the target. `aggregate` is how the views of the lens are reduced to
+    one error, and `progress` receives the finished share. With clusters, the number for independent rows is multiplied
+    by the design effect.
 
     >>> from trueodds.estimators import ESTIMATORS
     >>> from trueodds.lenses.lens_by_name import as_lens

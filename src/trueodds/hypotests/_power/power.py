@@ -1,7 +1,7 @@
 """Power analysis of a test: its power, the smallest detectable error and the required number of rows.
 
-The power is asymptotic where the distribution of the statistic under miscalibration is known, and else simulated from the
-user's predictions.
+The power is asymptotic where the distribution of the statistic under miscalibration is known, and else simulated from
+the user's predictions.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ def analyze_power(
 class _PowerCurve:
     """Power of one test as a function of the number of rows n and the size x of the distortion.
 
-    It is asymptotic if the distribution is known, else simulated. `seed` is that of all simulated data sets. `df` are the
-    degrees of freedom of the asymptotic distribution, or None if the power is simulated. The last simulation is kept, and
-    is the one that a result describes.
+    It is asymptotic if the distribution is known, else simulated. `seed` is that of all simulated data sets. `df` are
+    the degrees of freedom of the asymptotic distribution, or None if the power is simulated. The last simulation is
+    kept, and is the one that a result describes.
     """
 
     def __init__(
@@ -385,5 +385,5 @@ def _normal_score(power: float) -> float:
 
 
 def rows_from_sqrt(sqrt_rows: float) -> int:
-    """Number of rows from its square root, in which the normal score of the power is nearly linear; at least MIN_ROWS."""
+    """Number of rows, at least MIN_ROWS, from its root, in which the normal score of the power is nearly linear."""
     return max(MIN_ROWS, math.ceil(sqrt_rows * sqrt_rows - 1e-9))

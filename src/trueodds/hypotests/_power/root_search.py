@@ -27,14 +27,14 @@ def find_root(
     value_tolerance: float,
     x_tolerance: float,
 ) -> tuple[float, float]:
-    """Return the x in (0, upper_bound] where `curve` equals `level`, and the value there; `upper_bound` if there is none.
+    """Return the x in (0, upper_bound] where `curve` equals `level`, or else `upper_bound`, and the value there.
 
     `curve` is increasing with value `zero_value` at 0, and `start` is the first x tried. `linearize(value)` is
     approximately linear in x, which speeds up the search. The search stops if a value is within `value_tolerance` of
     the level, or if x is known up to the relative tolerance `x_tolerance`.
 
-    While no value above the level is known, x grows by an extrapolated factor. Afterwards the root is bracketed, and the
-    next x is interpolated between both ends of the bracket (regula falsi), but not too close to either.
+    While no value above the level is known, x grows by an extrapolated factor. Afterwards the root is bracketed, and
+    the next x is interpolated between both ends of the bracket (regula falsi), but not too close to either.
 
     >>> tolerances = {"value_tolerance": 1e-9, "x_tolerance": 1e-9}
     >>> x, _ = find_root(lambda x: x * x, 1, 9, 100, zero_value=0, linearize=lambda v: v**0.5, **tolerances)

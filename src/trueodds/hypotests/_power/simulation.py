@@ -185,9 +185,9 @@ LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 class SimulatedPower:
     """Simulated power of a test at n rows, with common random numbers for all distortions.
 
-    Null draws depend on the predictions of a data set only, so they are reused for every distortion. If they would be too
-    many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions then
-    hardly differ.
+    Null draws depend on the predictions of a data set only, so they are reused for every distortion. If they would be
+    too many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions
+    then hardly differ.
 
     Parameters
     ----------

@@ -304,4 +304,3 @@ def add_call_settings(
 ) -> Comparison | Ranking:
     """Add settings and notes of the call to the result."""
     return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))
-

@@ -35,8 +35,8 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.tally_estimates import reason_without_cell_interval
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
+from trueodds.resampling.tally_estimates import reason_without_cell_interval
 from trueodds.tallies.tally import Tally
 
 CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if cells are resampled
@@ -326,7 +326,9 @@ class ComparedTally(ComparedModel):
         )
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
-        return [tally_estimates.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
+        return [
+            tally_estimates.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands
+        ]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""

@@ -1,4 +1,4 @@
-"""The swap permutation test: two models exchange the predictions of random rows, and their errors are compared again."""
+"""The swap permutation test: the errors of two models after they exchange the predictions of random rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWAP_NULL = (
 
 
 def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
-    """Return the differences of the errors of `draws` data sets in which the models exchange random predictions, (draws,).
+    """Return the differences (draws,) of the errors of two models that exchange the predictions of random rows.
 
     Each row (or cluster) is exchanged with probability 1/2. The errors are distances if the estimator has a target.
     """
@@ -78,7 +78,8 @@ def _exchange_rows(own: View, other: View, is_exchanged: Array) -> View:
 class ExchangedRows:
     """Exact complements and log-probabilities of the rows of `own`, with those of the mask (n,) from `other`.
 
-    A `View` that is constructed from p alone would compute 1 − p and log p, and lose the precision of tiny probabilities.
+    A `View` that is constructed from p alone would compute 1 − p and log p, and lose the precision of tiny
+    probabilities.
     """
 
     def __init__(self, own: View, other: View, is_exchanged: Array) -> None:

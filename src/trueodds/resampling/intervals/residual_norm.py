@@ -41,7 +41,7 @@ def residual_norm_interval(
     `python -m benchmarks coverage`; at truth 0 no interval can cover from both sides.
     """
     z, resampled_quantile = float(ndtri((1 + level) / 2)), float(np.quantile(centered_norms, (1 + level) / 2))
-    if critical_value is not None:
+    if critical_value is not None:  # for few clusters all quantiles are scaled by the same factor
         z, resampled_quantile = critical_value, resampled_quantile * critical_value / z
     norm_quantile = max(resampled_quantile, float(np.quantile(null_draws, (1 + level) / 2)))
     margin = z * float(draws.std(ddof=1))

@@ -3,8 +3,8 @@
 The estimated gap of a bin with the true gap μ and the standard error s has a folded normal distribution, with the mean
 E|N(μ, s²)| = |μ| + s f(|μ| / s). The "excess" f(z) = 2φ(z) − 2zΦ(−z) decreases from .80 at 0 to .05 at 1.6. The bias of
 an expected calibration error is the sum of s f over its bins. It lies between 0 and the noise floor and depends on how
-the error is distributed over the bins: it is near the noise floor if only one bin is miscalibrated, and near 0 if every bin
-has a gap of two standard errors.
+the error is distributed over the bins: it is near the noise floor if only one bin is miscalibrated, and near 0 if every
+bin has a gap of two standard errors.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def cell_gaps(estimand: Estimand, preds: Predictions | None) -> CellGaps:
 def bias_bounds(gaps: CellGaps, null_mean: float, resampled_bias: float) -> BiasBounds:
     """Return bounds of the bias of a weighted mean of absolute gaps.
 
-    With few cells the bounds are sums over cells of the excess at the observed gap. With many cells they are multiples of
-    the mean excess over the estimated distribution of the true gaps (`mean_excess`). In between both are combined.
+    With few cells the bounds are sums over cells of the excess at the observed gap. With many cells they are multiples
+    of the mean excess over the estimated distribution of the true gaps (`mean_excess`). In between both are combined.
 
     `null_mean` is the mean error of the null draws, which is larger than under normality if cells are small.
     `resampled_bias` is the bias of the resamples, a lower bound of the bias of the value.

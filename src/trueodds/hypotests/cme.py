@@ -136,6 +136,7 @@ class EmbeddingResiduals:
         """The statistic Q of each draw, (draws,)."""
 
         def quadratic_forms(start: int, stop: int) -> Array:
+            """Q of the draws from start to stop − 1."""
             return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
 
         return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, len(wy), self._draws_per_block)])
@@ -154,6 +155,7 @@ class EmbeddingResiduals:
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
         def quadratic_forms(start: int, stop: int) -> Array:
+            """Q of the draws from start to stop − 1."""
             is_observed = labels.T[start:stop, :, None] == self.locations.outcome
             return self._quadratic_form(w * (is_observed - predicted)).q
 

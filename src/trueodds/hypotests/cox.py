@@ -202,6 +202,7 @@ class Cox(ViewTest):
         regression = CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
+            """Statistic of each draw, (draws,)."""
             return regression.statistic(self.part, self._form_used, wy)
 
         return CellFunction.from_rows(view, statistic)

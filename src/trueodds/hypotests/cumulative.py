@@ -146,6 +146,7 @@ class KS(_CumulativeResidualTest):
         return brownian_both_ends_tail(x) if self.start == "both" else brownian_maximum_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
+        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         path_from_above = path[-1] - path
         if self.start == "both" and np.abs(path_from_above).max() > np.abs(path).max():
@@ -217,6 +218,7 @@ class ECCE(_CumulativeResidualTest):
         return brownian_range_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
+        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         return _describe_segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 

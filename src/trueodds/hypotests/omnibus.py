@@ -134,6 +134,7 @@ def debiased_rms_error(view: View, node: Array) -> float:
     size = int(node.max()) + 1
 
     def sum_by_node(x: Array) -> Array:
+        """Sum of x (n,) over the rows of each node."""
         return np.bincount(node, x, size)
 
     w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")

@@ -279,11 +279,13 @@ class VectorLeaves:
         log_odds = logs - np.log(np.maximum(1 - p, MIN_PROB))
 
         def sum_by_leaf(x: Array) -> Array:
+            """Sum of x (n,) over the rows of each leaf, (leaves,)."""
             return np.bincount(self.index, x, self.size)
 
         variance = sum_by_leaf(ww * v)
 
         def mean_by_leaf(x: Array) -> Array:
+            """Mean of x (n,) in each leaf, weighted by the variance, or by w where that is 0; (leaves,)."""
             by_variance = sum_by_leaf(ww * v * x) / np.where(variance > 0, variance, 1.0)
             return np.where(variance > 0, by_variance, sum_by_leaf(w * x) / mass)
 

@@ -201,6 +201,7 @@ class ViewTest(HypothesisTest):
         is_joint = preds.kind != "multilabel"
 
         def family_pvalue(draws: Sequence[Array]) -> float:
+            """p-value of the family of all lenses from the draws of each lens."""
             lens_summaries = self._summarize_all_draws(estimands, draws)
             return self.pvalues(estimands, lens_summaries, joint_views=is_joint, joint_lenses=is_joint).family_pvalue
 

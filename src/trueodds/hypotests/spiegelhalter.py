@@ -100,6 +100,7 @@ def score_cells(view: View, score: str) -> CellFunction:
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
     def absolute_z(_w: Array, wp: Array, wy: Array) -> Array:
+        """|z| of each draw, (draws,)."""
         if excess.std > 0:
             z = np.abs(excess.weighted_sum(wp, wy)) / excess.std
         else:

@@ -221,6 +221,7 @@ def _mean_of_assignments(
         )
 
     def mean_error(*sums: Array) -> Array:
+        """Mean of T over the assignments, (…, MAX_SCALES), from the sums of the cells."""
         values = [
             error_function(*(np.add.reduceat(x, starts, axis=-1) for x in sums))
             for starts, error_function in assignments
@@ -259,6 +260,7 @@ def _scale_error_function(cells: Sequence[Array]) -> Callable[[Array, Array, Arr
     coarser_starts = [np.searchsorted(finer_starts, coarse_starts) for coarse_starts, finer_starts in pairwise(starts)]
 
     def scale_errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
+        """T at every scale, (…, MAX_SCALES), from Σw, Σwu and Σw²u² of the finest cells."""
         values, total_weight = [], w.sum(axis=-1)
         vectors = residual.ndim > squares.ndim
         for level in reversed(range(len(cells))):

@@ -76,6 +76,7 @@ def average_votes(results: Sequence[ViewResult]) -> ViewResult:
     """Average the results over draws of one vote per row, with a combined p-value and without a summary."""
 
     def combine(name: str, values: Sequence[float]) -> float:
+        """Twice the mean of p-values, and the mean of other numbers."""
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
 
     first_result = results[0]

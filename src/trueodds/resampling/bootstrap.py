@@ -117,6 +117,7 @@ def _resample_means_and_vectors(
     bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
 
     def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:
+        """Values and norms of every estimand for a block of resamples."""
         return [estimand_bootstrap.evaluate_draws(multiplicities) for estimand_bootstrap in bootstraps]
 
     blocks = shared_resamples.map_blocks(

@@ -70,8 +70,10 @@ class Estimand:
 
         A debiased form of an error, for example, reports the interval of its plug-in form, which has better coverage.
         """
-        other = self.estimator.interval_estimator()
-        return self if other is self.estimator else replace(self, estimator=other)
+        interval_estimator = self.estimator.interval_estimator()
+        if interval_estimator is self.estimator:
+            return self
+        return replace(self, estimator=interval_estimator)
 
     @cached_property
     def n_rows(self) -> int:

@@ -99,23 +99,23 @@ def asymptotic_warnings(model: MclloModel, form: str) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) -> str:
+def describe_degrees_of_freedom(distribution: str, df: set[float], noun: str) -> str:
     """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
-    `df` are the distinct degrees of freedom, and `kind` is the noun by which they are counted.
+    `df` are the distinct degrees of freedom, and `noun` is the noun by which they are counted.
 
     >>> describe_degrees_of_freedom("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
-        return f"{distribution} with as many {_pluralize(kind)} as identified parameters"
+        return f"{distribution} with as many {_pluralize(noun)} as identified parameters"
     (d,) = df
-    return f"{distribution} with {d:g} {kind if d == 1 else _pluralize(kind)}"
+    return f"{distribution} with {d:g} {noun if d == 1 else _pluralize(noun)}"
 
 
-def _pluralize(kind: str) -> str:
+def _pluralize(phrase: str) -> str:
     """Plural of a noun with an optional complement: "dimensions", "degrees of freedom"."""
-    noun, *complement = kind.split(" ", 1)
+    noun, *complement = phrase.split(" ", 1)
     return " ".join([f"{noun}s", *complement])
 
 

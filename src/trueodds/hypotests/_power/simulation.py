@@ -56,8 +56,8 @@ class Distortion(Settings):
             return np.asarray(expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x)))
         z = log_probabilities(preds)
         if self.kind == "shift":
-            which = np.argmax(z, axis=1) if preds.k > 2 else 1
-            z[np.arange(len(z)), which] += sign * x
+            shifted_class = np.argmax(z, axis=1) if preds.k > 2 else 1
+            z[np.arange(len(z)), shifted_class] += sign * x
         else:
             z *= np.exp(sign * x)
         r = np.exp(z - z.max(axis=1, keepdims=True))

@@ -112,11 +112,11 @@ class ModelComparison(Settings):
         for number, (name, preds) in enumerate(models.items()):
             key = [seed] if number == 0 else [seed, number]
             for earlier in compared_models:
-                same, reason = same_rows(earlier.preds, preds, self.paired)
-                pairing.record_pair(earlier.name, name, same=same, reason=reason, paired=self.paired)
+                is_paired, reason = same_rows(earlier.preds, preds, self.paired)
+                pairing.record_pair(earlier.name, name, is_paired=is_paired, reason=reason, paired=self.paired)
                 pairing.has_equal_sizes |= earlier.preds.n == preds.n
-                pairing.has_common_ids |= not same and count_common_ids(earlier.preds, preds) > 0
-                if same:
+                pairing.has_common_ids |= not is_paired and count_common_ids(earlier.preds, preds) > 0
+                if is_paired:
                     key = list(earlier.key)
                     break
             estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
@@ -235,10 +235,10 @@ class _Pairing:
         self.has_equal_sizes = False  # whether any two models may have the same rows in another order
         self.has_common_ids = False  # whether any two unpaired models have rows with the same id
 
-    def record_pair(self, first: str, second: str, *, same: bool, reason: str, paired: bool | None) -> None:
-        """Record whether two models have the `same` rows, and why, unless the user set `paired`."""
+    def record_pair(self, first: str, second: str, *, is_paired: bool, reason: str, paired: bool | None) -> None:
+        """Record whether two models are paired, and why, unless the user set `paired`."""
         if paired is None:
-            if same:
+            if is_paired:
                 self.pairing_reasons[reason] = None
             else:
                 self.mismatches[f"{first} and {second}: {reason}"] = None

@@ -24,6 +24,7 @@ TESTS = Registry(
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",
     },
+    # For the hint in the error on a setting that a test does not have.
     method_of_setting={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )
 

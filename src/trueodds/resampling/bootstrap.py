@@ -53,8 +53,10 @@ def bootstrap(
     resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            if (own_draws := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
-                resampled[i] = BootstrapResult(own_draws[0], None, own_draws[1])
+            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, rng)
+            if own_resamples is not None:
+                values, resampled_units = own_resamples
+                resampled[i] = BootstrapResult(values, None, resampled_units)
     indices_by_path: dict[BootstrapPath, list[int]] = {path: [] for path in get_args(BootstrapPath)}
     for i, estimand in enumerate(estimands):
         if i not in resampled:
@@ -63,7 +65,8 @@ def bootstrap(
         resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
     means, vectors, binned, row_based = (indices_by_path[path] for path in ("means", "vectors", "bins", "rows"))
     if means or vectors or binned or row_based:
-        order = _order_by_cell(preds, estimands[vectors[0]]) if vectors and not binned and not row_based else None
+        only_vectors_and_means = bool(vectors) and not binned and not row_based
+        order = _order_by_cell(preds, estimands[vectors[0]]) if only_vectors_and_means else None
         shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
         means_and_vectors = [*means, *vectors]

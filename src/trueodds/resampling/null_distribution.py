@@ -124,16 +124,16 @@ def _group_by_drawing(
     small_estimands: list[int] = []  # with statistics on bins
     large_estimands: list[int] = []  # with statistics on many bins
     for i in undrawn:
-        cell_statistics = estimands[i].cell_statistics
-        if estimands[i].estimator.null_draws_of == "votes":
+        estimand = estimands[i]
+        if estimand.estimator.null_draws_of == "votes":
             by_votes.append(i)
-        elif cell_statistics is None:
+        elif estimand.cell_statistics is None:
             by_rows.append(i)
-        elif not flips_signs and uses_row_labels(preds, estimands[i]):
+        elif not flips_signs and uses_row_labels(preds, estimand):
             by_labels.append(i)
-        elif not flips_signs and not cluster_share and has_total_variation(preds, estimands[i]):
+        elif not flips_signs and not cluster_share and has_total_variation(preds, estimand):
             by_total_variation.append(i)
-        elif not flips_signs and sum(statistic.size for statistic in cell_statistics) > MAX_SHARED_CELLS:
+        elif not flips_signs and sum(statistic.size for statistic in estimand.cell_statistics) > MAX_SHARED_CELLS:
             large_estimands.append(i)
         else:
             small_estimands.append(i)

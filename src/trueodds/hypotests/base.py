@@ -108,7 +108,7 @@ def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> lis
     ]
 
 
-def redrawn_clusters_note() -> Note:
+def clustered_redraw_note() -> Note:
     """Note on the coefficients that a test with redrawn labels of clustered rows reports."""
     text = (
         "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"

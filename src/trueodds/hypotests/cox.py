@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, CalibrationRegression, Coefficient
 from trueodds.hypotests._glm.logistic import LogisticForm
 from trueodds.hypotests._glm.logits import MinProb
-from trueodds.hypotests.base import redrawn_clusters_note
+from trueodds.hypotests.base import clustered_redraw_note
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.hypotests.votes import has_vote_shares
@@ -138,7 +138,7 @@ class Cox(ViewTest):
         if self.null == "redraw":
             result = self._result(view, regression, regression.parts(self._form_used), self._form_used)
             return replace(
-                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, redrawn_clusters_note())
+                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, clustered_redraw_note())
             )
         if self.form is not None:
             raise InputError(

@@ -37,7 +37,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     parameter_tests,
     tail_probability,
 )
-from trueodds.hypotests.base import FractionProgress, redrawn_clusters_note
+from trueodds.hypotests.base import FractionProgress, clustered_redraw_note
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.base import Lens
@@ -227,7 +227,7 @@ class Mcllo(ViewTest):
             by_cluster = replace(self, null="asymptotic", redraw="labels", form=None, variance=None)
             parts = by_cluster.evaluate_with_clusters(view, cluster).parts
             result = self.evaluate(view)
-            return replace(result, parts=parts, notes=(*result.notes, redrawn_clusters_note()))
+            return replace(result, parts=parts, notes=(*result.notes, clustered_redraw_note()))
         if self.variance is not None:
             raise InputError(
                 "TO205",

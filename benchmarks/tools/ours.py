@@ -17,8 +17,8 @@ from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.measure import tally_estimand
-from trueodds.resampling.null_cells import draw_by_cell
+from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
+from trueodds.resampling.tally_estimates import tally_estimand
 
 DISTRIBUTION = "trueodds"
 
@@ -152,11 +152,11 @@ def draws(arrays: Arrays) -> dict[str, Timed]:
     rng = np.random.default_rng(0)
     return {
         "bootstrap": Timed(lambda estimand: bootstrap_cells(estimand, 1000, rng), small_estimand, mean_replicate),
-        "redraw": Timed(lambda estimand: draw_by_cell(estimand, 1000, rng), small_estimand, np.mean),
+        "redraw": Timed(lambda estimand: draw_bin_statistics(estimand, 1000, rng), small_estimand, np.mean),
         "bootstrap, 100 × rows": Timed(
             lambda estimand: bootstrap_cells(estimand, 1000, rng), large_estimand, mean_replicate
         ),
-        "redraw, 100 × rows": Timed(lambda estimand: draw_by_cell(estimand, 1000, rng), large_estimand, np.mean),
+        "redraw, 100 × rows": Timed(lambda estimand: draw_bin_statistics(estimand, 1000, rng), large_estimand, np.mean),
     }
 
 

@@ -87,8 +87,8 @@ def test_separated_outcomes_are_noted_and_their_likelihood_is_its_limit():
     assert result.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum(), rel=1e-9)
     assert {note.code for note in result.notes} == {"TN217"}
     assert np.isnan(result.parts["joint"]["slope"])
-    assert any("limit" in doubt for doubt in result.doubts)
-    assert not any("limit" in doubt for doubt in Cox(form="score").evaluate(view).doubts)
+    assert any("limit" in warning for warning in result.asymptotic_warnings)
+    assert not any("limit" in warning for warning in Cox(form="score").evaluate(view).asymptotic_warnings)
 
 
 def test_a_maximum_is_finite_just_when_outcomes_overlap():
@@ -99,7 +99,7 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
         logits = Logits.from_view(View(p=p, y=p), 0.0, "cox")
         powers = LogitPolynomials.from_logits(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
-        finite = fit_logistic(powers.columns, logits.x, logits.w, y).finite
+        finite = fit_logistic(powers.columns, logits.x, logits.w, y).has_maximum
         for one, is_finite in zip(y, finite, strict=True):
             events, nonevents = p[one == 1], p[one == 0]
             separated = (

@@ -33,7 +33,7 @@ def test_the_reference_values_of_500_rows():
         assert result.effect == pytest.approx(known[effect]["value"], rel=1e-12)
         assert result.effect / result.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
         assert result.pvalue == pytest.approx(known[p]["value"], rel=1e-10)
-        assert result.doubts == ()
+        assert result.asymptotic_warnings == ()
 
 
 def test_a_tiny_p_keeps_its_digits():

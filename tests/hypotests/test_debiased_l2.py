@@ -64,10 +64,10 @@ def test_the_normal_law_says_how_far_it_is_off():
         y, p = calibrated(rng, 200)
         result = DebiasedL2Test(partition=Uniform(10)).evaluate(View(p, y))
         rejected += result.pvalue <= 0.05
-        assert "6." in result.doubts[0]
+        assert "6." in result.asymptotic_warnings[0]
     assert 29 < rejected < 109
     y, p = calibrated(rng, 20_000)
-    assert DebiasedL2Test(partition=Uniform(200)).evaluate(View(p, y)).doubts == ()
+    assert DebiasedL2Test(partition=Uniform(200)).evaluate(View(p, y)).asymptotic_warnings == ()
 
 
 def test_redraws_keep_the_level():

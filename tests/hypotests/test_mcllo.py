@@ -181,7 +181,7 @@ def test_separated_outcomes_have_a_limit_and_no_parameters():
     pulled = to.fit(to.Predictions(P.argmax(axis=1), P), "mcllo", penalty=0.5)
     assert np.isfinite(pulled.calibration_map.gamma).all()
     assert pulled.calibration_map.converged
-    assert any("limit" in doubt for doubt in result.doubts)
+    assert any("limit" in warning for warning in result.asymptotic_warnings)
     assert np.isnan([result.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
     assert np.isnan(Mcllo(form="wald").evaluate(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
 

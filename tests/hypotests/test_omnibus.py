@@ -10,7 +10,8 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.binning.nested_cells import nested_cells
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.nested_cells import (
+from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
+from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,
     NODE_COUNTS,
     BinaryCells,
@@ -18,7 +19,6 @@ from trueodds.hypotests.nested_cells import (
     VectorLeaves,
     vector_components,
 )
-from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

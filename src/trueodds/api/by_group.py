@@ -27,8 +27,8 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.group_status import assess_groups, group_partitions
 from trueodds.hypotests.group_tests import joint_group_pvalues
 from trueodds.resampling.comparison import group_gaps
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
 DEFAULT_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001

@@ -22,7 +22,7 @@ def note_in_audit(gate: Gate, report: Mapping[str, Any]) -> Note | None:
 
 def note_in_groups(gate: Gate, by_group: ByGroup) -> Note | None:
     """Return the note TN240 for a gate on the error of a group that passed."""
-    from trueodds.hypotests.event_rates import is_lens_on_classes
+    from trueodds.hypotests.equivalence import is_lens_on_classes
 
     if not is_lens_on_classes(by_group.lens):
         return None
@@ -32,7 +32,7 @@ def note_in_groups(gate: Gate, by_group: ByGroup) -> Note | None:
 def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | None:
     """Return the note TN240 for a gate on the error of all rows, Predictions or a Tally, through a lens."""
     from trueodds.api.arguments import restrict_to_region
-    from trueodds.hypotests.event_rates import EventRate, is_lens_on_classes
+    from trueodds.hypotests.equivalence import EventRate, is_lens_on_classes
     from trueodds.lenses.lens_by_name import as_lens
     from trueodds.tallies.tally import Tally
 
@@ -45,7 +45,7 @@ def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | N
 
 def _note_on_rate(gate: Gate, event_rate: float | None, rates_of_groups: Mapping[str, float | None]) -> Note | None:
     """Return the note for the event rate of all rows, of one group, or of the group with the rarest outcome."""
-    from trueodds.hypotests.event_rates import EventRate
+    from trueodds.hypotests.equivalence import EventRate
 
     if not _bounds_an_error(gate):
         return None

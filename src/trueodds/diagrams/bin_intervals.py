@@ -17,7 +17,8 @@ from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.kernels import random_label_sums, sign_flips
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, clopper_pearson_limits, poisson_binomial_pmf
+from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
+from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
 
 _QUANTILE_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
 _SUM_TOLERANCE = 1e-9  # relative: sums of weights that differ by less count as equal, which rounding may make different

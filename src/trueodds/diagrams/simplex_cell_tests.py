@@ -9,7 +9,7 @@ from scipy.special import betaincc
 
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import CountTails, VectorTails
+from trueodds.resampling.bin_pvalues import CountTails, VectorTails
 
 MIN_EXPECTED = 5.0  # expected rows of an outcome, below which χ² is inaccurate
 CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"

@@ -10,9 +10,9 @@ TESTS = Registry(
         "cme": "trueodds.hypotests.cme:MeanEmbedding",
         "consistency": "trueodds.hypotests.consistency:Consistency",
         "cox": "trueodds.hypotests.cox:Cox",
-        "cross_fitted": "trueodds.hypotests.out_of_sample:CrossFittedTest",
+        "cross_fitted": "trueodds.hypotests.cross_fitted:CrossFittedTest",
         "debiased_l2": "trueodds.hypotests.debiased_l2:DebiasedL2Test",
-        "decision_regret": "trueodds.hypotests.out_of_sample:DecisionRegretTest",
+        "decision_regret": "trueodds.hypotests.cross_fitted:DecisionRegretTest",
         "ecce": "trueodds.hypotests.cumulative:ECCE",
         "giviti": "trueodds.hypotests.giviti:GiViTI",
         "hosmer_lemeshow": "trueodds.hypotests.hosmer_lemeshow:HosmerLemeshow",
@@ -24,6 +24,7 @@ TESTS = Registry(
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",
     },
+    # For the hint in the error on a setting that a test does not have.
     method_of_setting={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )
 

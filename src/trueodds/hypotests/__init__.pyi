@@ -4,6 +4,8 @@ from trueodds.hypotests.bins import BinByBin as BinByBin
 from trueodds.hypotests.cme import MeanEmbedding as MeanEmbedding
 from trueodds.hypotests.consistency import Consistency as Consistency
 from trueodds.hypotests.cox import Cox as Cox
+from trueodds.hypotests.cross_fitted import CrossFittedTest as CrossFittedTest
+from trueodds.hypotests.cross_fitted import DecisionRegretTest as DecisionRegretTest
 from trueodds.hypotests.cumulative import ECCE as ECCE
 from trueodds.hypotests.cumulative import KS as KS
 from trueodds.hypotests.debiased_l2 import DebiasedL2Test as DebiasedL2Test
@@ -11,8 +13,6 @@ from trueodds.hypotests.giviti import GiViTI as GiViTI
 from trueodds.hypotests.hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from trueodds.hypotests.mcllo import Mcllo as Mcllo
 from trueodds.hypotests.omnibus import Omnibus as Omnibus
-from trueodds.hypotests.out_of_sample import CrossFittedTest as CrossFittedTest
-from trueodds.hypotests.out_of_sample import DecisionRegretTest as DecisionRegretTest
 from trueodds.hypotests.skce import KernelTest as KernelTest
 from trueodds.hypotests.spiegelhalter import Score as Score
 from trueodds.hypotests.spiegelhalter import Spiegelhalter as Spiegelhalter

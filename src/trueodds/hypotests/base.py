@@ -59,7 +59,7 @@ class HypothesisTest(Settings):
         raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
 
     def error_estimator(self) -> Estimator | None:
-        """The estimator that is compared with an equivalence margin; None if the statistic is not an error."""
+        """The error, in probability units, that is compared with an equivalence margin; None if the test has none."""
         return None
 
     def degrees_of_freedom(self, view: View) -> int | None:
@@ -67,19 +67,29 @@ class HypothesisTest(Settings):
         return None
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
-        """The estimand whose null distribution is simulated; None if the p-value is not simulated."""
+        """The estimand whose null distribution is simulated; None if the p-value is not simulated.
+
+        With `pvalue_from_draws` it allows a power simulation to reuse the null draws of a data set.
+        """
         return None
 
     def pvalue_from_draws(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
-        """p-value of one lens from its null draws; `joint` says whether the draws of its views are joint."""
+        """p-value of one lens from the null draws (views, draws) of its estimand.
+
+        `joint` says whether the draws of the views are joint: made from the same labels, so that they are dependent as
+        the observed statistics are.
+        """
         raise InputError("TO205", f"The test {self.name} does not redraw labels.", self.name, "Use consistency.")
 
 
-REDRAW_MODES = ("labels", "both", "all")  # what is redrawn: labels, labels and rows, or every labeling once
+REDRAW_MODES = ("labels", "both", "all")  # draw labels, draw labels and rows, or enumerate every labeling
 
 
 def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> list[Note]:
-    """Notes on the independence assumption; `needs_redraw` says whether clusters require null='redraw'."""
+    """Notes on the independence of the rows, which every test assumes, and on `cluster`, which relaxes it.
+
+    `needs_redraw` says that clusters require null='redraw', so that the note recommends it.
+    """
     if preds.cluster is not None:
         return [
             Note(
@@ -96,3 +106,13 @@ def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> lis
             f" example several rows of one patient), pass their origin as cluster={suffix}.",
         )
     ]
+
+
+def clustered_redraw_note() -> Note:
+    """Note on the coefficients that a test with redrawn labels of clustered rows reports."""
+    text = (
+        "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"
+        " and Hotelling's T² distributions. The p-value of the test itself is from the redrawn labels; with"
+        " null='asymptotic' it is that of the Wald test."
+    )
+    return Note("TN270", text)

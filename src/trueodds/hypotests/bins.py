@@ -1,4 +1,4 @@
-"""The bin-by-bin test: each bin's event count against its exact null distribution, corrected for the number of bins."""
+"""The bin-by-bin test: the event count of each bin against its null distribution, corrected for the number of bins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import CountTails, VectorTails
+from trueodds.resampling.bin_pvalues import CountTails, VectorTails
 from trueodds.resampling.pvalues import pvalue
 
 MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts
@@ -122,9 +122,10 @@ class BinByBin(ViewTest):
         fitted_bins, tails = self._null_tails(view)
         binned = tails.binned
         wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
-        p = np.exp(tails.log_p(wy))
+        log_p = tails.log_p(wy)
+        p = np.exp(log_p)
         table = {**_bin_gaps(binned), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
-        order = np.lexsort((-np.abs(table["statistic"]), tails.log_p(wy)))
+        order = np.lexsort((-np.abs(table["statistic"]), log_p))  # by p-value, equal p-values by statistic
         notes = []
         if len(order) > MAX_LISTED_BINS:
             notes.append(
@@ -147,25 +148,27 @@ class BinByBin(ViewTest):
             parts=parts,
             settings_used=settings,
             notes=tuple(notes),
-            doubts=_asymptotic_warnings(tails),
+            asymptotic_warnings=_asymptotic_warnings(tails),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """Negative smallest log p-value of all bins."""
+        """The negative log of the smallest p-value of all bins, as a function of redrawn outcomes."""
         fitted_bins, tails = self._null_tails(view)
         bin_axis = -2 if view.joint else -1
 
         def largest_surprisal(_w: Array, _wp: Array, wy: Array) -> Array:
+            """−log of the smallest p-value of each draw."""
             return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
         return CellFunction(view, fitted_bins.index(view.partition_values), fitted_bins.size, largest_surprisal)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """Add the min-p adjusted p-value of each bin."""
+        """Add the min-p adjusted p-value of each bin: of its surprisal −log p among the largest ones of the draws."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, result_of_bin in result.parts.items():
             surprisal = -np.log(result_of_bin["pvalue"]) if result_of_bin["pvalue"] > 0 else np.inf
-            parts[name] = {**result_of_bin, "joint": max(pvalue(float(surprisal), null_draws) for null_draws in draws)}
+            joint_pvalue = max(pvalue(float(surprisal), null_draws) for null_draws in draws)
+            parts[name] = {**result_of_bin, "joint": joint_pvalue}
         return replace(result, parts=parts)
 
     def _null_tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
@@ -190,12 +193,16 @@ def _bin_gaps(binned: View) -> dict[str, Array]:
     if binned.joint:
         worst_class = np.argmax(np.abs(y - p), axis=1)
         class_column = {"class": worst_class}
-        p, y = (np.take_along_axis(x, worst_class[:, None], axis=1)[:, 0] for x in (p, y))
+        bins = np.arange(len(p))
+        p, y = p[bins, worst_class], y[bins, worst_class]
     return {"n": binned.n, **class_column, "predicted": p, "observed": y, "gap": y - p}
 
 
 def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]:
-    """Names of the occupied bins, whose numbers are `bin_index`: the interval of a bin, or the number of a cell."""
+    """Names of the occupied bins by position in `bin_index` (bins,), which has their numbers among all bins.
+
+    A bin of one score is named by its interval, a cell of vectors by its number.
+    """
     if not isinstance(fitted_bins, Bins):
         return {b: f"cell {number}" for b, number in enumerate(bin_index)}
     bin_names = {}

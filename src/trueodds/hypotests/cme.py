@@ -1,4 +1,8 @@
-"""The calibrated mean embedding (CME) test: mean kernel-weighted residuals at test locations on the simplex."""
+"""The calibrated mean embedding (CME) test: kernel-weighted mean residuals at a few test locations on the simplex.
+
+A test location is a probability vector and one outcome. Residuals of rows with similar predictions are averaged there,
+and the test statistic Q is the quadratic form of these means in their inverse covariance.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +42,18 @@ class TestLocations:
     outcome: Array  # (J,) index of the outcome of each location
 
     def residuals(self, r: Array) -> Array:
-        """Residual of the outcome of each location, (…, J), from joint (…, m) or binary (…) residuals."""
+        """Residual of the outcome of each location, (…, J), from residuals r of joint (…, m) or binary (…) views."""
         if self.points.shape[1] > 1:
             return r[..., self.outcome]
-        return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
+        return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)  # outcome 0 is the complement of the event
 
 
 def choose_locations(view: View, n_locations: int) -> TestLocations:
-    """Default locations: predictions spread evenly over the rows regardless of their order, and outcomes spread evenly.
+    """Return the default locations: predictions spread evenly over the rows, and outcomes spread evenly.
 
-    The j-th outcome is the (j + ½) / J quantile of the predicted distribution at its location. Duplicates are dropped.
+    The rows are put in an order that depends on their predictions only (`hashed_order`), so that the locations depend
+    neither on the order of the rows nor on the labels. The j-th outcome is the (j + ½) / J quantile of the predicted
+    distribution at its location. Duplicates are dropped.
     """
     mask = view.w > 0
     P, w = prediction_matrix(view)[mask], view.w[mask]
@@ -63,7 +69,10 @@ def choose_locations(view: View, n_locations: int) -> TestLocations:
 
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
-    """Validate the locations of the caller: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,)."""
+    """Return the locations that the user passed: a pair of the points T, (J, m) or (J,), and their outcomes s, (J,).
+
+    Raises InputError for values outside [0, 1], invalid outcomes, and shapes that do not fit the view.
+    """
     user_points, user_outcomes = locations
     points, outcome = as_array(user_points, "the locations T"), as_array(user_outcomes, "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
@@ -95,7 +104,7 @@ MAX_RESIDUALS_IN_MEMORY = 2**20  # residuals at locations in memory at once
 
 @dataclass(frozen=True)
 class QuadraticForm:
-    """Q, its rank, and the mean residuals of each draw."""
+    """The statistic Q, the rank of its covariance, and the mean residuals, for each draw."""
 
     q: Array  # (draws,) the statistic
     rank: Array  # (draws,) rank of the covariance of the mean residuals
@@ -103,9 +112,10 @@ class QuadraticForm:
 
 
 class EmbeddingResiduals:
-    """Kernel-weighted residuals of each row at the locations, as a function of the outcomes.
+    """The statistic Q from the kernel-weighted residuals of each row at the locations, as a function of the outcomes.
 
-    `kernel_values` (n, J) are those of each row with each location.
+    It implements the protocol `CellStatistic` with every row as its own cell. `kernel_values` (n, J) are the values
+    k(p_i, t_j) of the kernel for each row and location.
     """
 
     def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
@@ -126,6 +136,7 @@ class EmbeddingResiduals:
         """The statistic Q of each draw, (draws,)."""
 
         def quadratic_forms(start: int, stop: int) -> Array:
+            """Q of the draws from start to stop − 1."""
             return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
 
         return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, len(wy), self._draws_per_block)])
@@ -144,6 +155,7 @@ class EmbeddingResiduals:
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
         def quadratic_forms(start: int, stop: int) -> Array:
+            """Q of the draws from start to stop − 1."""
             is_observed = labels.T[start:stop, :, None] == self.locations.outcome
             return self._quadratic_form(w * (is_observed - predicted)).q
 
@@ -155,9 +167,10 @@ class EmbeddingResiduals:
         return max(1, MAX_RESIDUALS_IN_MEMORY // max(1, self.kernel_values.size))
 
     def effective_n(self) -> float:
-        """Effective sample size of Q under the null: rank² / Σ_i E|a_i|⁴ for whitened rows a_i.
+        """Effective sample size of Q under the null: rank² / Σ_i E|a_i|⁴ for the whitened residuals a_i of the rows.
 
-        Rows with rare outcomes dominate a combination of locations that depends on them alone.
+        It is small if a linear combination of locations depends on a few rows with rare outcomes alone, and χ² is then
+        inaccurate.
         """
         view, outcome = self.view, self.locations.outcome
         P = view.P
@@ -202,15 +215,20 @@ class EmbeddingResiduals:
 
 
 def _standardized_quadratic_form(mean: Array, covariance: Array, mean_squares: Array) -> QuadraticForm:
-    """μ' S⁺ μ and the rank of S on the correlation scale; infinite for a nonzero mean without variance."""
+    """Q = μ' S⁺ μ and the rank of S, with the pseudo-inverse of the correlation matrix; infinite without variance.
+
+    `mean` μ (draws, J) and `covariance` S (draws, J, J) are those of the residuals at the locations, and `mean_squares`
+    (draws, J) their sums of squares on the scale of S. Q is infinite if a residual differs from 0 but does not vary.
+    """
     variance = np.einsum("bjj->bj", covariance)
-    varies = variance > MIN_RELATIVE_VARIANCE * mean_squares
-    scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+    has_variance = variance > MIN_RELATIVE_VARIANCE * mean_squares
+    scale = np.where(has_variance, 1 / np.sqrt(np.where(has_variance, variance, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(np.nan_to_num(covariance) * scale[:, :, None] * scale[:, None, :])
     is_positive = values > EIGENVALUE_TOLERANCE * np.maximum(values[:, -1:], EIGENVALUE_TOLERANCE)
     projections = np.einsum("bjk,bj->bk", vectors, mean * scale)
     q = (projections**2 / np.where(is_positive, values, np.inf)).sum(axis=1)
-    return QuadraticForm(np.where(((mean_squares > 0) & ~varies).any(axis=1), np.inf, q), is_positive.sum(axis=1), mean)
+    is_infinite = ((mean_squares > 0) & ~has_variance).any(axis=1)
+    return QuadraticForm(q=np.where(is_infinite, np.inf, q), rank=is_positive.sum(axis=1), mean=mean)
 
 
 MIN_ROWS_PER_LOCATION = 60  # effective number of rows per location from which the size of the χ² test is about nominal
@@ -305,9 +323,12 @@ class MeanEmbedding(ViewTest):
         residuals = self.cell_statistic(view)
         form, n_locations = residuals.quadratic_form(), len(residuals.locations.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
-        p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
+        if rank > 0:
+            p = float(chdtrc(rank, q))
+        else:  # Q is 0, infinite or undefined
+            p = float("nan") if np.isnan(q) else float(q == 0)
         squared_ucme = float((form.mean[0] ** 2).mean())
-        notes, doubts = [], []
+        notes, warnings = [], []
         if np.isnan(q):
             notes.append(Note("TN118", "Q is undefined for a single row."))
         elif rank < n_locations:
@@ -317,7 +338,7 @@ class MeanEmbedding(ViewTest):
             self.null == "asymptotic"
             and (rows_per_location := residuals.effective_n() / n_locations) < MIN_ROWS_PER_LOCATION
         ):
-            doubts.append(
+            warnings.append(
                 f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
                 " often."
             )
@@ -328,7 +349,7 @@ class MeanEmbedding(ViewTest):
             parts={"ucme": {"squared": squared_ucme, "df": float(rank)}},
             settings_used=self._settings_used(view, n_locations),
             notes=tuple(notes),
-            doubts=tuple(doubts),
+            asymptotic_warnings=tuple(warnings),
         )
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:

@@ -1,4 +1,4 @@
-"""The consistency resampling test: an estimator against its distribution under redrawn labels."""
+"""The consistency resampling test: an estimator against its distribution under labels drawn from the predictions."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from trueodds.hypotests.consistency_verdict import (
 )
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
-from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import can_draw_by_bin
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
+from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import pvalue
+from trueodds.resampling.tally_estimates import tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 
@@ -146,20 +146,24 @@ class Consistency(HypothesisTest):
                 "Omit redraw, or use mode='exact'.",
             )
         statistic = self._statistic()
-        estimands = [
-            measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
-        ]
-        draws_of_lenses = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
-        note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
-        notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
-        null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
+        estimands = [tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
+        draws_and_jointness = [tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
+        notes = [note for estimand in estimands for note in tally_notes(tally, estimand)]
+        notes.append(
+            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
+        )
         return verdict_from_draws(
-            estimands, [draws for draws, _ in draws_of_lenses], null, self._settings_used(statistic, estimands), notes,
-            joint_views=all(is_joint for _, is_joint in draws_of_lenses), joint_lenses=False,
-        )  # fmt: skip
+            estimands,
+            [draws for draws, _ in draws_and_jointness],
+            SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT,
+            self._settings_used(statistic, estimands),
+            notes,
+            joint_views=all(is_joint for _, is_joint in draws_and_jointness),
+            joint_lenses=False,
+        )
 
     def error_estimator(self) -> Estimator:
-        """The statistic as an estimator."""
+        """The statistic, which is compared with an equivalence margin."""
         return self._statistic()
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
@@ -180,7 +184,7 @@ class Consistency(HypothesisTest):
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
 
     def _settings_used(self, statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
-        """Settings of the test and of its statistic."""
+        """Settings of the test, and those of its statistic that are equal for all views."""
         settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate

@@ -1,4 +1,4 @@
-"""The verdict of the consistency test from null draws or from all labelings: p-values of views, lenses and families."""
+"""Build the verdict of the consistency test from null draws, or from all labelings: p-values of views and lenses."""
 
 from __future__ import annotations
 
@@ -24,16 +24,32 @@ ALL_LABELINGS = "every labeling has its predicted probability, with independent 
 
 
 def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
-    """Settings of the statistic; settings of the bins only if there is one view."""
+    """Settings of the statistic that are equal for all views of all lenses.
+
+    The numbers of bins differ between views, and the default partition between binary and joint views.
+    """
     settings = statistic.settings_used(estimands[0].views[0])
     if len(estimands) == 1 and len(estimands[0].views) == 1:
         return settings
-    equal_kinds = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
+    same_partition = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
     return {
         key: value
         for key, value in settings.items()
-        if not key.endswith(("_bins", "_bin")) and (equal_kinds or key != "partition")
+        if not key.endswith(("_bins", "_bin")) and (same_partition or key != "partition")
     }
+
+
+@dataclass(frozen=True)
+class LensResult:
+    """Test result of one lens."""
+
+    statistic: float  # aggregated over the views
+    pvalue: float  # p-value of the statistic
+    null_mean: float  # mean of the statistic under the null
+    losses: Array  # (views,) losses of the views
+    loss_draws: Array  # (views, B) their null draws
+    family_pvalue: float | None  # p-value of the family of views; None for a single view
+    parts: dict[str, dict[str, float]]  # results by view; empty for a single view
 
 
 def verdict_from_rows(
@@ -48,12 +64,14 @@ def verdict_from_rows(
 ) -> Verdict:
     """Verdict on rows from their null draws; with clusters the larger p-value of two null distributions.
 
-    `cluster_draws` are the draws of the second null distribution, made here if missing. Sign flips have no variance in
-    a bin without events, even if some were expected; labels redrawn with the estimated within-cluster correlation are
-    stricter there.
+    `draws` has one array (views, draws) per estimand, and `null` describes their distribution. With clusters they are
+    sign flips, and `cluster_draws` are those of the second null distribution, labels redrawn with the estimated
+    within-cluster correlation; they are made here if missing. In a bin without any observed event all residuals −p are
+    small, so that sign flips underestimate the variance there, and redrawn labels do not.
     """
     is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
-    null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+    # With sign flips of G clusters, numbered from 0, the smallest possible p-value is 2^(1 − G).
+    null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
     verdict = verdict_from_draws(
         estimands,
         draws,
@@ -84,7 +102,7 @@ def verdict_from_rows(
 
 
 def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:
-    """The larger p-value of two verdicts on the same hypotheses."""
+    """The first of two verdicts on the same hypotheses, with the larger of both p-values everywhere."""
     parts = {
         name: {**part, **{key: max(part[key], second.parts[name][key]) for key in ("pvalue", "holm")}}
         for name, part in first.parts.items()
@@ -109,27 +127,21 @@ def verdict_from_draws(
     joint_lenses: bool,
     null_min_pvalue: float = 0.0,
 ) -> Verdict:
-    """Verdict from the observed statistics and their null draws (views, B), shared by the test and the audit.
+    """Verdict from the observed statistics and their null draws (views, B), for the test and for the audit report.
 
-    `joint_views` and `joint_lenses` say whether the draws of the views of a lens, and of the lenses, are joint. If they
-    are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that the null distribution allows if
-    it exceeds 1/(1 + B).
+    `joint_views` and `joint_lenses` say whether the draws of the views of a lens, and of the lenses, are joint: made
+    from the same labels. If they are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that
+    the null distribution allows; 1/(1 + B) is used if that is larger.
     """
     lens_results = [
         lens_result_from_draws(estimand, lens_draws, joint=joint_views)
         for estimand, lens_draws in zip(estimands, draws, strict=True)
     ]
     min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
-    notes = [
-        *notes,
-        *(
-            note
-            for estimand in estimands
-            if len(estimand.views) == 1
-            for note in estimand.estimator.notes(estimand.views[0])
-            if note.code == "TN107"
-        ),
-    ]
+    notes = list(notes)
+    for estimand in estimands:
+        if len(estimand.views) == 1:
+            notes += [note for note in estimand.estimator.notes(estimand.views[0]) if note.code == "TN107"]
     n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
     if n_claims * min_pvalue > 0.05:
         text = (
@@ -206,7 +218,7 @@ def build_verdict(
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
-    """Verdict from all labelings: the p-value is exact and has no lower limit."""
+    """Verdict from the statistics of all possible labelings: the p-value is exact and has no lower limit."""
     values, probabilities = enumerate_labelings(preds, estimands)
     lens_results = [
         _exact_lens_result(estimand, estimand_values, probabilities)
@@ -231,18 +243,21 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
         probabilities,
     )
     view_pvalues, joint_pvalue = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
-    parts = {
-        view.name: {
-            "statistic": float(value),
-            "pvalue": p,
-            "holm": adjusted_pvalue,
-            "noise_floor": float(view_values @ probabilities),
+    parts: dict[str, dict[str, float]] = {}
+    family_p: float | None = None
+    if len(estimand.views) > 1:
+        family_p = joint_pvalue
+        parts = {
+            view.name: {
+                "statistic": float(value),
+                "pvalue": p,
+                "holm": adjusted_pvalue,
+                "noise_floor": float(view_values @ probabilities),
+            }
+            for view, value, p, adjusted_pvalue, view_values in zip(
+                estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
+            )
         }
-        for view, value, p, adjusted_pvalue, view_values in zip(
-            estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
-        )
-    }
-    family_p, parts = (joint_pvalue, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
         statistic=float(estimand.combine_views(observed_values)),
         pvalue=overall_pvalue,
@@ -254,23 +269,10 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
     )
 
 
-@dataclass(frozen=True)
-class LensResult:
-    """Test result of one lens."""
-
-    statistic: float  # aggregated over the views
-    pvalue: float  # p-value of the statistic
-    null_mean: float  # mean of the statistic under the null
-    losses: Array  # (views,) losses of the views
-    loss_draws: Array  # (views, B) their null draws
-    family_pvalue: float | None  # p-value of the family of views; None for a single view
-    parts: dict[str, dict[str, float]]  # results by view; empty for a single view
-
-
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
     """Test result of one lens from its draws (views, B), with its views as parts if there are several.
 
-    `joint` says whether the draws of the views are joint.
+    `joint` says whether the draws of the views are joint: made from the same labels.
     """
     observed_values = estimand.values
     losses, loss_draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
@@ -300,5 +302,6 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
         )
     }
     family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
-    # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
+    # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over
+    # labels is therefore unknown, and the p-value of the lens is that of the family of its views.
     return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

@@ -14,9 +14,10 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, CalibrationRegression, Coefficient
 from trueodds.hypotests._glm.logistic import LogisticForm
 from trueodds.hypotests._glm.logits import MinProb
-from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.hypotests.base import clustered_redraw_note
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.view import View
 
 _TESTED_PART_TEXTS = {"joint": "", "in-the-large": "calibration-in-the-large 0 given slope 1: "}
@@ -119,7 +120,8 @@ class Cox(ViewTest):
         """The null hypothesis of the tested part; empty for the joint one."""
         if self.part != "slope":
             return _TESTED_PART_TEXTS[self.part]
-        return f"slope 1 for any intercept{' (drawn with intercept 0)' if self.null == 'redraw' else ''}: "
+        suffix = " (drawn with intercept 0)" if self.null == "redraw" else ""
+        return f"slope 1 for any intercept{suffix}: "
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
@@ -129,14 +131,14 @@ class Cox(ViewTest):
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `evaluate`, with estimates and Wald tests of the parts by the jackknife over clusters.
 
-        Redrawn labels have the statistic of independent rows, and the parts do not.
+        With redrawn labels the statistic of the test is that of independent rows, and only the parts use the jackknife.
         """
         regression = CalibrationRegression.from_view(view, self.min_prob)
         parts = regression.wald_parts(cluster)
         if self.null == "redraw":
             result = self._result(view, regression, regression.parts(self._form_used), self._form_used)
             return replace(
-                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, cluster_note())
+                result, parts=parts, summary=_summarize_estimates(parts), notes=(*result.notes, clustered_redraw_note())
             )
         if self.form is not None:
             raise InputError(
@@ -145,7 +147,7 @@ class Cox(ViewTest):
                 f"cluster= with form={self.form!r}",
                 "Omit form for the Wald test of clusters, or use null='redraw'.",
             )
-        result = replace(self._result(view, regression, parts, "wald"), doubts=())
+        result = replace(self._result(view, regression, parts, "wald"), asymptotic_warnings=())
         if np.isfinite(result.pvalue):
             return result
         text = (
@@ -157,7 +159,7 @@ class Cox(ViewTest):
     def _result(
         self, view: View, regression: CalibrationRegression, results_by_part: dict[str, dict[str, float]], form: str
     ) -> ViewResult:
-        """The result of the tested part, with the form of its statistic."""
+        """The result of the test from the results of all parts; `form` is the reported form of the statistic."""
         tested = results_by_part[self.part]
         effect_by_part = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
@@ -173,7 +175,7 @@ class Cox(ViewTest):
             parts=results_by_part,
             settings_used=settings,
             notes=notes,
-            doubts=regression.doubts(self.part, self._form_used),
+            asymptotic_warnings=regression.asymptotic_warnings(self.part, self._form_used),
             summary=_summarize_estimates(results_by_part),
         )
 
@@ -189,17 +191,18 @@ class Cox(ViewTest):
         return regression.coefficients(cluster)
 
     def degrees_of_freedom(self, view: View) -> int | None:
-        """One each for the tested intercept and slope; None for the score form."""
+        """One each for the tested intercept and slope; None for the score form and if there is no slope to test."""
         if self._form_used != "likelihood-ratio":
             return None
-        slope = int(len(np.unique(view.p)) > 1)
-        return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
+        n_slopes = int(len(np.unique(view.p)) > 1)
+        return {"joint": 1 + n_slopes, "in-the-large": 1, "slope": n_slopes}[self.part] or None
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""
         regression = CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
+            """Statistic of each draw, (draws,)."""
             return regression.statistic(self.part, self._form_used, wy)
 
         return CellFunction.from_rows(view, statistic)

@@ -1,4 +1,7 @@
-"""Tests of cumulative residuals, Kolmogorov-Smirnov and ECCE (Kuiper), against the distribution of Brownian motion."""
+"""The Kolmogorov-Smirnov test and the ECCE (Kuiper) test of calibration, by extremes of cumulative residuals.
+
+Under the null hypothesis the cumulative residual over the sorted scores is approximately a Brownian motion.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
+from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
 from trueodds.lenses.view import View
 
 MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
@@ -42,24 +45,26 @@ class _CumulativeResidualTest(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """The standardized error, its p-value, and the interval of scores where it is attained."""
         std_error, error = _null_standard_error(view), self.error_estimator().value(view)
+        parts = self._largest_residual_segment(view)
         if std_error == 0:
             x = float("inf") if error > 0 else 0.0
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
-            return ViewResult(x, float(error == 0), error, self._largest_residual_segment(view), notes=(note,))
+            return ViewResult(statistic=x, pvalue=float(error == 0), effect=error, parts=parts, notes=(note,))
+        x = error / std_error
         return ViewResult(
-            error / std_error,
-            self.upper_tail(error / std_error),
-            error,
-            self._largest_residual_segment(view),
-            doubts=_asymptotic_warnings(view),
+            statistic=x,
+            pvalue=self.upper_tail(x),
+            effect=error,
+            parts=parts,
+            asymptotic_warnings=_asymptotic_warnings(view),
         )
 
-    def cell_statistic(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> StandardizedStatistic:
         """The standardized error as a function of redrawn outcomes."""
-        return ScaledCells(self.error_estimator().score_statistic(view), _null_standard_error(view))
+        return StandardizedStatistic(self.error_estimator().score_statistic(view), _null_standard_error(view))
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
-        """Interval of scores with the largest residual sum, and this sum."""
+        """Interval of scores with the largest residual sum in absolute value, and this sum."""
         raise NotImplementedError
 
 
@@ -141,6 +146,7 @@ class KS(_CumulativeResidualTest):
         return brownian_both_ends_tail(x) if self.start == "both" else brownian_maximum_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
+        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         path_from_above = path[-1] - path
         if self.start == "both" and np.abs(path_from_above).max() > np.abs(path).max():
@@ -212,12 +218,15 @@ class ECCE(_CumulativeResidualTest):
         return brownian_range_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
+        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         return _describe_segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
 
 def brownian_maximum_tail(x: float) -> float:
-    """P[max |W| > x] for Brownian motion on [0, 1], with full relative precision in the tail.
+    """P[max |W| > x] for Brownian motion W on [0, 1], with full relative precision in the tail.
+
+    For small x an equivalent series is used that converges faster there (Poisson summation).
 
     >>> round(brownian_maximum_tail(2.2414), 4)
     0.05
@@ -250,7 +259,9 @@ def brownian_both_ends_tail(x: float) -> float:
 
 
 def brownian_range_tail(x: float) -> float:
-    """P[max W − min W > x] for Brownian motion on [0, 1], with full relative precision in the tail.
+    """P[max W − min W > x] for Brownian motion W on [0, 1], with full relative precision in the tail.
+
+    For small x an equivalent series is used that converges faster there (Poisson summation). Source: Feller (1951).
 
     >>> round(brownian_range_tail(2.4977), 4)
     0.05
@@ -275,13 +286,13 @@ def _null_standard_error(view: View) -> float:
 
 
 def _cumulative_residuals(estimator: DistinctScoreError, view: View) -> tuple[Array, Array]:
-    """Sorted scores and the cumulative residual up to each of them, with 0 before the first."""
+    """Sorted scores and the cumulative residual up to each of them, (k + 1,) each, beginning with 0."""
     s, _, wp, wy = DistinctScores(estimator, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 
 def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
-    """The scores after index `start` up to `stop`, with their residual sum."""
+    """The scores s after index `start` up to `stop`, with their sum of residuals from the cumulative `path`."""
     first_index = min(start + 1, len(s) - 1)
     return {
         "strongest": {"from": float(s[first_index]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}
@@ -291,9 +302,8 @@ def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str,
 def _asymptotic_warnings(view: View) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons, variance = [], np.maximum(view.sums("wwv"), 0.0)
-    effective_n = float(variance.sum()) / float(
-        (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(variance)))).max()
-    )
+    squared_weight = np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(variance)))
+    effective_n = float(variance.sum()) / float(squared_weight.max())
     if effective_n < MIN_EFFECTIVE_N:
         reasons.append(
             f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian"

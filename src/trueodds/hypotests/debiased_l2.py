@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
+from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
 from trueodds.lenses.view import View
 
 MAX_TYPE_I_ERROR = 0.06  # type I error of a test at 5 % above which a note is added
@@ -104,36 +104,36 @@ class DebiasedL2Test(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
         estimator = self.error_estimator()
-        theta, settings = estimator.signed_value(view), estimator.settings_used(view)
+        t, settings = estimator.signed_value(view), estimator.settings_used(view)
         del settings["form"]
-        if np.isnan(theta):
+        if np.isnan(t):
             note = Note("TN224", "z is undefined because no bin contains two rows.")
-            return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
-        effect, scales = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
+            return ViewResult(t, t, t, settings_used=settings, notes=(note,))
+        effect, scales = float(np.sign(t) * abs(t) ** 0.5), self._bin_scales(view)
         parts = {"error": estimator.parts(view)}
         if not (scales > 0).any():
-            z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
+            z = float("nan") if t == 0 else float(np.copysign(np.inf, t))
             note = Note("TN223", "All probabilities are 0 or 1, so any positive error makes p = 0.")
-            return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
-        null_std = float(np.sqrt(2 * (scales**2).sum()))
+            return ViewResult(z, float(t <= 0), effect, parts, settings, (note,))
+        z = t / _null_std(scales)
         return ViewResult(
-            theta / null_std,
-            float(ndtr(-theta / null_std)),
-            effect,
-            parts,
-            settings,
-            doubts=_asymptotic_warnings(scales),
+            statistic=z,
+            pvalue=float(ndtr(-z)),
+            effect=effect,
+            parts=parts,
+            settings_used=settings,
+            asymptotic_warnings=_asymptotic_warnings(scales),
         )
 
-    def cell_statistic(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> StandardizedStatistic:
         """T over its standard error, with rows sorted by bin."""
-        binned, null_std = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
-        if not has_pairs(binned.w, binned.sums("ww")).any():
-            null_std = float("nan")
-        return ScaledCells(RowCells(view, self.partition, mean_square), null_std)
+        binned = self.error_estimator().binned(view)
+        is_defined = has_pairs(binned.w, binned.sums("ww")).any()
+        null_std = _null_std(self._bin_scales(view)) if is_defined else float("nan")
+        return StandardizedStatistic(RowCells(view, self.partition, mean_square), null_std)
 
     def _bin_scales(self, view: View) -> Array:
-        """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
+        """Scale λ of each occupied bin, (bins,): its term of T is approximately distributed as λ(χ²₁ − 1)."""
         binned = self.error_estimator().binned(view)
         fitted_bins = view.cached(self.partition, lambda: self.partition.fit(view))
         variance = np.maximum(view.sums("wwv"), 0.0)
@@ -150,10 +150,16 @@ class DebiasedL2Test(ViewTest):
         return w / w.sum() * divide_or_zero(root_pair_variance, w**2 - ww)
 
 
-def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
-    """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom.
+def _null_std(scales: Array) -> float:
+    """Standard deviation of T under the null, √V₀, from the scales λ (bins,) of λ(χ²₁ − 1), whose variance is 2λ²."""
+    return float(np.sqrt(2 * (scales**2).sum()))
 
-    A sum of λ(χ²₁ − 1) over the scales λ (bins,) has variance 2 Σλ² and third central moment 8 Σλ³.
+
+def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
+    """A warning with the actual size of the test at 5 % if it exceeds MAX_TYPE_I_ERROR.
+
+    The size is that for a χ² distribution with the skewness of the null distribution, and therefore with 8/skewness²
+    degrees of freedom. A sum of λ(χ²₁ − 1) over the scales λ (bins,) has variance 2 Σλ² and third central moment 8 Σλ³.
     """
     skewness = float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5)
     df = 8 / skewness**2

@@ -1,9 +1,9 @@
-"""The equivalence decision: whether the interval of an error lies within an equivalence margin."""
+"""Equivalence margins: whether the interval of an error lies within a margin, and margins too large for rare events."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -14,10 +14,10 @@ from trueodds.core.settings import Range
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.event_rates import EventRate
 from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
@@ -25,7 +25,7 @@ SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
-    """The estimator compared with the margin; raises InputError before any draws if there is none."""
+    """Return the error of a test that is compared with the margin; raise InputError before any draws without one."""
     if len(lenses) != 1:
         raise InputError(
             "TO205", "A margin requires a single lens.", f"margin with {len(lenses)} lenses", "Pass one lens."
@@ -53,7 +53,7 @@ def is_in_probability_units(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
     if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
-    # Means over pairs of rows estimate a square and do not take the root.
+    # Means over pairs of rows are in squared probability units: skce in all forms, and mmce in these.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED_ERROR_FORMS
 
 
@@ -67,11 +67,11 @@ def add_equivalence_decision(
     level: float,
     rng: np.random.Generator,
 ) -> Verdict:
-    """Add the equivalence decision to the verdict: within, beyond or undecided, from the interval of the error.
+    """Return the verdict with the equivalence decision: within, beyond or undecided, from the interval of the error.
 
-    Within: the interval lies at or below the margin. Beyond: it lies above the margin. The interval is that of
-    `to.measure` with the same seed. Without an interval the decision is undecided. The note TN240 says that a margin
-    which is not exceeded is at least half of the event rate.
+    The decision is that of `classify_interval`; without an interval it is undecided. The interval is that of
+    `to.measure` with the same seed. If the margin is not exceeded, but at least half of the event rate, the note TN240
+    says so.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
     estimate = estimate_error(data, error, lens, aggregate, IntervalSpec(level=level), rng)
@@ -90,7 +90,7 @@ def add_equivalence_decision(
 
 
 def classify_interval(low: float | None, high: float | None, margin: float) -> str:
-    """Position of an interval relative to the margin.
+    """Return "within" if the interval lies at or below the margin, "beyond" if it lies above it, and else "undecided".
 
     >>> classify_interval(0.01, 0.02, 0.02), classify_interval(0.021, 0.03, 0.02)
     ('within', 'beyond')
@@ -99,11 +99,13 @@ def classify_interval(low: float | None, high: float | None, margin: float) -> s
     """
     if low is None or high is None:
         return "undecided"
-    return "within" if high <= margin else "beyond" if low > margin else "undecided"
+    if high <= margin:
+        return "within"
+    return "beyond" if low > margin else "undecided"
 
 
 def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
-    """The decision in one or two sentences."""
+    """Return the decision in one or two sentences."""
     if estimate.interval is None:
         reason = next(
             (note.text for note in estimate.notes if note.code in ("TN201", "TN402")), "There is no interval."
@@ -115,3 +117,68 @@ def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
     if decision == "beyond":
         return f"{interval_text} lies above the equivalence margin of {margin:g}."
     return f"{interval_text} contains the equivalence margin of {margin:g}. More rows are needed for a decision."
+
+
+LARGEST_SHARE_OF_EVENT_RATE = 0.5  # share of the event rate from which a margin hides errors by a factor of two
+MARGIN_TOLERANCE = 1e-12  # rounding error of a margin that equals half of the event rate
+
+
+@dataclass(frozen=True)
+class EventRate:
+    """How often the events of a lens on classes are observed, to compare a margin with it.
+
+    A margin of at least half of the event rate hides errors by a factor of two: a model that predicts half as many
+    events as occur has an error of half of the event rate.
+
+    >>> rare = EventRate(0.04)
+    >>> print(rare.margin_note("equivalence margin", 0.05))
+    [TN240] The equivalence margin of 0.05 is at least half of the rate of the rarer outcome, 4 %, so predictions that \
+are wrong by a factor of two can lie within it. Choose a smaller one, or also bound the ratio o_e.
+    >>> rare.margin_note("equivalence margin", 0.01) is None
+    True
+    """
+
+    value: float  # of the rarer outcome of one event, or the mean event rate of several classes
+    n_classes: int = 1  # number of events
+
+    @classmethod
+    def from_views(cls, lens_name: str, views: Sequence[View]) -> EventRate | None:
+        """Return the event rate of the views of a lens; None for a lens on the confidence, on vectors, or a custom one.
+
+        >>> EventRate.from_views("positive", [View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 1, 1, 0])]).value
+        0.25
+        """
+        if not is_lens_on_classes(lens_name) or any(view.joint or view.total <= 0 for view in views):
+            return None
+        rates = [float(view.w @ view.y / view.total) for view in views]
+        return cls.from_rate(rates[0]) if len(rates) == 1 else cls(sum(rates) / len(rates), len(rates))
+
+    @classmethod
+    def from_rate(cls, event_rate: float) -> EventRate:
+        """Return the rate of the rarer outcome of one event."""
+        return cls(min(event_rate, 1 - event_rate))
+
+    def hides_factor_of_two(self, margin: float) -> bool:
+        """Whether predictions that are wrong by a factor of two can have an error within the margin."""
+        return 0 < LARGEST_SHARE_OF_EVENT_RATE * self.value <= margin + MARGIN_TOLERANCE
+
+    def margin_note(self, margin_name: str, margin: float) -> Note | None:
+        """Return the note TN240 if the margin is at least half of the event rate."""
+        if not self.hides_factor_of_two(margin):
+            return None
+        rate_name = "rate of the rarer outcome" if self.n_classes == 1 else "mean event rate of the classes"
+        return Note(
+            "TN240",
+            f"The {margin_name} of {margin:g} is at least half of the {rate_name},"
+            f" {100 * self.value:.2g} %, so predictions that are wrong by a factor of two can lie within it. Choose a"
+            " smaller one, or also bound the ratio o_e.",
+        )
+
+
+def is_lens_on_classes(lens_name: str) -> bool:
+    """Whether a lens examines the events of classes, and not the confidence or whole vectors.
+
+    >>> is_lens_on_classes("class:cat"), is_lens_on_classes("confidence")
+    (True, False)
+    """
+    return lens_name in ("positive", "classwise") or lens_name.startswith("class:")

@@ -1,4 +1,4 @@
-"""The GiViTI calibration test: polynomial logistic regression on the log odds with forward selection."""
+"""The GiViTI calibration test: polynomial logistic regression on the log odds with forward selection of the degree."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class GiViTI(ViewTest):
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def curve(self, view: View) -> CalibrationCurve:
-        """The calibration curve selected by forward selection."""
+        """The calibration curve of one view, with the degree that forward selection chooses."""
         logits = Logits.from_view(view, self.min_prob, self.name)
         powers, wy = LogitPolynomials.from_logits(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start_degree, powers.degree)
@@ -165,7 +165,7 @@ class GiViTI(ViewTest):
             parts=curve.parts,
             settings_used=settings,
             notes=self._notes(view, curve),
-            doubts=self._doubts(curve),
+            asymptotic_warnings=self._asymptotic_warnings(curve),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -174,18 +174,18 @@ class GiViTI(ViewTest):
         powers = LogitPolynomials.from_logits(logits, self.max_degree)
         start = min(self.start_degree, powers.degree)
 
-        def log_surprise_of_draws(_w: Array, _wp: Array, wy: Array) -> Array:
+        def negative_log_pvalues(_w: Array, _wp: Array, wy: Array) -> Array:
+            """−log p of each draw, (draws,); NaN without degrees of freedom."""
             degrees, statistics = select_degree(logits, powers, wy, start, self._form_used)
-            log_surprise = np.full(len(wy), np.nan)
+            result = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
                 null_distribution = self.null_distribution(start, int(degree))
                 mask = degrees == degree
-                log_surprise[mask] = (
-                    np.nan if null_distribution is None else null_distribution.negative_log_pvalue(statistics[mask])
-                )
-            return log_surprise
+                if null_distribution is not None:
+                    result[mask] = null_distribution.negative_log_pvalue(statistics[mask])
+            return result
 
-        return CellFunction.from_rows(view, log_surprise_of_draws)
+        return CellFunction.from_rows(view, negative_log_pvalues)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         """Notes on clipped rows, infinite estimates and a limited degree."""
@@ -198,18 +198,16 @@ class GiViTI(ViewTest):
             notes.append(Note("TN218", text))
         return tuple(notes)
 
-    def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
+    def _asymptotic_warnings(self, curve: CalibrationCurve) -> tuple[str, ...]:
         """Reasons why the asymptotic distribution is inaccurate for these rows."""
-        tosses, (min_tosses, max_error_percent) = (
-            curve.powers.n_coin_tosses[: self.start_degree + 2].min(),
-            MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form_used],
-        )
+        tosses = curve.powers.n_coin_tosses[: self.start_degree + 2].min()
+        min_tosses, max_error_percent = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form_used]
         reasons = []
         if tosses < min_tosses:
             reasons.append(
                 f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than"
                 f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
-        if self._form_used == "likelihood-ratio" and not curve.fit.finite[0]:
+        if self._form_used == "likelihood-ratio" and not curve.fit.has_maximum[0]:
             reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")
         return tuple(reasons)

@@ -1,4 +1,4 @@
-"""Status of each subgroup (miscalibrated, within the smallest relevant effect, undecided) and gaps."""
+"""The status of each subgroup (miscalibrated, within the smallest relevant effect, or undecided), and their gaps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.equivalence import is_in_probability_units
-from trueodds.hypotests.event_rates import EventRate, is_lens_on_classes
+from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
-from trueodds.resampling.comparison import group_gaps as gaps
+from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
@@ -25,12 +24,12 @@ LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
-    """Subgroups of every column and of crossed columns; raises InputError for invalid settings."""
+    """Return the subgroups of every column and of crossed columns; raise InputError for invalid settings."""
     return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
 def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
-    """Maximum number of group columns to cross."""
+    """Return the maximum number of group columns to cross; raise InputError for invalid settings of the user."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
     check("min_effect", min_effect, NonNegative, 0.05)
     order = 2 if crossings is True else max(1, int(crossings))
@@ -56,7 +55,7 @@ class GroupAssessment:
 
 
 def assess_groups(
-    error_settings: gaps.GroupErrors,
+    error_settings: group_gaps.GroupErrors,
     preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_pvalues: GroupPValues,
@@ -72,25 +71,21 @@ def assess_groups(
     """
     groups = [group for partition in partitions for group in partition.groups]
     group_errors, group_results = [], []
-    for number, (group, p, adjusted, min_detectable) in enumerate(
-        zip(groups, group_pvalues.pvalues, group_pvalues.adjusted, group_pvalues.min_detectable, strict=True)
-    ):
+    for number, group in enumerate(groups):
         group_error = error_settings.error_of_group(preds, group, number)
-        status = _group_status(group_error, adjusted, min_effect, alpha)
-        estimate = _with_noise_floor(
-            group_error, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
-        )
+        adjusted_pvalue = group_pvalues.adjusted[number]
+        noise_floor = group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
         mean_prob, event_rate = _mean_prediction_and_event_rate(group_error)
         group_results.append(
             Group(
                 column=group.column,
                 value=group.value,
                 label=group.label,
-                estimate=estimate,
-                pvalue=p,
-                joint=adjusted,
-                min_detectable=min_detectable,
-                status=status,
+                estimate=_with_noise_floor(group_error, noise_floor),
+                pvalue=group_pvalues.pvalues[number],
+                joint=adjusted_pvalue,
+                min_detectable=group_pvalues.min_detectable[number],
+                status=_group_status(group_error, adjusted_pvalue, min_effect, alpha),
                 mean_prob=mean_prob,
                 event_rate=event_rate,
             )
@@ -98,18 +93,13 @@ def assess_groups(
         group_errors.append(group_error)
         if progress is not None:
             progress((number + 1) / len(groups))
-    differences, widest = _group_gaps(error_settings, preds, partitions, group_errors, against)
-    return GroupAssessment(
-        tuple(group_results),
-        tuple(group_errors),
-        differences,
-        widest,
-        (
-            *_notes_on_untested(partitions),
-            *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws),
-            *margin_notes(group_results, error_settings.estimator, str(error_settings.lens), min_effect),
-        ),
+    gaps, widest_gaps = _gaps_of_partitions(error_settings, preds, partitions, group_errors, against)
+    notes = (
+        *_notes_on_untested(partitions),
+        *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws),
+        *margin_notes(group_results, error_settings.estimator, str(error_settings.lens), min_effect),
     )
+    return GroupAssessment(tuple(group_results), tuple(group_errors), gaps, widest_gaps, notes)
 
 
 def classify_status(
@@ -120,7 +110,10 @@ def classify_status(
     alpha: float,
     best_value: float = 0.0,
 ) -> str:
-    """`miscalibrated`, `within` or `undecided`; without an interval the status is never `within`.
+    """Return the status of a subgroup: `miscalibrated`, `within` or `undecided`.
+
+    It is `miscalibrated` if the adjusted p-value is at most `alpha`, and else `within` if the interval from `low` to
+    `high` lies closer than `min_effect` to the best value of the error. Without an interval it is never `within`.
 
     >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05)
     ('miscalibrated', 'within')
@@ -135,7 +128,7 @@ def classify_status(
 
 
 def _with_noise_floor(group_error: ComparedModel, noise_floor: float | None) -> Estimate:
-    """Replace the noise floor by that of the joint draws, if both are means over redrawn labels."""
+    """Return the estimate with the noise floor of the joint draws, if both are means over redrawn labels."""
     estimate, estimator = group_error.estimate, group_error.estimand.estimator
     is_mean_of_draws = estimator.null_draws_of == "labels" and all(
         estimator.expected_if_calibrated(view) is None for view in group_error.estimand.views
@@ -165,41 +158,38 @@ def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect
     return classify_status(adjusted_pvalue, low, high, min_effect, alpha, group_error.estimand.estimator.best_value)
 
 
-def _group_gaps(
-    error_settings: gaps.GroupErrors,
+def _gaps_of_partitions(
+    error_settings: group_gaps.GroupErrors,
     preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
     against: str,
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
-    """The requested gaps, and the widest gap of each column."""
-    gaps_of_columns, widest_gaps, start = [], [], 0
+    """Return the requested gaps of all partitions, and the widest gap of each.
+
+    `group_errors` are those of the subgroups in the order of the partitions; `against` is that of `assess_groups`.
+    """
+    gaps, widest_gaps, start = [], [], 0
     for partition in partitions:
-        partition_errors, labels = (
-            group_errors[start : start + len(partition.groups)],
-            [group.label for group in partition.groups],
-        )
-        start += len(partition_errors)
-        pairwise = gaps.pairwise_gaps(error_settings, preds, partition.groups, partition_errors)
-        requested = (
-            pairwise
-            if against == "pairs"
-            else gaps.gaps_to_rest(error_settings, preds, partition.groups, partition_errors)
-        )
-        gaps_of_columns += [
-            Gap(
-                partition.column,
-                labels[gap.first],
-                labels[gap.second] if against == "pairs" else "rest",
-                gap.value,
-                gap.interval,
-            )
-            for gap in requested
-        ]
-        if (widest_gap := gaps.find_widest_gap(pairwise, error_settings.interval_spec.level)) is not None:
+        groups, labels = partition.groups, [group.label for group in partition.groups]
+        partition_errors = group_errors[start : start + len(groups)]
+        start += len(groups)
+        pairwise = group_gaps.pairwise_gaps(error_settings, preds, groups, partition_errors)
+        if against == "pairs":
+            gaps += [
+                Gap(partition.column, labels[gap.first], labels[gap.second], gap.value, gap.interval)
+                for gap in pairwise
+            ]
+        else:
+            gaps += [
+                Gap(partition.column, labels[gap.first], "rest", gap.value, gap.interval)
+                for gap in group_gaps.gaps_to_rest(error_settings, preds, groups, partition_errors)
+            ]
+        widest_gap = group_gaps.find_widest_gap(pairwise, error_settings.interval_spec.level)
+        if widest_gap is not None:
             first, second, difference, interval = widest_gap
             widest_gaps.append(Gap(partition.column, labels[first], labels[second], difference, interval))
-    return tuple(gaps_of_columns), tuple(widest_gaps)
+    return tuple(gaps), tuple(widest_gaps)
 
 
 def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
@@ -222,7 +212,7 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
 
 
 def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> list[Note]:
-    """Notes on subgroups without an interval, because they have one row, and on undecided ones.
+    """Return notes on subgroups without an interval, because they have one row, and on undecided ones.
 
     `joint` says that all subgroups were tested on joint draws; otherwise the minimum detectable error is unknown.
     """
@@ -253,7 +243,7 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
 
 
 def margin_notes(groups: Sequence[Group], estimator: Estimator, lens_name: str, min_effect: float) -> list[Note]:
-    """Note TN240 on subgroups that are within a margin of at least half of their event rate."""
+    """Return the note TN240 on subgroups that are within a margin of at least half of their event rate."""
     if not (is_lens_on_classes(lens_name) and is_in_probability_units(estimator)):
         return []
     rare_groups = [
@@ -274,6 +264,6 @@ def margin_notes(groups: Sequence[Group], estimator: Estimator, lens_name: str, 
 
 
 def _name_groups(labels: Sequence[str]) -> str:
-    """The first labels, and the number of the others."""
-    rest = [f"{len(labels) - MAX_NAMED_GROUPS} more"] if len(labels) > MAX_NAMED_GROUPS else []
-    return "; ".join([*labels[:MAX_NAMED_GROUPS], *rest])
+    """Return the first MAX_NAMED_GROUPS labels, and the number of the others, as text."""
+    others = [f"{len(labels) - MAX_NAMED_GROUPS} more"] if len(labels) > MAX_NAMED_GROUPS else []
+    return "; ".join([*labels[:MAX_NAMED_GROUPS], *others])

@@ -1,4 +1,7 @@
-"""Tests of calibration within each subgroup, adjusted jointly on one set of null draws for overlapping groups."""
+"""Tests of calibration within each subgroup, with p-values adjusted over all subgroups, which may overlap.
+
+All subgroups are tested on the same null draws of the labels, so the adjustment accounts for their dependence.
+"""
 
 from __future__ import annotations
 
@@ -85,10 +88,11 @@ def joint_group_pvalues(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> GroupPValues:
-    """Test the error of each subgroup on `resamples` joint redraws; shared rows have the same labels in all subgroups.
+    """Test the error of each subgroup on `resamples` redraws; a row has the same drawn label in all its subgroups.
 
-    `aggregate` is how the views of the lens are reduced to one error. With votes the signs of the residuals of whole
-    rows are flipped. With clusters the larger p-value of two null distributions counts, as in `consistency`.
+    `aggregate` is how the views of the lens are reduced to one error, and `alpha` the level for the minimum detectable
+    errors. With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two
+    null distributions counts, as in the test `consistency`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -121,7 +125,10 @@ def group_pvalues_from_draws(
     alpha: float,
     notes: Sequence[Note] = (),
 ) -> GroupPValues:
-    """p-values of the subgroups from the draws of all estimands; the larger one of several null distributions."""
+    """p-values of the subgroups from null draws; the larger one of several null distributions.
+
+    `draws_by_null` has, for each null distribution, the draws (views, B) of `group_estimands.all_estimands`.
+    """
     estimands, notes = group_estimands.estimands, list(notes)
     joint_draws = [_joint_draws(estimands, draws) for draws in draws_by_null]
     min_pvalue = 1 / (1 + draws_by_null[0][0].shape[1])
@@ -129,7 +136,7 @@ def group_pvalues_from_draws(
         # With sign flips of G clusters, numbered from 0, the smallest possible p-value is 2^(1 − G).
         min_pvalue = max(min_pvalue, 2.0 ** -float(labeled.cluster.max()))
     multicalibration = None
-    if group_estimands.cumulative:
+    if group_estimands.cumulative:  # their draws follow those of the errors
         cumulative_draws = [draws[len(estimands) :] for draws in draws_by_null]
         multicalibration = multicalibration_error(group_estimands.cumulative, cumulative_draws, group_estimands.labels)
         if np.isinf(multicalibration.sigma):
@@ -153,24 +160,22 @@ def group_pvalues_from_draws(
 
 
 def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array]) -> JointDraws:
-    """The losses of all subgroups with their joint null draws; `draws` has one array (views, B) per estimand."""
+    """The losses of all subgroups with their null draws; `draws` begins with one array (views, B) per estimand."""
     as_loss = estimands[0].estimator.as_loss
-    return JointDraws(
-        np.array([float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands]),
-        np.array(
-            [
-                estimand.combine_views(as_loss(estimand_draws))
-                for estimand, estimand_draws in zip(estimands, draws, strict=False)
-            ]
-        ),
-    )
+    losses = [float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands]
+    loss_draws = [
+        estimand.combine_views(as_loss(estimand_draws))
+        for estimand, estimand_draws in zip(estimands, draws, strict=False)
+    ]
+    return JointDraws(np.array(losses), np.array(loss_draws))
 
 
 def _min_detectable_errors(
     labeled: Predictions, estimands: Sequence[Estimand], joint_draws: Sequence[JointDraws], alpha: float
 ) -> list[float | None]:
     """Smallest error of each subgroup that would be significant under all null distributions; None if impossible."""
-    # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
+    # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only. With
+    # clusters the first null distribution has flipped signs, and the second one redrawn labels.
     draws_of_labels = joint_draws[1:] if labeled.cluster is not None else joint_draws
     attained = [
         max(joint_draws[0].observed[i], *(claim_draws.largest_draw(i) for claim_draws in draws_of_labels))
@@ -179,9 +184,11 @@ def _min_detectable_errors(
 
     @cache
     def upper_bound(i: int) -> float:
+        """Largest attainable error of subgroup i."""
         return max(attained[i], largest_attainable_error(estimands[i], labeled))
 
     def is_attainable(i: int, error: float | None) -> bool:
+        """Whether outcomes exist for which subgroup i has this error, and it can be significant."""
         return (
             error is not None
             and _smallest_attainable_pvalue(labeled, estimands[i]) <= alpha
@@ -189,31 +196,37 @@ def _min_detectable_errors(
         )
 
     thresholds_by_null = [claim_draws.min_detectable(alpha, upper_bound) for claim_draws in joint_draws]
-    return [
-        max(x for x in thresholds if x is not None) if all(is_attainable(i, x) for x in thresholds) else None
-        for i, thresholds in enumerate(zip(*thresholds_by_null, strict=True))
-    ]
+    min_detectable: list[float | None] = []
+    for i, thresholds in enumerate(zip(*thresholds_by_null, strict=True)):
+        if all(is_attainable(i, threshold) for threshold in thresholds):
+            min_detectable.append(max(threshold for threshold in thresholds if threshold is not None))
+        else:
+            min_detectable.append(None)
+    return min_detectable
 
 
 def _smallest_attainable_pvalue(labeled: Predictions, estimand: Estimand) -> float:
     """Smallest possible p-value: with sign flips, 2^(1 − G) for G clusters in the subgroup."""
-    return 0.0 if labeled.cluster is None else 2.0 ** (1 - len(np.unique(labeled.cluster[estimand.views[0].w > 0])))
+    if labeled.cluster is None:
+        return 0.0
+    n_clusters = len(np.unique(labeled.cluster[estimand.views[0].w > 0]))
+    return 2.0 ** (1 - n_clusters)
 
 
 MAX_CONSTANT_OUTCOMES = 10  # maximum number of classes that are tried as the outcome of all rows
 
 
 def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
-    """Largest loss among the outcomes that deviate most from the predictions; −∞ if undefined.
+    """Largest loss among some outcomes that deviate far from the predictions; −∞ if undefined.
 
-    Tried are the least likely outcome of every row, the most likely one, and equal outcomes for all rows, because the
+    These are the least likely outcome of every row, the most likely one, and equal outcomes for all rows, because the
     error of a bin is largest if all its rows have the same outcome.
     """
     errors = [
         float(estimand.combine_views(estimand.estimator.as_loss(estimand.estimator.values(views))))
         for views in _trial_views(estimand, preds)
     ]
-    return max((value for value in errors if value == value), default=-np.inf)
+    return max((error for error in errors if not np.isnan(error)), default=-np.inf)
 
 
 def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
@@ -222,7 +235,7 @@ def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View,
         (view,) = estimand.views
         for y in _candidate_outcomes(view.p):
             yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
-    else:  # several views read the same label
+    else:  # the outcomes of several views depend on the same label
         for y in _candidate_outcomes(preds.P):
             yield estimand.lens.views(preds.with_labels(y.argmax(axis=1)))
 

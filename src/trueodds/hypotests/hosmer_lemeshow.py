@@ -1,4 +1,7 @@
-"""The Hosmer-Lemeshow test: observed against expected outcome counts in groups of similar predicted risk."""
+"""The Hosmer-Lemeshow test: observed against expected outcome counts in groups of similar predicted risk.
+
+The groups and their χ² statistics are those of `GroupResiduals` in risk_groups.py.
+"""
 
 from __future__ import annotations
 
@@ -126,10 +129,12 @@ class HosmerLemeshow(ViewTest):
         binned = view.pool(groups.index, groups.size)
         mass = binned.w[:, None] if view.joint else binned.w
         wp, wy = (mass * binned.p)[None], (mass * binned.y)[None]
-        x = float(groups.statistic(binned.w[None], wp, wy)[0])
+        x = float(groups.statistic(binned.w[None], wp, wy)[0])  # X²
         residuals = groups.residuals(wp, wy)[0]
-        outcomes = groups.predicted.shape[1]
-        df = groups.df - 2 * (outcomes - 1) * self.fitted
+        n_outcomes = groups.predicted.shape[1]
+        df = groups.df
+        if self.fitted:
+            df -= 2 * (n_outcomes - 1)
         if self.fitted and df < 1:
             raise InputError(
                 "TO205",
@@ -137,6 +142,7 @@ class HosmerLemeshow(ViewTest):
                 f"{groups.size} groups",
                 "Increase bins.",
             )
+        baseline = self._baseline_index(view) if view.joint else None
         settings: dict[str, Any] = {
             "bins": self.bins,
             "form": form,
@@ -145,15 +151,15 @@ class HosmerLemeshow(ViewTest):
             "fitted": self.fitted,
         }
         if view.joint:
-            settings["baseline"] = self._baseline_index(view)
+            settings["baseline"] = baseline
         return ViewResult(
             statistic=x,
             pvalue=_chi_square_pvalue(df, x),
             effect=groups.excess_gap(residuals),
-            parts=groups.group_table(residuals, self._baseline_index(view) if view.joint else None),
+            parts=groups.group_table(residuals, baseline),
             settings_used=settings,
             notes=self._notes(view, groups, x),
-            doubts=self._doubts(view, groups, form),
+            asymptotic_warnings=self._asymptotic_warnings(view, groups, form),
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
@@ -170,7 +176,7 @@ class HosmerLemeshow(ViewTest):
         )
 
     def _form_used(self, view: View) -> str:
-        """The requested form, or "exact" for vectors of a model that was not fitted on these rows, else "pearson"."""
+        """The requested form; "auto" is "exact" for vectors of a model not fitted on these rows, and else "pearson"."""
         if self.form != "auto":
             return self.form
         return "exact" if view.joint and not self.fitted else "pearson"
@@ -203,17 +209,17 @@ class HosmerLemeshow(ViewTest):
             notes.append(Note("TN216", text))
         return tuple(notes)
 
-    def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
+    def _asymptotic_warnings(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
         """Reasons why χ² is inaccurate for these rows."""
-        doubts = []
+        warnings = []
         if (groups.expected() < MIN_EXPECTED_COUNT).any():
-            doubts.append(
+            warnings.append(
                 "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is"
                 " inaccurate."
             )
         if view.joint and form == "pearson" and not self.fitted:
-            doubts.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
-        return tuple(doubts)
+            warnings.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
+        return tuple(warnings)
 
 
 def _chi_square_pvalue(df: int, x: float) -> float:

@@ -1,4 +1,4 @@
-"""The MCLLO test: a shift and a slope of each class's log odds against a baseline class."""
+"""The MCLLO test: whether each class's log odds against a baseline class have shift 0 and slope 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests._glm.logits import MinProb
 from trueodds.hypotests._glm.mcllo_checks import (
-    asymptotic_doubts,
+    asymptotic_warnings,
     compare_baselines,
     compare_min_probs,
     describe_degrees_of_freedom,
@@ -37,25 +37,12 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     parameter_tests,
     tail_probability,
 )
-from trueodds.hypotests.base import FractionProgress
+from trueodds.hypotests.base import FractionProgress, clustered_redraw_note
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellFunction, ViewResult, cluster_note
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
-
-
-def units_of_single_rows(view: View, name: str) -> IndependentUnits:
-    """Each row as an independent unit; raises InputError for cells of several rows."""
-    if not view.is_rows and (view.n > 1).any():
-        raise InputError(
-            "TO403",
-            f"The empirical variance of {name} requires the rows.",
-            f"{len(view):,} cells of {view.n_rows:,} rows",
-            "Use mode='exact', or variance='model'.",
-        )
-    return IndependentUnits.from_rows(view.w)
-
 
 VARIANCES = ("model", "empirical")
 DEFAULT_PRIOR = 0.5  # default prior probability of calibration
@@ -187,8 +174,8 @@ class Mcllo(ViewTest):
     @property
     def asymptotic_null(self) -> str:  # type: ignore[override]
         """χ², or Hotelling's T² if the variance is estimated."""
-        which = "Hotelling's T² of rows" if self.variance == "empirical" else "χ²"
-        return f"the statistic is {which}"
+        distribution = "Hotelling's T² of rows" if self.variance == "empirical" else "χ²"
+        return f"the statistic is {distribution}"
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """Description of the asymptotic distribution, with its degrees of freedom if they are equal for all views."""
@@ -214,34 +201,33 @@ class Mcllo(ViewTest):
     ) -> Verdict:
         """Test one lens, or a family of several lenses; a baseline name is resolved to its index."""
         if isinstance(self.baseline, str):
-            return replace(self, baseline=resolve_class_name(self.baseline, preds.classes))(
-                preds, lenses, rng, progress
-            )
+            test = replace(self, baseline=resolve_class_name(self.baseline, preds.classes))
+            return test(preds, lenses, rng, progress)
         return super().__call__(preds, lenses, rng, progress)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally; a baseline name is resolved to its index."""
         if isinstance(self.baseline, str):
-            return replace(self, baseline=resolve_class_name(self.baseline, tally.classes)).from_tally(
-                tally, lenses, rng
-            )
+            test = replace(self, baseline=resolve_class_name(self.baseline, tally.classes))
+            return test.from_tally(tally, lenses, rng)
         return super().from_tally(tally, lenses, rng)
 
     def evaluate(self, view: View) -> ViewResult:
         """The statistic, the estimates, and tests of subsets of the parameters."""
-        units = units_of_single_rows(view, self.name) if self.variance == "empirical" else None
+        units = _rows_as_units(view, self.name) if self.variance == "empirical" else None
         return self._evaluate_with_units(view, units, {"variance": self.variance or "model"})
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `evaluate` with the variance estimated from the score sums of each cluster.
 
-        With redrawn labels the statistic keeps the model variance, as that of the draws does, and the parts do not.
+        With redrawn labels the statistic of the test has the model variance, as those of the draws have, and only the
+        parts use the variance of clusters.
         """
         if self.null == "redraw":
             by_cluster = replace(self, null="asymptotic", redraw="labels", form=None, variance=None)
             parts = by_cluster.evaluate_with_clusters(view, cluster).parts
             result = self.evaluate(view)
-            return replace(result, parts=parts, notes=(*result.notes, cluster_note()))
+            return replace(result, parts=parts, notes=(*result.notes, clustered_redraw_note()))
         if self.variance is not None:
             raise InputError(
                 "TO205",
@@ -263,6 +249,7 @@ class Mcllo(ViewTest):
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
 
         def statistics_of_draws(w: Array, _wp: Array, wy: Array) -> Array:
+            """Score statistic of each draw, (draws,)."""
             return model.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
         return CellFunction.from_rows(view, statistics_of_draws)
@@ -270,7 +257,10 @@ class Mcllo(ViewTest):
     def _evaluate_with_units(
         self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]
     ) -> ViewResult:
-        """The result with the model variance, or that of independent units; raises TO206 for fits to these rows."""
+        """The result with the model variance, or that of independent `units`; raises TO206 for fits to these rows.
+
+        `variance_settings` are the reported settings of the variance.
+        """
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(model, view, self.name)
         if self.prior != DEFAULT_PRIOR and not (model.has_unit_weights and units is None):
@@ -307,11 +297,14 @@ class Mcllo(ViewTest):
             parts=parts,
             settings_used=settings | {"baselines": self.baselines},
             notes=(*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes),
-            doubts=asymptotic_doubts(model, form),
+            asymptotic_warnings=asymptotic_warnings(model, form),
         )
 
     def _joint_part(self, model: MclloModel, all_statistics: dict[str, float], form: str, df: int) -> dict[str, float]:
-        """The test of all parameters: its statistic, all three forms, and the posterior probability if it exists."""
+        """The test of all parameters: its statistic, all three forms, and the posterior probability if it exists.
+
+        The posterior is that of calibration, with the Bayes factor approximated by BIC.
+        """
         joint_part = {
             "statistic": all_statistics[form],
             "df": float(df),
@@ -321,8 +314,8 @@ class Mcllo(ViewTest):
         if model.estimate_covariance is not None and model.estimate_covariance.effective_units is not None:
             joint_part["units"] = model.estimate_covariance.effective_units
         if model.has_unit_weights and model.units is None:
-            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_ratio_statistic(model)
-            joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
+            bic_difference = df * np.log(max(model.n.sum(), 1)) - likelihood_ratio_statistic(model)
+            joint_part["posterior"] = float(expit(bic_difference / 2 + logit(self.prior)))
         return joint_part
 
     def _form_used(self, model: MclloModel) -> str:
@@ -332,4 +325,17 @@ class Mcllo(ViewTest):
         if model.units is None or not model.mle.converged:
             return "likelihood-ratio"
         n_units = effective_unit_count(model, "wald")
-        return "score" if model.covariance is None or n_units is None or n_units <= model.rank else "wald"
+        has_wald_test = model.covariance is not None and n_units is not None and n_units > model.rank
+        return "wald" if has_wald_test else "score"
+
+
+def _rows_as_units(view: View, name: str) -> IndependentUnits:
+    """Each row as an independent unit; raises InputError for cells of several rows. `name` is that of the test."""
+    if not view.is_rows and (view.n > 1).any():
+        raise InputError(
+            "TO403",
+            f"The empirical variance of {name} requires the rows.",
+            f"{len(view):,} cells of {view.n_rows:,} rows",
+            "Use mode='exact', or variance='model'.",
+        )
+    return IndependentUnits.from_rows(view.w)

@@ -77,7 +77,7 @@ class MulticalibrationError:
 
 
 def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
-    """ECCE-R of all rows and of each group; empty if the lens has several views, or vectors."""
+    """ECCE-R of all rows, and of each group, as estimands; empty if the lens has several views, or vectors."""
     overall = Estimand.from_predictions(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
@@ -90,13 +90,17 @@ def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[
 def multicalibration_error(
     estimands: Sequence[Estimand], draws_by_null: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
-    """Return the error of `cumulative_error_estimands` from draws (1, B); the larger p-value of several null draws."""
+    """Return the multicalibration error from the estimands of `cumulative_error_estimands` and their null draws.
+
+    `draws_by_null` has, for each null distribution, the draws (1, B) of every estimand; the larger p-value of several
+    null distributions is reported, and the noise floor of the first. `labels` are those of the groups.
+    """
     std_errors = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
     observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), std_errors)
-    maxima_by_null = [
-        _standardize_errors(np.array([view_draws[0] for view_draws in draws]), std_errors[:, None]).max(axis=0)
-        for draws in draws_by_null
-    ]
+    maxima_by_null = []  # largest standardized error of each draw, (B,)
+    for draws in draws_by_null:
+        group_draws = np.array([view_draws[0] for view_draws in draws])
+        maxima_by_null.append(_standardize_errors(group_draws, std_errors[:, None]).max(axis=0))
     worst = int(np.argmax(observed))
     error_by_group = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
@@ -111,7 +115,7 @@ def multicalibration_error(
 
 
 def null_standard_deviation(view: View) -> float:
-    """Null standard deviation of the mean residual of a view.
+    """Null standard deviation σ of the mean residual of a view.
 
     >>> round(null_standard_deviation(View(p=[0.2, 0.8], y=[1, 0])), 4)
     0.2828
@@ -120,7 +124,7 @@ def null_standard_deviation(view: View) -> float:
 
 
 def _standardize_errors(errors: Array, std_errors: Array) -> Array:
-    """Errors in standard errors; a positive error without variance is infinite."""
+    """Divide errors by their null standard errors (groups,) or (groups, 1); a positive error over 0 is infinite."""
     has_variance = np.broadcast_to(std_errors > 0, errors.shape)
     without_variance = np.where(errors > 1e-12, np.inf, 0.0)  # smaller errors are rounding errors
     standardized = np.divide(errors, std_errors, out=np.zeros_like(errors), where=has_variance)

@@ -1,4 +1,8 @@
-"""Multiple testing with Holm's correction, min-p from joint null draws, and Westfall and Young's step-down p-values."""
+"""Multiple testing: Holm's correction, min-p from joint null draws, and Westfall and Young's step-down p-values.
+
+Null draws of several statistics are joint if they are made from the same labels: draw b of one statistic belongs to
+draw b of every other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 class PValues:
     """p-values of each view, of each lens, and of the family of all lenses."""
 
-    view_pvalues: list[Array]  # per lens, (views,)
+    view_pvalues: list[Array]  # for each lens an array (views,)
     lens_pvalues: list[float]  # of each lens, corrected for its views
     family_pvalue: float  # corrected for all views of all lenses
     min_pvalue: float = 0.0  # smallest possible p-value according to the draws
@@ -37,7 +41,10 @@ class PValues:
     def from_draws(
         cls, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
-        """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
+        """p-values from null draws, with min-p over joint draws and Holm's correction otherwise.
+
+        `draws` has one array (views, B), or (views, B, m) for m statistics of a view, per estimand, which is one lens.
+        """
         observed = [estimand.values for estimand in estimands]
         view_pvalues = [
             np.array([_view_pvalue(value, view_draws) for value, view_draws in zip(values, lens_draws, strict=True)])
@@ -53,24 +60,23 @@ class PValues:
         n_claims = 1 if is_joint else sum(len(pvalues_of_lens) for pvalues_of_lens in view_pvalues)
         if len(estimands) == 1:
             return cls(view_pvalues, lens_pvalues, lens_pvalues[0], n_claims=n_claims)
-        all_lenses_pvalue = (
-            family_pvalue(
-                np.concatenate([value.ravel() for value in observed]),
-                np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws]),
-            )
-            if is_joint
-            else smallest_pvalue(holm([float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]))
-        )
+        if is_joint:
+            all_values = np.concatenate([values.ravel() for values in observed])
+            all_draws = np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws])
+            all_lenses_pvalue = family_pvalue(all_values, all_draws)
+        else:
+            all_pvalues = [float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]
+            all_lenses_pvalue = smallest_pvalue(holm(all_pvalues))
         return cls(view_pvalues, lens_pvalues, all_lenses_pvalue, n_claims=n_claims)
 
 
 def _view_pvalue(value: Array, draws: Array) -> float:
-    """p-value of one view: of its statistic, or min-p over its statistics."""
+    """p-value of one view: of its statistic with draws (B,), or min-p over m statistics with draws (B, m)."""
     return pvalue(float(value), draws) if draws.ndim == 1 else family_pvalue(value, draws.T)
 
 
 def _flatten_claims(draws: Array) -> Array:
-    """Reshape draws of views (views, B), or of several statistics each (views, B, m), to hypotheses (claims, B)."""
+    """Reshape draws of views (views, B), or of m statistics of each view (views, B, m), to hypotheses (claims, B)."""
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
@@ -93,7 +99,7 @@ def family_pvalue(observed: Array, draws: Array) -> float:
     defined = ~np.isnan(observed)
     if not defined.any():
         return float("nan")
-    pool = np.concatenate([observed[:, None], draws], axis=1)[defined]
+    pool = np.concatenate([observed[:, None], draws], axis=1)[defined]  # (claims, 1 + B), the observed value first
     pool = np.where(np.isnan(pool), -np.inf, pool)
     smallest_pvalues = np.full(pool.shape[1], np.inf)
     largest_zscores = np.full(pool.shape[1], -np.inf)
@@ -109,12 +115,8 @@ def family_pvalue(observed: Array, draws: Array) -> float:
         largest_zscores = np.maximum(largest_zscores, (values - values.mean()) / scale if scale > 0 else 0.0)
     is_smaller = smallest_pvalues < smallest_pvalues[0] * (1 - TIE_TOLERANCE)
     is_tied = np.abs(smallest_pvalues - smallest_pvalues[0]) <= TIE_TOLERANCE
-    return float(
-        (
-            is_smaller
-            | (is_tied & (largest_zscores >= largest_zscores[0] - TIE_TOLERANCE * np.abs(largest_zscores[0])))
-        ).mean()
-    )
+    min_zscore = largest_zscores[0] - TIE_TOLERANCE * np.abs(largest_zscores[0])
+    return float((is_smaller | (is_tied & (largest_zscores >= min_zscore))).mean())
 
 
 MAX_DISCRETE_VALUES = 8  # number of distinct values, as of three rows, up to which a statistic is treated as discrete
@@ -124,8 +126,9 @@ LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 class JointDraws:
     r"""Hypotheses with joint draws: unadjusted p-values and Westfall and Young's step-down min-p.
 
-    `observed` (claims,), `draws` (claims, B). The hypotheses are ordered by their unadjusted p-values. The j-th is
-    compared with the smallest p-value of each draw among the hypotheses from the j-th on:
+    `observed` (claims,) are the statistics, of which larger values are more extreme, and `draws` (claims, B) their
+    joint null draws. The hypotheses are ordered by their unadjusted p-values. The j-th is compared with the smallest
+    p-value of each draw among the hypotheses from the j-th on:
 
     .. math:: \tilde p_{(j)} = \max_{i \le j} \frac{1 + \#\{b : \min_{l \ge i} p^*_{(l)b} \le p_{(i)}\}}{1 + B}
 
@@ -154,14 +157,18 @@ class JointDraws:
     def adjusted(self) -> Array:
         """Step-down p-value of each hypothesis, (claims,); NaN for an undefined statistic."""
         pvalues = np.full(len(self.observed), np.nan)
-        order = [i for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
+        order = self._claims_by_pvalue()
         shares = []
-        extreme_keys = self._lowest_keys()
+        extreme_keys = self._lowest_keys()  # of each draw, the most extreme keys among the claims from i on
         for i in reversed(order):
             extreme_keys = _more_extreme(extreme_keys, self._keys_of_claim(i))
             shares.append(_share_as_extreme(extreme_keys, self._ranks[i, 0], self._zscores[i, 0]))
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
+
+    def _claims_by_pvalue(self) -> list[int]:
+        """Hypotheses with a defined statistic, the smallest unadjusted p-value first; ties are ordered by z-score."""
+        return [int(i) for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
 
     def min_detectable(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
         """Smallest statistic with which each hypothesis would be rejected at α, holding all others and all draws fixed.
@@ -191,35 +198,15 @@ class JointDraws:
 
     def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         """Smallest statistic with which hypothesis i would be rejected at α; None if it exceeds `upper_bound(i)`."""
-        other_claims = [j for j in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[j] and j != i]
-        extremes_of_rest = [self._lowest_keys()]
-        for j in reversed(other_claims):
-            extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], self._keys_of_claim(j)))
-        extremes_of_rest.reverse()  # the most extreme key of each draw among the other claims from each position on
-
-        def is_rejected(value: float) -> bool:
-            """Whether hypothesis i would be rejected with this statistic."""
-            own_keys = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
-            own_rank, own_zscore = own_keys.ranks[0], own_keys.zscores[0]
-            for j, extreme_of_rest in zip(other_claims, extremes_of_rest, strict=False):
-                rank, zscore = self._ranks[j, 0], self._zscores[j, 0]
-                if (own_rank, -own_zscore, i) < (rank, -zscore, j):
-                    break
-                share = _share_as_extreme(_more_extreme(extreme_of_rest, own_keys), rank, zscore)
-                if share > alpha + LEVEL_TOLERANCE:
-                    return False
-            else:
-                extreme_of_rest = extremes_of_rest[-1]
-            share = _share_as_extreme(_more_extreme(extreme_of_rest, own_keys), own_rank, own_zscore)
-            return share <= alpha + LEVEL_TOLERANCE
-
+        is_rejected = self._rejection_condition(i, alpha)
         values, counts = np.unique(self._pool[i, 1:], return_counts=True)
         finite = np.isfinite(values)
         values, counts = values[finite], counts[finite]
         if not len(values):
             return None
         index = _first_index(lambda k: is_rejected(float(values[k])), len(values))
-        if index == 0 or (index < len(values) and counts[index - 1 : index + 1].max() > 1):
+        repeats = index < len(values) and counts[index - 1 : index + 1].max() > 1  # the statistic is discrete
+        if index == 0 or repeats:
             return float(values[index])
         upper = float(values[index]) if index < len(values) else upper_bound(i)
         if not upper > values[index - 1] or not is_rejected(upper):
@@ -227,6 +214,37 @@ class JointDraws:
         if len(values) <= MAX_DISCRETE_VALUES:
             return upper
         return _bisect(float(values[index - 1]), upper, is_rejected)
+
+    def _rejection_condition(self, i: int, alpha: float) -> Callable[[float], bool]:
+        """Function that tells whether hypothesis i would be rejected at α with another statistic.
+
+        With that statistic, hypothesis i takes its place in the order of the other hypotheses. The step-down procedure
+        rejects it if it rejects all hypotheses before it, and then hypothesis i itself.
+        """
+        other_claims = [j for j in self._claims_by_pvalue() if j != i]
+        # Of each draw, the most extreme keys among the other claims from a position in `other_claims` on.
+        extremes_from_position = [self._lowest_keys()]
+        for j in reversed(other_claims):
+            extremes_from_position.append(_more_extreme(extremes_from_position[-1], self._keys_of_claim(j)))
+        extremes_from_position.reverse()
+
+        def is_rejected(value: float) -> bool:
+            """Whether hypothesis i would be rejected with the statistic `value`."""
+            own_keys = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
+            own_rank, own_zscore = own_keys.ranks[0], own_keys.zscores[0]
+            position = 0
+            for j in other_claims:
+                rank, zscore = self._ranks[j, 0], self._zscores[j, 0]
+                if (own_rank, -own_zscore, i) < (rank, -zscore, j):
+                    break
+                extreme_keys = _more_extreme(extremes_from_position[position], own_keys)
+                if _share_as_extreme(extreme_keys, rank, zscore) > alpha + LEVEL_TOLERANCE:
+                    return False
+                position += 1
+            extreme_keys = _more_extreme(extremes_from_position[position], own_keys)
+            return _share_as_extreme(extreme_keys, own_rank, own_zscore) <= alpha + LEVEL_TOLERANCE
+
+        return is_rejected
 
 
 def _first_index(holds: Callable[[int], bool], n_candidates: int) -> int:
@@ -262,7 +280,7 @@ class ExtremenessKeys(NamedTuple):
 
 
 def _rank_and_standardize(values: Array) -> ExtremenessKeys:
-    """Number of values at least as large as each of the values (k,), and its z-score."""
+    """Rank of each of the values (k,), the number of values at least as large, and its z-score."""
     sorted_values, finite = np.sort(values), np.isfinite(values)
     tie_limits = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
@@ -272,7 +290,7 @@ def _rank_and_standardize(values: Array) -> ExtremenessKeys:
 
 
 def _more_extreme(first: ExtremenessKeys, second: ExtremenessKeys) -> ExtremenessKeys:
-    """The more extreme of two keys of each draw."""
+    """The more extreme of two keys for each draw."""
     is_second = (second.ranks < first.ranks) | ((second.ranks == first.ranks) & (second.zscores > first.zscores))
     return ExtremenessKeys(
         np.where(is_second, second.ranks, first.ranks), np.where(is_second, second.zscores, first.zscores)

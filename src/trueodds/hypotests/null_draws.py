@@ -1,4 +1,7 @@
-"""Null draws of the statistics of a test, with more of them if the p-value is near the usual levels."""
+"""Null draws of the statistics of a test, with more draws if the p-value is near the usual levels.
+
+More draws make the decision at such a level almost independent of the seed.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,29 @@ def draw_null_statistics(
     progress: FractionProgress | None,
     family_pvalue: Callable[[Sequence[Array]], float] | None = None,
 ) -> list[list[Array]]:
-    """Draws of each estimand under each null distribution, (views, draws, …).
+    """Return the draws (views, draws, …) of each estimand, for each null distribution.
 
-    The outer list has one entry per null distribution: two with clusters, and otherwise one. If the largest p-value of
-    the family by `family_pvalue`, a function of the draws of all estimands, is borderline, more than `resamples` draws
-    are made.
+    With clusters there are two null distributions: sign flips, and labels redrawn with the estimated correlation within
+    clusters. Otherwise there is one, that of `redraw`. `family_pvalue` computes the p-value of a test from the draws of
+    all estimands. If its largest value over the null distributions is borderline, more than `resamples` draws are made;
+    without `family_pvalue` their number is fixed.
     """
     samplers = [functools.partial(null_draws, redraw=redraw)]
     if preds.cluster is not None and preds.kind != "multilabel":
-        # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
+        # In a bin without any observed event all residuals −p are small, so sign flips underestimate the variance.
+        # Redrawn labels include the events that could have been observed there.
         samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))
     draws_by_null = [sampler(preds, estimands, resamples, rng, progress=progress) for sampler in samplers]
     n_more_draws = min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - resamples
     if family_pvalue is None or n_more_draws <= 0:
         return draws_by_null
     p = max(family_pvalue(draws) for draws in draws_by_null)
-    if MIN_BORDERLINE_PVALUE <= p <= MAX_BORDERLINE_PVALUE:
-        for draws, sampler in zip(draws_by_null, samplers, strict=True):
-            more_draws = sampler(preds, estimands, n_more_draws, rng, progress=progress)
-            draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, more_draws, strict=True)]
-    return draws_by_null
+    if not MIN_BORDERLINE_PVALUE <= p <= MAX_BORDERLINE_PVALUE:
+        return draws_by_null
+    extended_draws = []
+    for draws, sampler in zip(draws_by_null, samplers, strict=True):
+        more_draws = sampler(preds, estimands, n_more_draws, rng, progress=progress)
+        extended_draws.append(
+            [np.concatenate([first, second], axis=1) for first, second in zip(draws, more_draws, strict=True)]
+        )
+    return extended_draws

@@ -1,4 +1,8 @@
-"""The omnibus test: level, slope and local miscalibration combined into one p-value per lens by a harmonic mean."""
+"""The omnibus test: level, slope and local miscalibration combined into one p-value per lens by a harmonic mean.
+
+The component statistics are those of omnibus_components.py. Here they are turned into p-values by distributions fitted
+to their own draws, combined by the harmonic mean, and the combined p-value is compared with those of the same draws.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
-from trueodds.hypotests.nested_cells import (
+from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,
     BinaryCells,
     Component,
@@ -34,13 +38,20 @@ MIN_TAIL = 1e-300  # smallest χ² tail probability that is used; its logarithm 
 LOG_MIN_TAIL = -690.0  # smaller tails are ordered by χ²: half of it is subtracted from this value
 UPPER_DIVISOR, MIN_UPPER_ENTRIES = 10, 5  # the upper tail is the largest tenth of the entries, at least five of them
 MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
+LENS_WEIGHTS = {"classwise": 0.15, "canonical": 0.45}  # weights of lenses in a family
+OTHER_LENS_WEIGHT = 0.4  # weight of any other lens
+MAX_NODES, MAX_VECTOR_NODES = 16, 64  # maximum number of nodes for the effect: of a score, and of vectors
+# Weights for several views: of the views one by one, and of the sums of their squared levels and of their slopes.
+VIEWS_WEIGHT, SUMS_WEIGHT = 0.4, 0.3
 
 
 def log_pvalues(pool: Array, component: Component, entries: slice = slice(None)) -> Array:
-    """Log p-value of some entries of the pool (B,), which contains the observed value and the draws.
+    """Log p-values of the `entries` of a pool (1 + B,), which contains the observed value and the draws of a component.
 
-    The distribution is normal or χ² with the mean and variance of the pool. It only needs to be approximately correct,
-    because the combined p-value is compared with those of the same draws. It does not depend on the scale of the pool.
+    The distribution is fitted to the pool: χ² with its mean (and variance, for centered squares), the maximum of
+    several normal values with its median, or normal with its root mean square. It only needs to be approximately
+    correct, because the combined p-value is compared with those of the same draws. The result does not depend on the
+    scale of the pool.
     """
     largest = np.abs(pool).max()
     if MAX_SQUARED < largest < np.inf:
@@ -66,10 +77,11 @@ def log_pvalues(pool: Array, component: Component, entries: slice = slice(None))
 
 
 def surprisal(pool: Array) -> Array:
-    """Negative log p-value of each entry among all entries, (…, B), with a smooth upper tail.
+    """Negative log p-value of each entry of pools (…, 1 + B) among the entries of its pool, with a smooth upper tail.
 
-    The upper tenth is modeled as exponential with its median, so that the largest entry has a magnitude beyond its
-    rank. All entries are treated in the same way.
+    The p-value is the share of entries that are at least as large. The upper tenth is modeled as exponential with its
+    median, so that the result for the largest entry depends on its magnitude and not on its rank only. The observed
+    entry and the draws are treated in the same way.
 
     >>> surprisal(np.arange(100.0))[[0, 50, 99]].round(2)
     array([-0.  ,  0.69,  3.69])
@@ -96,10 +108,12 @@ def surprisal(pool: Array) -> Array:
 def negative_log_harmonic_mean(log_p: Array, weights: Array) -> Array:
     """Negative log of the weighted harmonic mean of p-values, (…); larger is more extreme.
 
-    `log_p` (claims, …) and `weights` (claims,); NaN entries are skipped.
+    `log_p` (claims, …) are the logarithms of the p-values, of which NaN are skipped, and `weights` (claims,) the weight
+    of each claim.
     """
     defined = ~np.isnan(log_p)
-    defined_weights = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
+    weights_column = np.reshape(weights, (-1, *[1] * (log_p.ndim - 1)))  # broadcasts against log_p
+    defined_weights = np.where(defined, weights_column, 0.0)
     total_weight = defined_weights.sum(axis=0)
     evidence = np.where(defined, -log_p, 0.0)
     largest = evidence.max(axis=0)
@@ -109,9 +123,9 @@ def negative_log_harmonic_mean(log_p: Array, weights: Array) -> Array:
 
 
 def debiased_rms_error(view: View, node: Array) -> float:
-    """Debiased root-mean-square error between nodes, with the sign of its square.
+    """Debiased root-mean-square calibration error of the nodes, with the sign of its square, which can be negative.
 
-    `node` (n,) is the node of each row.
+    `node` (n,) is the node of each row. For vectors the squares are summed over the classes.
 
     >>> view = View(p=[0.5, 0.5, 0.5, 0.5], y=[1, 1, 1, 0])
     >>> debiased_rms_error(view, np.zeros(4, dtype=int))  # ((1.5 − .5)² − 4 · .25) / (4² − 4) = 0
@@ -120,27 +134,18 @@ def debiased_rms_error(view: View, node: Array) -> float:
     size = int(node.max()) + 1
 
     def sum_by_node(x: Array) -> Array:
+        """Sum of x (n,) over the rows of each node."""
         return np.bincount(node, x, size)
 
     w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
     residual = (view.y - view.p).reshape(len(view), -1)
     squares = ww[:, None] * residual**2 if view.is_rows else view.sums("wwr")[:, None]
+    node_w, node_ww = sum_by_node(w), sum_by_node(ww)
     square = sum(
-        float(
-            mean_square(
-                sum_by_node(w), sum_by_node(w * residual_of_class), sum_by_node(squares_of_class), sum_by_node(ww)
-            )
-        )
-        for residual_of_class, squares_of_class in zip(residual.T, squares.T, strict=True)
+        float(mean_square(node_w, sum_by_node(w * class_residual), sum_by_node(class_squares), node_ww))
+        for class_residual, class_squares in zip(residual.T, squares.T, strict=True)
     )
     return float(np.sign(square) * np.sqrt(abs(square)))
-
-
-LENS_WEIGHTS = {"classwise": 0.15, "canonical": 0.45}  # weights of lenses in a family
-OTHER_LENS_WEIGHT = 0.4  # weight of any other lens
-MAX_NODES, MAX_VECTOR_NODES = 16, 64  # maximum number of nodes for the effect: of a score, and of vectors
-# Weights for several views: of the views one by one, and of the sums of their squared levels and of their slopes.
-VIEWS_WEIGHT, SUMS_WEIGHT = 0.4, 0.3
 
 
 @dataclass(frozen=True)
@@ -229,10 +234,10 @@ class Omnibus(ViewTest):
     resamples: Resamples | None = None
 
     def evaluate(self, view: View) -> ViewResult:
-        """The effect; statistic and p-value require the draws."""
+        """The effect; the statistic and the p-value require the draws and are added by `add_draw_results`."""
         cells = self._cells(view)
         node = cells.nodes.node_of_cell(cells.index, MAX_VECTOR_NODES if view.joint else MAX_NODES)
-        return ViewResult(float("nan"), float("nan"), debiased_rms_error(view, node))
+        return ViewResult(statistic=float("nan"), pvalue=float("nan"), effect=debiased_rms_error(view, node))
 
     def error_estimator(self) -> Estimator:
         """The ECE, as the error in probability units."""
@@ -248,15 +253,15 @@ class Omnibus(ViewTest):
         return view.cached(self.name, lambda: (VectorLeaves if view.joint else BinaryCells)(view))
 
     def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """log T and the p-value of each component; the larger one of two null distributions."""
+        """Add log T and the p-value of each component; of two null distributions the one with less evidence counts."""
         components = _components(view)
         evidence = min(
             float(_evidence(components, _pool_draws(values, null_draws), slice(1))[0]) for null_draws in draws
         )
-        pvalues = [
-            max(pvalue(float(_absolute(component, x)), _absolute(component, null_draws[:, j])) for null_draws in draws)
-            for j, (component, x) in enumerate(zip(components, values, strict=True))
-        ]
+        pvalues = []
+        for j, (component, x) in enumerate(zip(components, values, strict=True)):
+            observed = float(_absolute(component, x))
+            pvalues.append(max(pvalue(observed, _absolute(component, null_draws[:, j])) for null_draws in draws))
         parts = {
             component.name: {"statistic": float(x), "pvalue": p, "holm": adjusted_pvalue}
             for component, x, p, adjusted_pvalue in zip(components, values, pvalues, holm(pvalues), strict=True)
@@ -265,12 +270,13 @@ class Omnibus(ViewTest):
         return replace(result, statistic=evidence, parts=parts)
 
     def summarize_draws(self, estimand: Estimand, draws: Array) -> LensEvidence:
-        """Return the evidence in the observed rows and in each draw."""
+        """Return the evidence against calibration in the observed rows and in each draw (views, draws, components)."""
         pools = [_pool_draws(values, view_draws) for values, view_draws in zip(estimand.values, draws, strict=True)]
         components = _components(estimand.views[0])
         view_evidence = np.stack(map_items(lambda pool: _evidence(components, pool), pools))
         return LensEvidence(
-            np.array([_first_pvalue(view_draws) for view_draws in view_evidence]), _combine_views(view_evidence, pools)
+            view_pvalues=np.array([_first_pvalue(evidence) for evidence in view_evidence]),
+            evidence=_combine_views(view_evidence, pools),
         )
 
     def pvalues(
@@ -282,10 +288,8 @@ class Omnibus(ViewTest):
         joint_lenses: bool,
     ) -> PValues:
         """p-values of the lenses and of the family, which combines the lenses if their draws are joint."""
-        view_pvalues, evidence = (
-            [summary.view_pvalues for summary in summaries],
-            [summary.evidence for summary in summaries],
-        )
+        view_pvalues = [summary.view_pvalues for summary in summaries]
+        evidence = [summary.evidence for summary in summaries]
         lens_pvalues = [
             _first_pvalue(lens_evidence)
             if joint_views or len(pvalues_of_lens) == 1
@@ -302,11 +306,9 @@ class Omnibus(ViewTest):
                 n_claims=1 if joint else len(view_pvalues[0]),
             )
         if not joint:
-            all_pvalues = (
-                [float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]
-                if not joint_views
-                else lens_pvalues
-            )
+            all_pvalues = lens_pvalues
+            if not joint_views:
+                all_pvalues = [float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]
             return PValues(
                 view_pvalues=view_pvalues,
                 lens_pvalues=lens_pvalues,
@@ -338,20 +340,22 @@ def _pool_draws(values: Array, draws: Array) -> Array:
 
 
 def _evidence(components: Sequence[Component], pool: Array, entries: slice = slice(None)) -> Array:
-    """log T of some entries of a pool (1 + B, components)."""
+    """Evidence log T of the `entries` of a pool (1 + B, components)."""
     log_p = np.stack([log_pvalues(pool[:, j], component, entries) for j, component in enumerate(components)])
     return negative_log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 
 def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
-    """log T of a lens, (1 + B,), from those of its views (views, 1 + B) and their levels and slopes."""
+    """Evidence log T of a lens, (1 + B,), from that of its views (views, 1 + B), and their levels and slopes.
+
+    `pools` has one array (1 + B, components) per view, whose first two components are the level and the slope.
+    """
     if len(evidence) == 1:
         return evidence[0]
     views_evidence = negative_log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
-    levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
-    return negative_log_harmonic_mean(
-        -surprisal(np.stack([views_evidence, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT])
-    )
+    squared_levels, squared_slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
+    log_p = -surprisal(np.stack([views_evidence, squared_levels, squared_slopes]))
+    return negative_log_harmonic_mean(log_p, np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT]))
 
 
 def _min_pvalue(entries: Array) -> float:

@@ -1,4 +1,9 @@
-"""The base class of tests with one statistic per view, whose null distribution is asymptotic or drawn."""
+"""The base class `ViewTest` of tests with one statistic per view, whose null distribution is asymptotic or simulated.
+
+A subclass computes the statistic of a view. The base class combines the views of a lens, and several lenses, to a
+verdict: by Holm's correction of asymptotic p-values, or by the joint distribution of the statistics under redrawn
+labels.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +18,24 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import CellStatistic, Estimator, require_one_score, require_single_rows
+from trueodds.estimators.base import CellStatistic, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.null_draws import draw_null_statistics
-from trueodds.hypotests.view_statistic import ViewResult, shared_settings
-from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
+from trueodds.hypotests.view_statistic import StatisticEstimator, ViewResult
+from trueodds.hypotests.view_verdict import (
+    VerdictContext,
+    family_verdict,
+    largest_pvalues,
+    lens_verdict,
+    shared_settings,
+)
 from trueodds.hypotests.votes import TWICE_THE_MEAN_TEXT, average_votes, draw_vote_labels, prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
-from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import (
-    DRAWN_LABELS_TEXT,
-    SIGN_FLIPS_TEXT,
-    null_description,
-)
+from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description
+from trueodds.resampling.tally_estimates import tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 NULL_DISTRIBUTIONS = ("asymptotic", "redraw")
@@ -43,7 +50,9 @@ class ViewTest(HypothesisTest):
     """Base class of tests with one statistic per view; family-wise p-values are Holm's, or joint with redraws.
 
     A subclass implements `evaluate` (the result of one view) and `cell_statistic` (the same statistic for many draws).
-    The settings `null`, `redraw` and `resamples` are shared by all subclasses.
+    It may override `describe_null`, `recommended_alternative`, `evaluate_with_draws`, `evaluate_with_clusters`,
+    `add_draw_results`, `summarize_draws` and `pvalues`. The settings `null`, `redraw` and `resamples` are shared by all
+    subclasses.
     """
 
     accepts_joint_views: ClassVar[bool] = False  # whether a view may have a probability vector per row
@@ -133,7 +142,9 @@ class ViewTest(HypothesisTest):
             *(note for lens in lenses for note in lens.notes(preds)),
             *independence_notes(preds, needs_redraw=self._needs_redraw_for_clusters),
         ]
-        families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
+        families = [slice(None)]  # slices of the lenses: all of them, and each one
+        if len(lenses) > 1:
+            families += [slice(i, i + 1) for i in range(len(lenses))]
         if self.null == "redraw":
             return self._redraw_verdicts(preds, lenses, families, notes, rng, progress)
         return self._asymptotic_verdicts(preds, lenses, families, notes, rng)
@@ -144,8 +155,9 @@ class ViewTest(HypothesisTest):
             return
         null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
         problem = f"{null_text} of {self.name} assumes independent rows, and these rows are clustered."
-        fix = "Use null='redraw', which flips the signs of whole clusters."
-        fix = fix if "redraw" in self.null_distributions else "Keep one row per cluster."
+        fix = "Keep one row per cluster."
+        if "redraw" in self.null_distributions:
+            fix = "Use null='redraw', which flips the signs of whole clusters."
         raise InputError("TO205", problem, f"cluster= with null={self.null!r}", fix)
 
     @property
@@ -169,11 +181,10 @@ class ViewTest(HypothesisTest):
         """Verdicts on slices of the lenses by a null distribution without redrawn labels."""
         cluster = preds.cluster if self._uses_clusters else None
         estimands, results = self._asymptotic_results(preds, lenses, rng, cluster)
-        null_text = (
-            f"{DRAWN_LABELS_TEXT if cluster is None else CLUSTERED_LABELS_TEXT}, so that"
-            f" {self.describe_null(results, clustered=cluster is not None)}"
-        )
-        null_text += TWICE_THE_MEAN_TEXT if preds.votes is not None and cluster is None else ""
+        labels_text = DRAWN_LABELS_TEXT if cluster is None else CLUSTERED_LABELS_TEXT
+        null_text = f"{labels_text}, so that {self.describe_null(results, clustered=cluster is not None)}"
+        if preds.votes is not None and cluster is None:
+            null_text += TWICE_THE_MEAN_TEXT
         return [self._build_verdict(estimands[family], results[family], None, null_text, notes) for family in families]
 
     def _redraw_verdicts(
@@ -186,10 +197,11 @@ class ViewTest(HypothesisTest):
         progress: FractionProgress | None,
     ) -> list[Verdict]:
         """Verdicts on slices of the lenses from the same null draws."""
-        estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
+        estimands = [Estimand(StatisticEstimator(self), lens, lens.views(preds)) for lens in lenses]
         is_joint = preds.kind != "multilabel"
 
         def family_pvalue(draws: Sequence[Array]) -> float:
+            """p-value of the family of all lenses from the draws of each lens."""
             lens_summaries = self._summarize_all_draws(estimands, draws)
             return self.pvalues(estimands, lens_summaries, joint_views=is_joint, joint_lenses=is_joint).family_pvalue
 
@@ -222,16 +234,16 @@ class ViewTest(HypothesisTest):
         """Asymptotic results; with votes, averaged over many draws of one vote per row."""
         labelings = [preds] if preds.votes is None or cluster is not None else draw_vote_labels(preds, rng)
         results_by_labels = []
-        for rows in labelings:
-            estimands = [Estimand(_TestStatistic(self), lens, lens.views(rows)) for lens in lenses]
+        for labeled_preds in labelings:
+            estimands = [Estimand(StatisticEstimator(self), lens, lens.views(labeled_preds)) for lens in lenses]
             results_by_labels.append(self._evaluate_views(estimands, rng, cluster))
         if len(results_by_labels) == 1:
             return estimands, results_by_labels[0]
-        results_by_view = [
-            [[results[i][v] for results in results_by_labels] for v in range(len(estimand.views))]
+        average_results = [
+            [average_votes([results[i][v] for results in results_by_labels]) for v in range(len(estimand.views))]
             for i, estimand in enumerate(estimands)
         ]
-        return estimands, [[average_votes(results) for results in lens_views] for lens_views in results_by_view]
+        return estimands, average_results
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally, each treated as rows with its mean prediction."""
@@ -252,34 +264,34 @@ class ViewTest(HypothesisTest):
                 "votes with null='asymptotic'",
                 "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
             )
-        estimands = [measure.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
+        estimands = [tally_estimand(tally, StatisticEstimator(self), lens) for lens in lenses]
         results = self._evaluate_views(estimands, rng)
-        notes = list(dict.fromkeys(note for estimand in estimands for note in measure.tally_notes(tally, estimand)))
+        notes = list(dict.fromkeys(note for estimand in estimands for note in tally_notes(tally, estimand)))
         if self.null != "redraw":
             null_text = f"{DRAWN_LABELS_TEXT}, so that {self.describe_null(results, clustered=False)}"
             return self._build_verdict(estimands, results, None, null_text, notes)
-        draws_of_lenses = [
-            measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
-            for estimand in estimands
+        draws_and_jointness = [
+            tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng) for estimand in estimands
         ]
+        draws_by_lens = [draws for draws, _ in draws_and_jointness]
         notes.append(
             Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         )
         null_pvalues = self.pvalues(
             estimands,
-            self._summarize_all_draws(estimands, [draws for draws, _ in draws_of_lenses]),
-            joint_views=all(joint for _, joint in draws_of_lenses),
+            self._summarize_all_draws(estimands, draws_by_lens),
+            joint_views=all(is_joint for _, is_joint in draws_and_jointness),
             joint_lenses=False,
         )
         null_text = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
-        results = self._add_draw_results(estimands, results, [[draws for draws, _ in draws_of_lenses]])
+        results = self._add_draw_results(estimands, results, [draws_by_lens])
         return self._build_verdict(estimands, results, [null_pvalues], null_text + self.joint_null, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic of each view, if labels are redrawn."""
         if (self.null, self.redraw) != ("redraw", "labels"):
             return None
-        return Estimand(_TestStatistic(self), lens, lens.views(preds))
+        return Estimand(StatisticEstimator(self), lens, lens.views(preds))
 
     def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """Smallest adjusted p-value of the views."""
@@ -287,7 +299,10 @@ class ViewTest(HypothesisTest):
         return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family_pvalue
 
     def summarize_draws(self, estimand: Estimand, draws: Array) -> Any:
-        """Return what `pvalues` needs of the draws of one lens, (views, draws, …); called once for lens and family."""
+        """Return what `pvalues` needs of the draws of one lens, (views, draws, …): by default the draws themselves.
+
+        The summary of a lens is computed once, and used for the p-values of the lens and of the family.
+        """
         return draws
 
     def _summarize_all_draws(self, estimands: Sequence[Estimand], draws: Sequence[Array]) -> list[Any]:
@@ -306,11 +321,12 @@ class ViewTest(HypothesisTest):
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[ViewResult]]:
         """Result of each view of each lens; raises InputError for views that the test does not support."""
-        for view in (view for estimand in estimands for view in estimand.views):
-            if not self.accepts_joint_views:
-                require_one_score(view, self.name)
-            if self.needs_rows:
-                require_single_rows(view, self.name)
+        for estimand in estimands:
+            for view in estimand.views:
+                if not self.accepts_joint_views:
+                    require_one_score(view, self.name)
+                if self.needs_rows:
+                    require_single_rows(view, self.name)
         if cluster is not None:
             return [[self.evaluate_with_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
         return [[self.evaluate_with_draws(view, rng) for view in estimand.views] for estimand in estimands]
@@ -321,7 +337,7 @@ class ViewTest(HypothesisTest):
         results: Sequence[Sequence[ViewResult]],
         draws_by_null: Sequence[Sequence[Array]],
     ) -> list[list[ViewResult]]:
-        """Results with what `add_draw_results` adds; `draws_by_null` has the draws of each lens per distribution."""
+        """Results with those of `add_draw_results`; `draws_by_null` has the draws of each lens by null distribution."""
         return [
             [
                 self.add_draw_results(
@@ -342,14 +358,21 @@ class ViewTest(HypothesisTest):
         null_min_pvalue: float = 0.0,
         resamples: int | None = None,
     ) -> Verdict:
-        """Verdict from the results of the views and, if labels were redrawn, their p-values."""
+        """Verdict from the results of the views and, if labels were redrawn, their p-values.
+
+        `pvalues_by_null` are the p-values under each null distribution, or None for the asymptotic ones of the results.
+        `null` describes the null hypothesis. `null_min_pvalue` is the smallest p-value that the null distribution
+        allows, and `resamples` the number of draws that were made.
+        """
         asymptotic = pvalues_by_null is None
+        settings: dict[str, Any] = {"null": self.null}
         if pvalues_by_null is None:
             pvalues_by_null = [
                 PValues.from_asymptotic([[result.pvalue for result in lens_results] for lens_results in results])
             ]
+        else:
+            settings["redraw"] = self.redraw
         pvalues = largest_pvalues(pvalues_by_null, null_min_pvalue)
-        settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None
         if self.null in self.simulated_nulls:
             settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
@@ -357,10 +380,9 @@ class ViewTest(HypothesisTest):
         view_results = [result for lens_results in results for result in lens_results]
         notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:
-            doubts = dict.fromkeys(doubt for result in view_results for doubt in result.doubts)
-            notes += [
-                Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in doubts
-            ]
+            warnings = dict.fromkeys(warning for result in view_results for warning in result.asymptotic_warnings)
+            advice = f"Use {self.recommended_alternative}, which keeps its level."
+            notes += [Note("TN212", f"{warning} {advice}") for warning in warnings]
         settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(
             test=self.name,
@@ -372,29 +394,3 @@ class ViewTest(HypothesisTest):
         if len(estimands) == 1:
             return lens_verdict(estimands[0], results[0], pvalues, context)
         return family_verdict(estimands, results, pvalues, context)
-
-
-@dataclass(frozen=True)
-class _TestStatistic(Estimator):
-    """Adapter that presents the statistic of a test as an estimator for the null draws."""
-
-    name: ClassVar[str] = "surprise"
-    test: ViewTest  # the test whose statistic is presented
-
-    @property
-    def needs_rows(self) -> bool:  # type: ignore[override]
-        """Whether the test requires rows."""
-        return self.test.needs_rows
-
-    @property
-    def partition(self) -> Any:
-        """The bins of the test, or None."""
-        return getattr(self.test, "partition", None)
-
-    def value(self, view: View) -> float:
-        """The statistic of the view; larger is more extreme."""
-        return self.cell_statistic(view).value()
-
-    def cell_statistic(self, view: View) -> CellStatistic:
-        """The statistic of the test on cells, for many draws."""
-        return self.test.cell_statistic(view)

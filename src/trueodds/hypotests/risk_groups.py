@@ -1,4 +1,4 @@
-"""Groups of about equal size by predicted risk, and the chi-squared quadratic form of their residuals."""
+"""The groups of the Hosmer-Lemeshow test: about equal size by predicted risk, with χ² statistics of their residuals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
 
 
 def quantile_groups(s: Array, w: Array, n: Array, n_groups: int) -> tuple[Array, int]:
-    """Group of each row and the number of nonempty groups, cut at score quantiles, right-closed.
+    """Return the group of each row, (rows,), and the number of nonempty groups, cut at score quantiles, right-closed.
 
-    The cuts are the quantiles i/n_groups of the scores s (rows,) with linear interpolation (type 7); duplicate cuts are
-    merged. Rows, or cells of n rows, with equal weight w per row are counted as rows. Otherwise the cut is where the
-    cumulative weight reaches its share, midway to the next score. The group of a row without weight is arbitrary.
+    The cuts are the quantiles i/n_groups of the scores s (rows,) with linear interpolation (type 7 of Hyndman & Fan);
+    equal cuts are merged. The weights are w (rows,), and an entry may be a cell of n (rows,) rows. If all rows have the
+    same weight, rows are counted. Otherwise a cut is midway between the score where the cumulative weight reaches its
+    share and the next score. The group of a row without weight is arbitrary.
 
     >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
     (array([0, 0, 0, 1]), 2)
@@ -57,9 +58,9 @@ RESIDUAL_TOLERANCE = 1e-12  # tolerance of a sum of residuals, relative to the w
 class GroupResiduals:
     """Risk groups, the expected counts of their m outcomes, and the quadratic form of the residuals.
 
-    A binary view has m = 2 outcomes, the event last. `form` contains a symmetric matrix per group; residuals d = Σw(y −
-    p) give Σ_g d_gᵀ form_g d_g. If an outcome has variance 0 in its group, a residual larger than its `tolerance` makes
-    the statistic infinite.
+    A binary view has m = 2 outcomes, the event last. The statistic is X² = Σ_g d_gᵀ F_g d_g with the residuals d = Σw(y
+    − p) of the outcomes of a group and its symmetric matrix F, which `form` contains. If an outcome has variance 0 in
+    its group, a residual larger than its `tolerance` makes the statistic infinite.
     """
 
     index: Array  # (rows,) group of each row
@@ -74,7 +75,10 @@ class GroupResiduals:
 
     @classmethod
     def from_view(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
-        """Groups of a view, cut by the score, or by 1 − the probability of the baseline outcome."""
+        """Create the groups of a view, cut by the score, or for vectors by 1 − the probability of the baseline outcome.
+
+        `bins` is the requested number of groups. `exact` chooses the exact form of the statistic, otherwise Pearson's.
+        """
         score = 1 - view.partition_values[:, baseline].astype(np.float64) if view.joint else view.partition_values
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
@@ -101,7 +105,7 @@ class GroupResiduals:
         return len(self.w)
 
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
-        """Quadratic form summed over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        """Return X², the quadratic form summed over groups, (…), from Σwp and Σwy (…, groups) or (…, groups, m)."""
         residuals = self.residuals(wp, wy)
         quadratic_form = np.zeros(residuals.shape[:-2])
         for g, form in enumerate(self.form):
@@ -109,12 +113,13 @@ class GroupResiduals:
         return np.where((np.abs(residuals) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
 
     def residuals(self, wp: Array, wy: Array) -> Array:
-        """Σw(y − p) of each outcome, (…, groups, m)."""
+        """Return Σw(y − p) of each outcome, (…, groups, m), from Σwp and Σwy (…, groups) or (…, groups, m)."""
         d = wy - wp
-        return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
+        has_outcome_axis = d.ndim > 2 and d.shape[-1] == self.predicted.shape[1]
+        return d if has_outcome_axis else np.stack([-d, d], axis=-1)
 
     def excess_gap(self, residuals: Array) -> float:
-        """Root mean squared gap of the groups minus its null expectation, 0 if negative.
+        """Return the root mean squared gap of the groups minus its null expectation; 0 if that is negative.
 
         The gap of vectors is their Euclidean distance over √2, which for two outcomes equals the difference of one of
         them.
@@ -123,16 +128,18 @@ class GroupResiduals:
         return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
 
     def expected(self) -> Array:
-        """Expected counts of the outcomes with positive variance, by effective sample size."""
+        """Return the expected counts, by effective sample size, of the outcomes with positive variance."""
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
     def group_table(self, residuals: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
-        """Rows, mean prediction, expected and observed counts per group: of the event, or of all but the baseline."""
-        predicted, residual = (
-            (self.predicted[:, 1], residuals[:, 1])
-            if baseline is None
-            else (1 - self.predicted[:, baseline], -residuals[:, baseline])
-        )
+        """Return rows, mean prediction, expected and observed count of each group, for the event or all but baseline.
+
+        `residuals` (groups, m) are the observed ones; `baseline` is None for a binary view.
+        """
+        if baseline is None:
+            predicted, residual = self.predicted[:, 1], residuals[:, 1]
+        else:
+            predicted, residual = 1 - self.predicted[:, baseline], -residuals[:, baseline]
         return {
             f"group {g + 1}": {
                 "n": float(self.n[g]),
@@ -160,10 +167,12 @@ def _cross_products(view: View, p: Array, rows: Array) -> Array:
 
 
 def _exact_form(cross_products: Array) -> tuple[Array, Array, int]:
-    """A generalized inverse of the null covariance, which outcomes have variance, and the rank.
+    """Return a generalized inverse (m, m) of the null covariance, which outcomes have variance (m,), and the rank.
 
-    The covariance is the Laplacian of a graph whose edges are pairs of outcomes possible in one row. After scaling to
-    unit variances rare outcomes keep their direction. Each connected component of the graph loses one.
+    The null covariance has the variances on its diagonal and minus the `cross_products` (m, m) elsewhere. It is the
+    Laplacian of a graph whose nodes are the outcomes and whose edges join outcomes that are possible in the same row.
+    Its rank is the number of outcomes minus the number of connected components of the graph. It is scaled to unit
+    variances before its eigenvalues are compared with 0, so that rare outcomes count as much as frequent ones.
     """
     variance = cross_products.sum(axis=1)
     has_variance = variance > 0
@@ -175,7 +184,10 @@ def _exact_form(cross_products: Array) -> tuple[Array, Array, int]:
 
 
 def _pearson_form(predicted: Array, sum_of_squared_weights: float) -> tuple[Array, Array, int]:
-    """Pearson's form with Σw² as the number of rows: the covariance if all rows of a group have equal predictions."""
+    """Return the matrix of Pearson's form, which outcomes have variance, and the rank, as `_exact_form`.
+
+    The form is Σ_k d_k² / (Σw² p_k), which is exact if all rows of a group have the predictions `predicted` (m,).
+    """
     has_variance = predicted > 0
     form = np.diag(np.where(has_variance, 1 / np.where(has_variance, sum_of_squared_weights * predicted, 1.0), 0.0))
     return form, has_variance, max(int(has_variance.sum()) - 1, 0)

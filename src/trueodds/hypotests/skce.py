@@ -1,4 +1,8 @@
-"""Tests of the squared kernel calibration error (SKCE): bootstrap, block and distribution-free null distributions."""
+"""Test of the squared kernel calibration error (SKCE), with redrawn, bootstrap, block or distribution-free p-values.
+
+In this module h_ij = k(p_i, p_j) (y_i − p_i)·(y_j − p_j) is the contribution of a pair of rows, U is its mean over
+pairs of different rows (the unbiased SKCE), and V its mean over all n² pairs (the biased SKCE).
+"""
 
 from __future__ import annotations
 
@@ -25,25 +29,28 @@ MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
 def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
-    """n U / (n − 1) − V, and its bootstrap p-value (Arcones & Giné 1992).
+    """Return the statistic n U / (n − 1) − V and its bootstrap p-value.
 
-    A weight is part of the residual of its row: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
+    Under the null h is degenerate: its mean given one of the rows is 0. Resampled rows do not have this property, so
+    the statistic of a resample is compared without its linear part (Arcones & Giné 1992). A weight is part of the
+    residual of its row: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
     """
     n = len(pairs.rows)
     draws = []
-    for start in range(0, resamples, max(1, MAX_DRAWN_ROWS // n)):
-        rows = rng.integers(0, n, (min(max(1, MAX_DRAWN_ROWS // n), resamples - start), n))
-        draws.append(
-            bootstrap_statistics(pairs, np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in rows]))
-        )
+    block_size = max(1, MAX_DRAWN_ROWS // n)
+    for start in range(0, resamples, block_size):
+        rows = rng.integers(0, n, (min(block_size, resamples - start), n))
+        multiplicities = np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in rows])
+        draws.append(bootstrap_statistics(pairs, multiplicities))
     statistic = centered_statistic(pairs)
     return statistic, pvalue(statistic, np.concatenate(draws))
 
 
 def centered_statistic(pairs: RowPairs) -> float:
-    """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
-    n, self_pair_sum = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
-    pair_sum = float(pairs.quadratic_forms.observed[0])
+    """Return n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
+    n = len(pairs.rows)
+    self_pair_sum = float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)  # Σ h_ii
+    pair_sum = float(pairs.quadratic_forms.observed[0])  # Σ h_ij over pairs of different rows
     return (
         pairs.residual_factor
         * (pair_sum / (n - 1) ** 2 - (pair_sum + self_pair_sum) / n**2)
@@ -52,10 +59,11 @@ def centered_statistic(pairs: RowPairs) -> float:
 
 
 def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
-    """n U / (n − 1) − V of resampled rows minus its linear part: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
+    """Return n U / (n − 1) − V of resampled rows minus its linear part, (draws,).
 
-    `multiplicities` c (draws, n) count how often each row was drawn; a = n / (n − 1). The sum over pairs i ≠ j is a
-    quadratic form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    It is n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij] with a = n / (n − 1), where the `multiplicities` c (draws,
+    n) count how often each row was drawn. The sum over pairs i ≠ j is a quadratic form in c − 1/a, because a c'Hc − 2
+    c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
     correction = n / (n - 1)
@@ -78,9 +86,9 @@ def bootstrap_statistics(pairs: RowPairs, multiplicities: Array) -> Array:
 
 @dataclass(frozen=True)
 class BlockStatistics:
-    """Mean over blocks, weighted by their pairs, and its standard error."""
+    """Mean of h over the pairs of rows within blocks, and its standard error from the differences between blocks."""
 
-    mean: float  # U over all blocks
+    mean: float  # U over all blocks, each weighted by its pairs
     stderr: float  # its standard error; NaN for fewer than two blocks
     n_blocks: int  # number of blocks
 
@@ -94,9 +102,8 @@ class BlockStatistics:
         if n_blocks < 2:
             return cls(mean, float("nan"), n_blocks)
         deviations = block_sums - mean * pair_weights
-        return cls(
-            mean, float(np.sqrt(n_blocks / (n_blocks - 1) * (deviations**2).sum()) / pair_weights.sum()), n_blocks
-        )
+        stderr = float(np.sqrt(n_blocks / (n_blocks - 1) * (deviations**2).sum()) / pair_weights.sum())
+        return cls(mean, stderr, n_blocks)
 
     @property
     def z(self) -> float:
@@ -108,42 +115,46 @@ class BlockStatistics:
         """One-sided normal p-value."""
         return float(ndtr(-self.z))
 
-    def doubts(self) -> tuple[str, ...]:
-        """A warning if there are too few blocks for a normal z."""
+    def asymptotic_warnings(self) -> tuple[str, ...]:
+        """Return a warning if there are too few blocks for a normal z."""
         if self.n_blocks >= MIN_BLOCKS:
             return ()
-        return (
-            (
-                f"The standard error comes from only {self.n_blocks} blocks, so z has heavier tails than the normal"
-                " distribution."
-            ),
+        text = (
+            f"The standard error comes from only {self.n_blocks} blocks, so z has heavier tails than the normal"
+            " distribution."
         )
+        return (text,)
 
 
 def pvalue_bound_unbiased(u: float, n: int) -> float:
-    """Upper bound exp(−⌊n/2⌋ (U/B)² / 2) of the p-value of U; 1 if U is negative."""
+    """Return Hoeffding's upper bound exp(−⌊n/2⌋ (U/B)² / 2) of the p-value of U, with B = KERNEL_BOUND ≥ |h|.
+
+    It is 1 if U is negative. Source: Widmann, Lindsten & Zachariah (2019).
+    """
     return float(np.exp(-(n // 2) * (max(0.0, u) / KERNEL_BOUND) ** 2 / 2))
 
 
 def pvalue_bound_biased(v: float, n: int) -> float:
-    """Upper bound exp(−max(0, √(nV/B) − 1)² / 2) of the p-value of V."""
+    """Return the upper bound exp(−max(0, √(nV/B) − 1)² / 2) of the p-value of V, with B = KERNEL_BOUND ≥ |h|.
+
+    Source: Widmann, Lindsten & Zachariah (2019).
+    """
     return float(np.exp(-(max(0.0, np.sqrt(n * max(0.0, v) / KERNEL_BOUND) - 1) ** 2) / 2))
 
 
-def rare_outcome_doubts(view: View) -> tuple[str, ...]:
-    """A warning if outcomes are so rare that the asymptotic distribution rejects too often."""
+def rare_outcome_warnings(view: View) -> tuple[str, ...]:
+    """Return a warning if outcomes are so rare that the asymptotic distribution rejects too often."""
     mask = view.w > 0
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
-    v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
-    effective_n = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
-    if effective_n >= MIN_EXPECTED_OUTCOMES:
+    variance = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
+    effective_sum = float((w @ variance) ** 2 / (w**2 @ variance)) if (variance > 0).any() else 0.0
+    if effective_sum >= MIN_EXPECTED_OUTCOMES:
         return ()
-    return (
-        (
-            f"Outcomes are rare: the effective Σ p(1 − p) is {effective_n:.2g}, and the asymptotic distribution rejects"
-            " too often."
-        ),
+    text = (
+        f"Outcomes are rare: the effective Σ p(1 − p) is {effective_sum:.2g}, and the asymptotic distribution rejects"
+        " too often."
     )
+    return (text,)
 
 
 NULL_DESCRIPTIONS = {
@@ -262,14 +273,15 @@ class KernelTest(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """The statistic, and the p-value of a null distribution without draws."""
-        pairs = self.cell_statistic(view)
+        pairs, estimator = self.cell_statistic(view), self._estimator()
         value = pairs.value()
-        notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
+        # With null="block" the note TN119 on blocks is written by `_with_block_pvalue`.
+        notes = [note for note in estimator.notes(view) if note.code != "TN119" or self.null != "block"]
         result = ViewResult(
-            value,
-            float("nan"),
-            float(np.sqrt(max(0.0, value))),
-            settings_used=self._error().settings_used(view),
+            statistic=value,
+            pvalue=float("nan"),
+            effect=float(np.sqrt(max(0.0, value))),
+            settings_used=estimator.settings_used(view),
             notes=tuple(notes),
         )
         if pairs.has_no_pairs:
@@ -277,7 +289,7 @@ class KernelTest(ViewTest):
         if self.null == "block":
             return _with_block_pvalue(result, view, BlockStatistics.from_pairs(pairs))
         if self.null == "distribution-free":
-            require_equal_weights(view)
+            _require_equal_weights(view)
             n = len(pairs.rows)
             p = pvalue_bound_biased(value, n) if pairs.form == "biased" else pvalue_bound_unbiased(value, n)
             note = Note("TN222", "The p-value is an upper bound for any predictions. A large bound is not informative.")
@@ -299,14 +311,16 @@ class KernelTest(ViewTest):
             )
         statistic, p = bootstrap_pvalue(pairs, self.resamples or DEFAULT_RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
+        return replace(
+            result, statistic=statistic, pvalue=p, parts=parts, asymptotic_warnings=rare_outcome_warnings(view)
+        )
 
     def cell_statistic(self, view: View) -> RowPairs:
-        """The error of each draw; large values are extreme."""
-        return self._error().cell_statistic(view)
+        """The SKCE as a function of redrawn outcomes; large values are extreme."""
+        return self._estimator().cell_statistic(view)
 
-    def _error(self) -> SquaredKernelError:
-        """The estimator of the statistic."""
+    def _estimator(self) -> SquaredKernelError:
+        """The SKCE estimator with the form and the kernel of this test."""
         form = "block" if self.null == "block" else self.form
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
@@ -317,17 +331,22 @@ def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) 
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.n_blocks}}
-    doubts = (*rare_outcome_doubts(view), *blocks.doubts())
+    warnings = (*rare_outcome_warnings(view), *blocks.asymptotic_warnings())
     note = Note(
         "TN119",
         "Only pairs within blocks of consecutive rows were compared, so the statistic depends on the row order.",
     )
     return replace(
-        result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, doubts=doubts, notes=(*result.notes, note)
+        result,
+        statistic=blocks.z,
+        pvalue=blocks.pvalue,
+        parts=parts,
+        asymptotic_warnings=warnings,
+        notes=(*result.notes, note),
     )
 
 
-def require_equal_weights(view: View) -> None:
+def _require_equal_weights(view: View) -> None:
     """Raise InputError for unequal weights."""
     weights = view.w[view.w > 0]
     if len(weights) and (weights != weights[0]).any():

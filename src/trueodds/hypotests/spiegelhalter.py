@@ -1,4 +1,7 @@
-"""Spiegelhalter's z-test of a proper score against its expectation under calibration, for any lens."""
+"""Spiegelhalter's z-test of the Brier score, and its generalization `Score` to other scores and to several classes.
+
+Both compare a proper score with its expected value under calibration, in standard errors.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
 MAX_SKEWNESS = 1.0  # null skewness at which a normal p-value of 1 % occurs with probability 2 % (simulated)
-SCORE_TOLERANCE = 1e-12  # relative tolerance for differences between the scores of a row, or from a certain outcome
+SCORE_TOLERANCE = 1e-12  # relative tolerance of rounding errors in the scores of a row, and in outcomes of 0 or 1
 
 
 @dataclass(frozen=True)
-class ScoreSurplus:
-    """The sum over rows of a proper score S minus its expectation under the predictions, with its null moments.
+class ExcessScore:
+    """The weighted sum over rows of a proper score S minus its expected value under calibration, with its null moments.
 
-    The sum is linear in the outcomes.
+    The sum is linear in the outcomes, Σ w (y − p) c with the `coefficients` c, so each redraw costs one product.
     """
 
     coefficients: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
@@ -34,32 +37,39 @@ class ScoreSurplus:
     skewness: float  # skewness of the weighted sum
 
     @classmethod
-    def from_view(cls, view: View, score: str) -> ScoreSurplus:
-        """Compute the coefficients and the null moments of a score."""
-        return _vector_surplus(view, score) if view.joint else _binary_surplus(view, score)
+    def from_view(cls, view: View, score: str) -> ExcessScore:
+        """Compute the coefficients and the null moments of the score "brier" or "log_loss"."""
+        return _vector_excess(view, score) if view.joint else _binary_excess(view, score)
 
-    def sum_surplus(self, wp: Array, wy: Array) -> Array:
-        """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
+    def weighted_sum(self, wp: Array, wy: Array) -> Array:
+        """Return the sum, (…), from wp and wy of each row, (…, n) or (…, n, m)."""
         if self.coefficients.ndim == 1:
             return np.asarray((wy - wp) @ self.coefficients)
         return np.asarray(np.tensordot(wy, self.coefficients, axes=2))
 
 
 def score_z_test(view: View, score: str) -> ViewResult:
-    """z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability."""
-    surplus = ScoreSurplus.from_view(view, score)
+    """Return z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability as effect.
+
+    z is infinite if an outcome was observed that the predictions exclude and that makes the log loss infinite, or that
+    contradicts predictions without any variance. Without variance and such an outcome z is undefined.
+    """
+    excess = ExcessScore.from_view(view, score)
     is_impossible, w = impossible_outcomes(view), view.w
-    is_infinite = bool(is_impossible.any()) and (score == "log_loss" or surplus.std == 0)
+    is_infinite = bool(is_impossible.any()) and (score == "log_loss" or excess.std == 0)
     weights = w[:, None] if view.joint else w
-    surplus_sum = float(surplus.sum_surplus(weights * view.p, weights * view.y))
-    underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > SCORE_TOLERANCE)).any())
-    underflow_decides = surplus.std == 0 and not is_infinite and underflowed
-    if surplus.std == 0 and not is_infinite and not underflow_decides:
-        text = "The score has variance 0 under the predicted probabilities, so z is undefined."
-        return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
-    z = math.inf if is_infinite else surplus_sum / surplus.std if surplus.std else math.copysign(math.inf, surplus_sum)
+    excess_sum = float(excess.weighted_sum(weights * view.p, weights * view.y))
     notes: tuple[Note, ...] = ()
-    if underflow_decides:
+    if is_infinite:
+        z = math.inf
+    elif excess.std != 0:
+        z = excess_sum / excess.std
+    else:
+        underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > SCORE_TOLERANCE)).any())
+        if not underflowed:
+            text = "The score has variance 0 under the predicted probabilities, so z is undefined."
+            return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
+        z = math.copysign(math.inf, excess_sum)
         notes = (Note("TN215", "Outcomes were observed whose predicted probability underflows, so z is infinite."),)
     if is_impossible.any():
         suffix = ", and z is infinite" if is_infinite else ""
@@ -68,17 +78,17 @@ def score_z_test(view: View, score: str) -> ViewResult:
     if score == "log_loss" and is_infinite:  # the effect is defined by the rows whose loss can be infinite
         effect = float(w[is_impossible].sum() / w[_rows_with_zero_probability(view)].sum())
     else:
-        effect = surplus_sum / float(w @ surplus.score_range)
-    doubts: tuple[str, ...] = ()
-    if abs(surplus.skewness) > MAX_SKEWNESS:
-        doubts = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
-    return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
+        effect = excess_sum / float(w @ excess.score_range)
+    warnings: tuple[str, ...] = ()
+    if abs(excess.skewness) > MAX_SKEWNESS:
+        warnings = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
+    return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, asymptotic_warnings=warnings)
 
 
 def score_cells(view: View, score: str) -> CellFunction:
-    """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
-    surplus = ScoreSurplus.from_view(view, score)
-    checks_impossible = score == "log_loss" or surplus.std == 0
+    """Return |z| as a function of the outcomes; an outcome that the predictions exclude counts as in `score_z_test`."""
+    excess = ExcessScore.from_view(view, score)
+    checks_impossible = score == "log_loss" or excess.std == 0
     has_zero_probability = _rows_with_zero_probability(view) & checks_impossible
     p, w = view.p[has_zero_probability].astype(np.float64), view.w[has_zero_probability]
     weight = w[:, None] if view.joint else w
@@ -86,15 +96,15 @@ def score_cells(view: View, score: str) -> CellFunction:
     has_fixed_outcome = impossible if view.joint else impossible.any(axis=1)
     # The event is certain if its absence is impossible.
     fixed_outcome = np.zeros_like(p) if view.joint else w * impossible[:, 0]
-    tolerance = weight * (SCORE_TOLERANCE + 4 * np.maximum(p - 1, 0.0))
-
+    tolerance = weight * (SCORE_TOLERANCE + 4 * np.maximum(p - 1, 0.0))  # p may be rounded to slightly more than 1
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
     def absolute_z(_w: Array, wp: Array, wy: Array) -> Array:
-        if surplus.std > 0:
-            z = np.abs(surplus.sum_surplus(wp, wy)) / surplus.std
+        """|z| of each draw, (draws,)."""
+        if excess.std > 0:
+            z = np.abs(excess.weighted_sum(wp, wy)) / excess.std
         else:
-            exceeds_rounding = np.abs(surplus.sum_surplus(wp, wy)) > min_weight / 2
+            exceeds_rounding = np.abs(excess.weighted_sum(wp, wy)) > min_weight / 2
             z = np.where(exceeds_rounding, np.inf, np.nan)
         if not checks_impossible:
             return z
@@ -106,17 +116,17 @@ def score_cells(view: View, score: str) -> CellFunction:
 
 
 def impossible_outcomes(view: View) -> Array:
-    """Rows whose observed outcome has predicted probability 0, (n,) bool."""
-    is_observed = view.Y > (0 if view.joint else np.array([SCORE_TOLERANCE, 0]))
+    """Return which rows observed an outcome of predicted probability 0, (n,) bool."""
+    is_observed = view.Y > (0 if view.joint else np.array([SCORE_TOLERANCE, 0]))  # the first column is 1 − y, rounded
     return np.asarray((np.isneginf(view.log_P) & is_observed).any(axis=1) & (view.w > 0))
 
 
 def _rows_with_zero_probability(view: View) -> Array:
-    """Rows that assign probability 0 to an outcome, (n,) bool."""
+    """Return which rows assign probability 0 to an outcome, (n,) bool."""
     return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
 
-def _binary_surplus(view: View, score: str) -> ScoreSurplus:
+def _binary_excess(view: View, score: str) -> ExcessScore:
     """Coefficients and null moments of a score of one probability per row."""
     p = view.p.astype(np.float64)
     if score == "brier":
@@ -124,13 +134,13 @@ def _binary_surplus(view: View, score: str) -> ScoreSurplus:
     else:
         logs = np.where(_rows_with_zero_probability(view)[:, None], 0.0, view.log_P)  # the other outcome is certain
         coefficients = logs[:, 0] - logs[:, 1]
-    variance = coefficients**2 * np.maximum(view.sums("wwv"), 0.0)
-    return ScoreSurplus(
-        coefficients, np.abs(coefficients), *_std_and_skewness(view, variance, coefficients * (1 - 2 * p) * variance)
-    )
+    second_moment = coefficients**2 * np.maximum(view.sums("wwv"), 0.0)
+    third_moment = coefficients * (1 - 2 * p) * second_moment  # a Bernoulli y has E(y − p)³ = p(1 − p)(1 − 2p)
+    std, skewness = _std_and_skewness(view, second_moment, third_moment)
+    return ExcessScore(coefficients, score_range=np.abs(coefficients), std=std, skewness=skewness)
 
 
-def _vector_surplus(view: View, score: str) -> ScoreSurplus:
+def _vector_excess(view: View, score: str) -> ExcessScore:
     """Coefficients and null moments of a score of probability vectors."""
     p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
     possible = ~np.isneginf(logs)
@@ -145,15 +155,18 @@ def _vector_surplus(view: View, score: str) -> ScoreSurplus:
     else:
         score_range = scores.max(axis=1) - scores.min(axis=1)
     ww = view.sums("ww")
-    second_moment, third_moment = (
-        (normalized_p * coefficients**2).sum(axis=1),
-        (normalized_p * coefficients**3).sum(axis=1),
-    )
-    return ScoreSurplus(coefficients, score_range, *_std_and_skewness(view, ww * second_moment, ww * third_moment))
+    second_moment = ww * (normalized_p * coefficients**2).sum(axis=1)
+    third_moment = ww * (normalized_p * coefficients**3).sum(axis=1)
+    std, skewness = _std_and_skewness(view, second_moment, third_moment)
+    return ExcessScore(coefficients, score_range, std, skewness)
 
 
 def _std_and_skewness(view: View, second_moment: Array, third_moment: Array) -> tuple[float, float]:
-    """Standard deviation and skewness of the sum, from Σw² times the second and third moment of each row."""
+    """Standard deviation and skewness of the weighted sum.
+
+    The arguments (n,) are w² times the second and the third central moment of the score of each row, or their sums over
+    the rows of a cell. The third moment needs another factor w, which is Σw² / Σw in a cell of rows of equal weight.
+    """
     std = float(np.sqrt(second_moment.sum()))
     if std == 0:
         return 0.0, 0.0

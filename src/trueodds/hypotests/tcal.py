@@ -1,4 +1,4 @@
-"""T-Cal: a debiased squared calibration error on nested grids from coarse to fine, tested jointly."""
+"""T-Cal: a debiased squared calibration error on nested grids of bins from coarse to fine, tested jointly."""
 
 from __future__ import annotations
 
@@ -133,12 +133,13 @@ class TCal(ViewTest):
         max_bins = bins_per_scale[-1]
         finest: Partition = Uniform(max_bins)
         index = finest.fit(view).index(view.partition_values)
-        if view.is_rows and (view.partition_values == (index + 1) / max_bins)[index < max_bins - 1].any():
+        is_on_inner_edge = (view.partition_values == (index + 1) / max_bins) & (index < max_bins - 1)
+        if view.is_rows and is_on_inner_edge.any():
             finest = _BinsAndEdges(max_bins)
             occupied = np.unique(finest.fit(view).index(view.partition_values))
-            error_function = _mean_of_assignments(
-                [occupied // 2, (occupied + 1) // 2], bins_per_scale
-            )  # an edge belongs to the bin below, and above
+            # Cell 2b is bin b without its edges, and cell 2b + 1 the edge between the bins b and b + 1. Edges are
+            # assigned once to the bin below and once to the bin above.
+            error_function = _mean_of_assignments([occupied // 2, (occupied + 1) // 2], bins_per_scale)
         else:
             occupied = np.unique(index)
             error_function = _scale_error_function([occupied // (max_bins // m) for m in bins_per_scale])
@@ -147,11 +148,11 @@ class TCal(ViewTest):
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""
-        names, first_draws = list(result.parts), draws[0]
+        names = list(result.parts)
         pvalues = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
-        scale = first_draws[:, : len(names)].std(axis=0)
-        deviation = divide_or_zero(values[: len(names)] - first_draws[:, : len(names)].mean(axis=0), scale)
-        strongest_index = min(range(len(names)), key=lambda j: (pvalues[j], -deviation[j]))
+        scale_draws = draws[0][:, : len(names)]
+        zscores = divide_or_zero(values[: len(names)] - scale_draws.mean(axis=0), scale_draws.std(axis=0))
+        strongest_index = min(range(len(names)), key=lambda j: (pvalues[j], -zscores[j]))
         parts = {
             name: {**result.parts[name], "pvalue": p, "holm": adjusted_pvalue}
             for name, p, adjusted_pvalue in zip(names, pvalues, holm(pvalues), strict=True)
@@ -164,18 +165,22 @@ class TCal(ViewTest):
         return DebiasedL2() if self.bins is None else DebiasedL2(Uniform(self.bins))
 
     def bins_per_scale(self, view: View) -> list[int]:
-        """Number of bins of each scale."""
+        """Number of bins of each scale, on every axis; from coarse to fine."""
         n, axes = max(view.n_rows, 1), view.p.shape[1] - 1 if view.joint else 1
         if self.bins is not None:
             return [self.bins]
         if self.smoothness is not None:
             return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
         scales = min(n_scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MAX_SCALES)
-        return [2**b for b in range(1, max(1, scales if view.is_rows else min(scales, MAX_TALLY_HALVINGS)) + 1)]
+        if not view.is_rows:
+            scales = min(scales, MAX_TALLY_HALVINGS)
+        return [2**b for b in range(1, max(1, scales) + 1)]
 
 
 def n_scales(n: int, axes: int = 1) -> int:
-    """Number of scales in the paper, whose code rounds down for one score.
+    """Number of scales of the paper for n rows and `axes` independent probabilities per row.
+
+    For one score it is rounded down, as in the code of the authors, and otherwise rounded up, as in the paper.
 
     >>> n_scales(500), n_scales(500, 2)
     (15, 8)
@@ -186,7 +191,7 @@ def n_scales(n: int, axes: int = 1) -> int:
 
 @dataclass(frozen=True)
 class _BinsAndEdges(Partition):
-    """Uniform bins without their inner edges, where each inner edge is a cell of its own."""
+    """Uniform bins without their inner edges, and each inner edge as a cell between two bins."""
 
     bins: int  # number of uniform bins
 
@@ -203,10 +208,10 @@ class _BinsAndEdges(Partition):
 def _mean_of_assignments(
     finest_assignments: Sequence[Array], bins_per_scale: Sequence[int]
 ) -> Callable[[Array, Array, Array, Array], Array]:
-    """Function that computes the mean of T at every scale over several assignments of cells to the finest bins.
+    """Return a function that averages T at every scale over several assignments of cells to the finest bins.
 
     `finest_assignments` has one array (cells,) per assignment, with the bin of each cell; `bins_per_scale` are the
-    numbers of bins.
+    numbers of bins. The function has the arguments of `_scale_error_function`, summed by cell.
     """
     assignments = []
     for finest_bins in finest_assignments:
@@ -216,6 +221,7 @@ def _mean_of_assignments(
         )
 
     def mean_error(*sums: Array) -> Array:
+        """Mean of T over the assignments, (…, MAX_SCALES), from the sums of the cells."""
         values = [
             error_function(*(np.add.reduceat(x, starts, axis=-1) for x in sums))
             for starts, error_function in assignments
@@ -226,7 +232,7 @@ def _mean_of_assignments(
 
 
 class _NestedVectorCells:
-    """Rows of vectors, sorted such that the cells of every scale are nested contiguous segments."""
+    """T at every scale for vectors, whose rows are sorted such that the cells of every scale are contiguous."""
 
     def __init__(self, view: View, bins_per_scale: Sequence[int]) -> None:
         cells = [SimplexGrid(m).fit(view).index(view.partition_values) for m in bins_per_scale]
@@ -244,16 +250,17 @@ class _NestedVectorCells:
 
 
 def _scale_error_function(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
-    """Function that computes T at every scale from sums of the finest cells.
+    """Return a function that computes T at every scale from sums of the finest cells.
 
-    `cells` has one array per scale, with the bin of each of the finest cells; its bins are nested. The function takes
-    Σw, Σwu, Σw²u² and Σw² of the finest cells, (…, cells) or for vectors (…, m, cells) for Σwu, and returns
-    (…, MAX_SCALES), NaN beyond the scales.
+    `cells` has one array per scale, with the bin of each of the finest cells; the bins of the scales are nested. The
+    function takes Σw, Σwu, Σw²u² and Σw² of the finest cells, each (…, cells); Σwu is (…, m, cells) for vectors. It
+    returns T (…, MAX_SCALES), NaN beyond the scales. The sums of a coarser scale are added up from the finer one.
     """
     starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
     coarser_starts = [np.searchsorted(finer_starts, coarse_starts) for coarse_starts, finer_starts in pairwise(starts)]
 
     def scale_errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
+        """T at every scale, (…, MAX_SCALES), from Σw, Σwu and Σw²u² of the finest cells."""
         values, total_weight = [], w.sum(axis=-1)
         vectors = residual.ndim > squares.ndim
         for level in reversed(range(len(cells))):

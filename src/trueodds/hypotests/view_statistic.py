@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic
-from trueodds.kernels.holm import holm
+from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.lenses.view import View
 
 StatisticFunction = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by cell
@@ -27,25 +26,26 @@ class ViewResult:
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # named groups of further numbers
     settings_used: Mapping[str, Any] = field(default_factory=dict)  # settings as resolved for this view
     notes: tuple[Note, ...] = ()  # notes for every null distribution
-    doubts: tuple[str, ...] = ()  # reasons why the asymptotic distribution is inaccurate; reported only if it is used
+    asymptotic_warnings: tuple[str, ...] = ()  # why the asymptotic p-value is inaccurate; reported only if it is used
     summary: str = ""  # the estimates in words
-
-
-def cluster_note() -> Note:
-    """Note on the coefficients of a test with redrawn labels of clustered rows."""
-    text = (
-        "The coefficients have jackknife standard errors over clusters; their intervals and Wald tests use Student's t"
-        " and Hotelling's T² distributions. The p-value of the test itself is from the redrawn labels; with"
-        " null='asymptotic' it is that of the Wald test."
-    )
-    return Note("TN270", text)
 
 
 class CellFunction:
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 
-    `index` (n,) is the cell of each row. `function` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose
-    leading axes broadcast, and returns (…). Larger values are more extreme; a two-sided z is passed as |z|.
+    It implements the protocol `CellStatistic` of the estimators, so that the null draws of estimators serve tests too.
+
+    Parameters
+    ----------
+    view : View
+        The view whose outcomes are tested.
+    index : ndarray of shape (n,)
+        Cell of each row.
+    size : int
+        Number of cells.
+    function : callable
+        Takes Σw (…, size), Σwp and Σwy (…, size), or (…, size, m) for a joint view of m outcomes. Their leading axes
+        broadcast. Returns the statistic, (…); larger values are more extreme, so a two-sided z is returned as |z|.
     """
 
     def __init__(self, view: View, index: Array, size: int, function: StatisticFunction) -> None:
@@ -58,15 +58,18 @@ class CellFunction:
 
     def value(self) -> float:
         """The observed statistic."""
-        view, m = self.view, self.view.p.shape[1] if self.view.joint else 1
+        view = self.view
+        shape = (1, self.size, view.p.shape[1]) if view.joint else (1, self.size)
         w = np.bincount(self.index, view.w, self.size)
-        p, y = (np.asarray(x, dtype=np.float64).reshape(len(view), m) for x in (view.p, view.y))
-        wp, wy = (
-            np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
-        )
-        shape = (1, self.size, m) if view.joint else (1, self.size)
-        statistic: float = self.function(w[None], wp.reshape(shape), wy.reshape(shape))[0]
+        wp, wy = self._weighted_sums(view.p).reshape(shape), self._weighted_sums(view.y).reshape(shape)
+        statistic: float = self.function(w[None], wp, wy)[0]
         return statistic
+
+    def _weighted_sums(self, x: Array) -> Array:
+        """Σwx over the rows of each cell, (size, m), for x (n,) or (n, m); m is 1 for x (n,)."""
+        x = np.asarray(x, dtype=np.float64)
+        columns = x.T if x.ndim > 1 else x[None]
+        return np.stack([np.bincount(self.index, self.view.w * column, self.size) for column in columns], axis=1)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
@@ -77,7 +80,7 @@ class CellFunction:
         return None
 
 
-class ScaledCells:
+class StandardizedStatistic:
     """The statistic `cell_statistic` divided by its null standard error `std_error`; undivided if that is 0."""
 
     def __init__(self, cell_statistic: CellStatistic, std_error: float) -> None:
@@ -105,20 +108,28 @@ class ScaledCells:
         """None: the statistic is not an error with a confidence interval."""
 
 
-def view_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
-    """Statistic, p-value, Holm's p-value and effect of each view."""
-    return {
-        name: {"statistic": result.statistic, "pvalue": float(p), "holm": adjusted_pvalue, "effect": result.effect}
-        for name, result, p, adjusted_pvalue in zip(
-            names, results, pvalues, holm([float(p) for p in pvalues]), strict=True
-        )
-    }
+@dataclass(frozen=True)
+class StatisticEstimator(Estimator):
+    """Adapter that presents the statistic of a `ViewTest` as an estimator, as null draws require."""
 
+    name: ClassVar[str] = "test statistic"
+    test: Any  # the ViewTest
 
-def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Settings that are equal for all views."""
-    return {
-        key: value
-        for key, value in settings[0].items()
-        if all(view_settings.get(key) == value for view_settings in settings)
-    }
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        """Whether the test requires rows."""
+        return bool(self.test.needs_rows)
+
+    @property
+    def partition(self) -> Any:
+        """The bins of the test, or None."""
+        return getattr(self.test, "partition", None)
+
+    def value(self, view: View) -> float:
+        """The statistic of the view; larger is more extreme."""
+        return self.cell_statistic(view).value()
+
+    def cell_statistic(self, view: View) -> CellStatistic:
+        """The statistic of the test on cells, for many draws."""
+        statistic: CellStatistic = self.test.cell_statistic(view)
+        return statistic

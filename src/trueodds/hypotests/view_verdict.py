@@ -1,4 +1,4 @@
-"""Build the verdict of a test with one statistic per view: for one lens, or for a family of several lenses."""
+"""Build the `Verdict` of a test with one statistic per view: for one lens, or for a family of several lenses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Verdict
 from trueodds.core.typing import Array
 from trueodds.hypotests.multiple_testing import PValues
-from trueodds.hypotests.view_statistic import ViewResult, view_parts
+from trueodds.hypotests.view_statistic import ViewResult
+from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
 
 
@@ -28,14 +29,14 @@ class VerdictContext:
 
 
 def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PValues:
-    """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
+    """Return the largest of the p-values under several null distributions, none of them below `min_pvalue`."""
+    n_lenses = len(pvalues_by_null[0].lens_pvalues)
     view_pvalues = [
         np.max([np.maximum(pvalues.view_pvalues[i], min_pvalue) for pvalues in pvalues_by_null], axis=0)
-        for i in range(len(pvalues_by_null[0].view_pvalues))
+        for i in range(n_lenses)
     ]
     lens_pvalues = [
-        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)]))
-        for i in range(len(pvalues_by_null[0].lens_pvalues))
+        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in pvalues_by_null)])) for i in range(n_lenses)
     ]
     return PValues(
         view_pvalues=view_pvalues,
@@ -52,9 +53,10 @@ def lens_verdict(
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
     (view_pvalues,) = pvalues.view_pvalues
     strongest = results[_index_of_smallest(view_pvalues)]
-    settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
-    if not is_single:
-        parts = view_parts([view.name for view in estimand.views], results, view_pvalues)
+    has_one_view = len(results) == 1
+    settings, parts = dict(context.settings), strongest.parts
+    if not has_one_view:
+        parts = _result_parts([view.name for view in estimand.views], results, view_pvalues)
     elif strongest.summary:
         settings["summary"] = strongest.summary
     return Verdict(
@@ -65,7 +67,7 @@ def lens_verdict(
         n=estimand.n_rows,
         null=context.null,
         min_pvalue=context.min_pvalue,
-        family_pvalue=None if is_single else pvalues.lens_pvalues[0],
+        family_pvalue=None if has_one_view else pvalues.lens_pvalues[0],
         effect=strongest.effect,
         parts=parts,
         settings=settings,
@@ -92,7 +94,7 @@ def family_verdict(
         min_pvalue=context.min_pvalue,
         family_pvalue=pvalues.family_pvalue,
         effect=strongest.effect,
-        parts=view_parts(
+        parts=_result_parts(
             [str(estimand.lens) for estimand in estimands], strongest_views, np.array(pvalues.lens_pvalues)
         ),
         settings=context.settings,
@@ -103,3 +105,21 @@ def family_verdict(
 def _index_of_smallest(pvalues: Array) -> int:
     """Return the index of the smallest p-value; NaN counts as larger than any other."""
     return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))
+
+
+def _result_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
+    """Return the statistic, p-value, Holm's p-value and effect of each view, or of each lens of a family, by name."""
+    adjusted_pvalues = holm([float(p) for p in pvalues])
+    return {
+        name: {"statistic": result.statistic, "pvalue": float(p), "holm": adjusted_pvalue, "effect": result.effect}
+        for name, result, p, adjusted_pvalue in zip(names, results, pvalues, adjusted_pvalues, strict=True)
+    }
+
+
+def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings that are equal for all views, from the settings of each view."""
+    return {
+        key: value
+        for key, value in settings[0].items()
+        if all(view_settings.get(key) == value for view_settings in settings)
+    }

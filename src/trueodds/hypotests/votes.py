@@ -1,4 +1,8 @@
-"""Tests on rows with several votes (soft labels): whole rows are tested, or p-values over drawn labels are combined."""
+"""Hypothesis tests of rows with several votes (soft labels).
+
+With redrawn labels the residual signs of whole rows are flipped. An asymptotic p-value assumes one label per row: it is
+twice the mean p-value over many draws of one vote per row.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.view_statistic import ViewResult
+from trueodds.lenses.view import View
 
 LABEL_DRAWS = 50  # draws of one vote per row over which asymptotic p-values are averaged
 TWICE_THE_MEAN_TEXT = f"; p is twice the mean p-value over {LABEL_DRAWS} draws of one vote per row (conservative)"
@@ -18,8 +23,16 @@ _ONE_VOTE_TEXT = "Every row has one vote. If these are one-hot labels, pass clas
 _SEVERAL_VOTES_TEXT = "Rows have several votes. The signs of all residuals of a row are flipped together."
 
 
+def has_vote_shares(view: View) -> bool:
+    """Whether the outcomes are shares of votes, so that some of them are neither 0 nor 1."""
+    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
+
+
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
-    """The rows to test, with a note if they have votes; the only vote of a row becomes its label."""
+    """Return the rows to test, and a note if they have votes; if every row has one vote, the votes become its labels.
+
+    `redraw` is the setting of the test: what is redrawn. Raises InputError if it does not suit clusters or votes.
+    """
     if preds.cluster is not None and redraw == "both":
         raise InputError(
             "TO205",
@@ -42,12 +55,12 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
 
 
 def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[Predictions]:
-    """Repeatedly draw one vote of each row as its label."""
+    """Yield LABEL_DRAWS copies of the predictions, each with one vote of each row drawn as its label."""
     assert preds.votes is not None
-    cumulated = np.cumsum(preds.votes, axis=1)
+    cumulative_shares = np.cumsum(preds.votes, axis=1)
     for _ in range(LABEL_DRAWS):
         uniforms = rng.random(preds.n)
-        yield preds.with_labels(np.minimum((cumulated < uniforms[:, None]).sum(axis=1), preds.k - 1))
+        yield preds.with_labels(np.minimum((cumulative_shares < uniforms[:, None]).sum(axis=1), preds.k - 1))
 
 
 def twice_the_mean(pvalues: Sequence[float]) -> float:
@@ -63,6 +76,7 @@ def average_votes(results: Sequence[ViewResult]) -> ViewResult:
     """Average the results over draws of one vote per row, with a combined p-value and without a summary."""
 
     def combine(name: str, values: Sequence[float]) -> float:
+        """Twice the mean of p-values, and the mean of other numbers."""
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
 
     first_result = results[0]

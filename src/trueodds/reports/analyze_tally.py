@@ -24,7 +24,7 @@ from trueodds.reports.calibration_in_the_large import calibration_in_the_large
 from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
-from trueodds.resampling import measure
+from trueodds.resampling import tally_estimates
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
@@ -102,7 +102,7 @@ def _estimate_from_tally(
     tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
 ) -> Estimate:
     """Estimate the mean over the views of a lens, with `n_draws` null draws for the noise floor."""
-    return measure.estimate_from_tally(
+    return tally_estimates.estimate_from_tally(
         tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
     )
 

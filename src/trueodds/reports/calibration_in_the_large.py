@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum

@@ -20,8 +20,8 @@ from trueodds.reports.calibration_in_the_large import in_the_large_measure
 from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
 from trueodds.resampling.noise_floor import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each

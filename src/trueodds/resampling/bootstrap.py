@@ -1,95 +1,30 @@
-"""The bootstrap: rows or whole clusters are resampled with replacement and every statistic is recomputed."""
+"""The bootstrap: rows or whole clusters are resampled with replacement, and every estimand is evaluated again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
-from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
-from trueodds.kernels import map_blocks
-from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
 from trueodds.kernels.bootstrap_sums import CellSums, ResidualNorms, VectorCellSums, argsort_bins
+from trueodds.resampling.bin_accumulators import AccumulatorLayout
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.shared_resamples import SharedResamples
 
-T = TypeVar("T")
-
-MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
-RESAMPLES_PER_BLOCK = 128  # resamples that a thread evaluates at once
-MAX_BLOCK_MULTIPLICITIES = 2**25  # multiplicities in memory per thread
-MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
-
-
-class SharedResamples:
-    """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
-
-    A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
-    multiplicities that depend only on the row, the resample and a key. They are in the given `order` of the rows, (n,).
-    """
-
-    def __init__(
-        self, n: int, cluster: Array | None, resamples: int, rng: np.random.Generator, order: Array | None = None
-    ) -> None:
-        self.n, self.cluster, self.n_resamples, self.order = n, cluster, resamples, order
-        self.n_units = n if cluster is None else int(cluster.max()) + 1
-        self._stored_multiplicities: Array | None = None
-        if self.n_units * resamples <= MAX_SEQUENTIAL_DRAWS:
-            drawn = rng.integers(0, self.n_units, (resamples, self.n_units))
-            flat_index = drawn + np.arange(resamples)[:, None] * self.n_units
-            counts = np.bincount(flat_index.ravel(), minlength=flat_index.size).reshape(flat_index.shape).T
-            self._stored_multiplicities = counts.astype(np.uint8)
-        else:
-            self._multiplicity_generator = BootstrapMultiplicities(self.n_units, stream_key(rng), order)
-
-    @property
-    def unit(self) -> Array | None:
-        """Position of each row among the multiplicities, (n,); None if it is the number of the row."""
-        if self.cluster is not None or self.order is None:
-            return self.cluster
-        position = np.empty(self.n, dtype=np.int64)
-        position[self.order] = np.arange(self.n)
-        return position
-
-    def multiplicities(self, start: int, stop: int) -> Array:
-        """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
-        if self._stored_multiplicities is not None:
-            return self._stored_multiplicities[:, start:stop]
-        return self._multiplicity_generator.draw(start, stop)
-
-    def row_indices(self, start: int, stop: int) -> list[Array]:
-        """Row indices of these resamples, each sorted."""
-        multiplicities = self.multiplicities(start, stop)
-        assert self.order is None
-        row_multiplicities = multiplicities if self.cluster is None else multiplicities[self.cluster]
-        return [np.repeat(np.arange(self.n), column) for column in row_multiplicities.T]
-
-    def map_blocks(self, evaluate: Callable[[Array], T], n_accumulators: int) -> list[T]:
-        """Apply `evaluate` to the multiplicities (units, draws) of each block of resamples, in order.
-
-        `n_accumulators` is the number of accumulators per draw, which limits the size of the blocks.
-        """
-        block_size = max(
-            16,
-            min(RESAMPLES_PER_BLOCK, MAX_BLOCK_MULTIPLICITIES // self.n_units, MAX_BLOCK_ACCUMULATORS // n_accumulators)
-            // 2
-            * 2,
-        )
-        return map_blocks(lambda start, stop: evaluate(self.multiplicities(start, stop)), self.n_resamples, block_size)
-
-
-# Values (views, draws) and norms of the centered residuals; None if the statistic has no such norm.
+# Values (views, draws), and norms (views, draws) of the centered residuals, or None if the statistic has no such norm.
 ValuesAndNorms = tuple[Array, Array | None]
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
+ROW_RESAMPLES_PER_BLOCK = 32  # resamples whose row numbers are in memory at once
 MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory at once, 16 MB
 MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together, which limits the memory
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
@@ -118,8 +53,10 @@ def bootstrap(
     resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            if (own_draws := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
-                resampled[i] = BootstrapResult(own_draws[0], None, own_draws[1])
+            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, rng)
+            if own_resamples is not None:
+                values, resampled_units = own_resamples
+                resampled[i] = BootstrapResult(values, None, resampled_units)
     indices_by_path: dict[BootstrapPath, list[int]] = {path: [] for path in get_args(BootstrapPath)}
     for i, estimand in enumerate(estimands):
         if i not in resampled:
@@ -128,7 +65,8 @@ def bootstrap(
         resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
     means, vectors, binned, row_based = (indices_by_path[path] for path in ("means", "vectors", "bins", "rows"))
     if means or vectors or binned or row_based:
-        order = _order_by_cell(preds, estimands[vectors[0]]) if vectors and not binned and not row_based else None
+        only_vectors_and_means = bool(vectors) and not binned and not row_based
+        order = _order_by_cell(preds, estimands[vectors[0]]) if only_vectors_and_means else None
         shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
         means_and_vectors = [*means, *vectors]
@@ -176,22 +114,23 @@ def _order_by_cell(preds: Predictions, estimand: Estimand) -> Array | None:
 def _resample_means_and_vectors(
     estimands: Sequence[Estimand], shared_resamples: SharedResamples
 ) -> list[ValuesAndNorms]:
-    """Values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
+    """Return values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
     if not estimands:
         return []
     bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
 
     def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:
+        """Values and norms of every estimand for a block of resamples."""
         return [estimand_bootstrap.evaluate_draws(multiplicities) for estimand_bootstrap in bootstraps]
 
     blocks = shared_resamples.map_blocks(
         evaluate, max(estimand_bootstrap.n_accumulators for estimand_bootstrap in bootstraps)
     )
-    return [_concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)]
+    return [_concatenate(estimand_blocks, axis=1) for estimand_blocks in zip(*blocks, strict=True)]
 
 
 def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
-    """Bootstrap of a mean or a vector."""
+    """Return the object that evaluates the resamples of a mean, or of a statistic of vectors."""
     if isinstance(estimand.estimator, Mean):
         return MeanBootstrap(estimand, shared_resamples)
     if all(
@@ -202,18 +141,17 @@ def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> 
 
 
 def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ValuesAndNorms:
-    """Values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
-    block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
-    parts = []
-    for first in range(0, len(estimand.views), block):
-        view_block = estimand.views[first : first + block]
-        bin_bootstrap = BinBootstrap(
-            estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
-            shared_resamples.unit,
-        )
-        draws = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
-        parts.append(_concatenate(draws, axis=1))
-    return _concatenate(parts, axis=0)
+    """Return values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
+    views_per_block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
+    view_blocks = []
+    for first in range(0, len(estimand.views), views_per_block):
+        block_estimand = estimand
+        if len(estimand.views) > views_per_block:
+            block_estimand = replace(estimand, views=estimand.views[first : first + views_per_block])
+        bin_bootstrap = BinBootstrap(block_estimand, shared_resamples.unit)
+        draw_blocks = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
+        view_blocks.append(_concatenate(draw_blocks, axis=1))
+    return _concatenate(view_blocks, axis=0)
 
 
 def _has_many_vector_cells(estimand: Estimand) -> bool:
@@ -224,23 +162,26 @@ def _has_many_vector_cells(estimand: Estimand) -> bool:
     )
 
 
-def _concatenate(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
-    """Concatenate values and norms along views (0) or draws (1)."""
-    values = np.concatenate([values for values, _ in parts], axis=axis)
-    norms = [norm for _, norm in parts if norm is not None]
-    return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
+def _concatenate(blocks: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
+    """Concatenate values and norms along views (axis 0) or draws (axis 1)."""
+    values = np.concatenate([values for values, _ in blocks], axis=axis)
+    norms = [norm for _, norm in blocks if norm is not None]
+    return values, np.concatenate(norms, axis=axis) if len(norms) == len(blocks) else None
 
 
 def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -> Array:
-    """Values (views, draws) of a statistic that requires the rows."""
-    starts = range(0, shared_resamples.n_resamples, 32)
-    blocks = (shared_resamples.row_indices(start, min(start + 32, shared_resamples.n_resamples)) for start in starts)
+    """Return values (views, draws) of a statistic that requires the rows."""
     evaluate = estimand.estimator.evaluate_selections
-    return np.concatenate([[evaluate(RowSelections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
+    blocks = []
+    for start in range(0, shared_resamples.n_resamples, ROW_RESAMPLES_PER_BLOCK):
+        stop = min(start + ROW_RESAMPLES_PER_BLOCK, shared_resamples.n_resamples)
+        rows = shared_resamples.row_indices(start, stop)
+        blocks.append([evaluate(RowSelections(view, rows)) for view in estimand.views])
+    return np.concatenate(blocks, axis=1)
 
 
 class MeanBootstrap:
-    """Means of one score per row, resampled through their sums."""
+    """The bootstrap of means of one score per row, through their sums."""
 
     def __init__(self, estimand: Estimand, shared_resamples: SharedResamples) -> None:
         assert isinstance(estimand.estimator, Mean)
@@ -272,7 +213,7 @@ class MeanBootstrap:
 
 
 class BinBootstrap:
-    """A statistic on fixed bins, resampled through one array of accumulators for all views."""
+    """The bootstrap of a statistic on fixed bins, through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.layout = AccumulatorLayout([estimand])
@@ -291,7 +232,7 @@ class BinBootstrap:
 
 
 class VectorBootstrap:
-    """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
+    """The bootstrap of a statistic on many fixed cells of vectors, for a few resamples at a time."""
 
     n_accumulators = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
@@ -315,12 +256,15 @@ class VectorBootstrap:
 
     def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
         """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
-        draws = [sums.sum_vectors(t) for sums, t in zip(self.sums_by_view, multiplicities, strict=True)]
+        draws = [
+            sums.sum_vectors(view_multiplicities)
+            for sums, view_multiplicities in zip(self.sums_by_view, multiplicities, strict=True)
+        ]
         return _values_and_norms(self.cell_statistics, self.observed_sums, draws)
 
 
 class ResidualBootstrap:
-    """Weighted means of the total variation distances of cells of vectors, without the sums of each resample."""
+    """The bootstrap of weighted means of the total variation distances of cells, without the sums of each resample."""
 
     n_accumulators = 1  # no sums are kept, so they do not limit the block
 

@@ -1,4 +1,4 @@
-"""The bootstrap of binned data: multinomial or normal draws of bin sums, at the cost of bins instead of rows."""
+"""The bootstrap of binned data: the sums of the bins are drawn instead of rows, at a cost that does not depend on n."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 
 MAX_BLOCK_ACCUMULATORS = 2**24  # accumulators of each kind in memory, 128 MB
-Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, bins[, m])
+Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, bins) or (draws, bins, m)
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,16 @@ class BootstrapResult:
     """Bootstrap results of one estimand."""
 
     values: Array  # (views, draws), the statistic of each view
-    # (views, draws), norm of the residuals of the draw minus the observed residuals; None if the error is not a norm
+    # (views, draws), norm of the residuals of each draw minus the observed residuals; None if the error is not a norm
     centered_norms: Array | None
     resampled_units: str  # what was drawn: "rows", "clusters" or "cells"
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
-    """Resample the bins of each view: multinomial counts over bins and outcomes, normal Σp with the observed moments.
+    """Draw the bin sums of each view: multinomial counts over bins and outcomes, normal Σp with the observed moments.
 
-    In weighted, fractional or joint bins the residual sums are normal with the observed (co)variance of the rows.
+    With weights, with shares of votes, and in joint views the residual sums are normal with the observed (co)variance
+    of the rows.
     """
     values: list[Array] = []
     norms_by_view: list[Array | None] = []
@@ -58,13 +59,13 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
 
 
 def _weighted_bin_sums(binned: View) -> tuple[Array, Array, Array]:
-    """Σw (bins,), Σwp and Σwy (bins[, m]) of the occupied bins."""
+    """Σw (bins,), Σwp and Σwy (bins,) or (bins, m) of the occupied bins."""
     w = binned.w[:, None] if binned.joint else binned.w
     return binned.w, w * binned.p, w * binned.y
 
 
 def scatter_to_bins(x: Array, bin_index: Array | None, size: int) -> Array:
-    """Expand values of the occupied bins (draws, bins) to all bins, (draws, size)."""
+    """Expand values x of the occupied bins (draws, bins, …) to all bins, (draws, size, …), with 0 elsewhere."""
     if x.shape[1] == size:
         return x
     scattered = np.zeros((len(x), size, *x.shape[2:]))
@@ -78,7 +79,8 @@ def _draw_binary_bins(binned: View, resamples: int, rng: np.random.Generator) ->
     is_count = np.array_equal(binned.n, binned.w) and np.allclose(
         event_counts, np.rint(event_counts), rtol=0, atol=1e-6
     )
-    return (_draw_counts if is_count else _draw_normal_sums)(binned, resamples, rng)
+    draw_sums = _draw_counts if is_count else _draw_normal_sums
+    return draw_sums(binned, resamples, rng)
 
 
 def _draw_normal_sums(binned: View, resamples: int, rng: np.random.Generator) -> Draws:

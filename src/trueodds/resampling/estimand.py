@@ -1,8 +1,7 @@
-"""An estimand: one estimator through one lens of the data, with the bin sums that resampling it needs."""
+"""An estimand: one estimator through one lens, evaluated on the views of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,23 +15,25 @@ from trueodds.kernels import map_items
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
-MAX_DRAWS_PER_THREAD = 128  # draws that a thread adds up at once
-
 
 @dataclass(frozen=True)
 class Estimand:
-    """An estimator through a lens, on the views of the data."""
+    """An estimator through a lens, on the views of the data.
+
+    Intervals, null draws and comparisons all refer to an estimand. The number is computed in two steps: `values` has
+    one value per view, and `combine_views` aggregates them.
+    """
 
     estimator: Estimator
     lens: Lens
-    views: tuple[View, ...]  # of the data through the lens
+    views: tuple[View, ...]  # data of each event that the lens examines
     aggregate: str = "mean"  # how the values of several views are combined
 
     @classmethod
     def from_predictions(
         cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean"
     ) -> Estimand:
-        """Create the estimand for these predictions."""
+        """Create the estimand for these predictions; raises InputError if the estimator cannot be used."""
         if preds.cluster is not None and not estimator.supports_clusters:
             raise InputError(
                 "TO205",
@@ -52,7 +53,7 @@ class Estimand:
 
     @cached_property
     def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
-        """The statistic of each view as a function of bin sums; None if draws require the rows."""
+        """The statistic of each view as a function of sums by cell; None if draws must be evaluated from the rows."""
         statistics = map_items(self.estimator.cell_statistic, self.views)
         if any(cell_statistic is None for cell_statistic in statistics):
             return None
@@ -60,14 +61,19 @@ class Estimand:
 
     @cached_property
     def values(self) -> Array:
-        """The observed statistic of each view."""
+        """The observed value of each view, (views,)."""
         return self.estimator.values(self.views)
 
     @cached_property
     def reported_estimand(self) -> Estimand:
-        """The estimand whose interval is reported: this one, unless the estimator names another one."""
-        other = self.estimator.interval_estimator()
-        return self if other is self.estimator else replace(self, estimator=other)
+        """The estimand whose interval is reported: this one, unless the estimator names another estimator for it.
+
+        A debiased form of an error, for example, reports the interval of its plug-in form, which has better coverage.
+        """
+        interval_estimator = self.estimator.interval_estimator()
+        if interval_estimator is self.estimator:
+            return self
+        return replace(self, estimator=interval_estimator)
 
     @cached_property
     def n_rows(self) -> int:
@@ -82,7 +88,7 @@ class Estimand:
         return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
 
     def combine_views(self, values: Array) -> Array:
-        """Aggregate values by view (views, …) to one number."""
+        """Aggregate values (views, …) over the views, (…)."""
         if len(self.views) == 1:
             return values[0]
         if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
@@ -96,81 +102,12 @@ class Estimand:
         return aggregation_weights(self.views, self.aggregate)
 
 
-class AccumulatorLayout:
-    """One array of accumulators for the bins of all views, filled in one pass over the rows."""
-
-    def __init__(self, estimands: Sequence[Estimand]) -> None:
-        self.views = [view for estimand in estimands for view in estimand.views]
-        self.cell_statistics = [
-            cell_statistic for estimand in estimands for cell_statistic in estimand.cell_statistics or ()
-        ]
-        widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        self.sizes = [cell_statistic.size * m for cell_statistic, m in zip(self.cell_statistics, widths, strict=True)]
-        self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
-        self.n_accumulators = int(self.offsets[-1])
-        self.widths = widths
-
-    @property
-    def draws_per_block(self) -> int:
-        """Number of draws in memory at once, with 64 MB of accumulators."""
-        return max(1, min(4096, 2**23 // max(1, self.n_accumulators)))
-
-    @property
-    def draws_per_thread(self) -> int:
-        """Number of draws per thread: at most a half of a block, so that two threads share the work."""
-        return max(1, min(MAX_DRAWS_PER_THREAD, self.draws_per_block // 2))
-
-    def accumulator_index(self) -> Array:
-        """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""
-        columns = []
-        for cell_statistic, m, offset in zip(self.cell_statistics, self.widths, self.offsets, strict=False):
-            columns += [offset + cell_statistic.index * m + j for j in range(m)]
-        return np.stack(columns, axis=1).astype(np.int32)
-
-    def predicted_and_observed(self) -> tuple[Array, Array]:
-        """wp and wy of each row and column, (n, columns)."""
-        predicted = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
-        observed = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
-        return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
-
-    def split_by_view(self, sums: Array) -> list[Array]:
-        """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
-        by_view = []
-        for cell_statistic, m, start, stop in zip(
-            self.cell_statistics, self.widths, self.offsets[:-1], self.offsets[1:], strict=True
-        ):
-            view_sums = sums[:, start:stop]
-            by_view.append(view_sums.reshape(len(sums), cell_statistic.size, m) if m > 1 else view_sums)
-        return by_view
-
-    def observed_sums(self) -> tuple[list[Array], list[Array], list[Array]]:
-        """Observed Σw, Σwp and Σwy of the bins of each view, with a leading axis of length 1."""
-        sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
-        for cell_statistic, view in zip(self.cell_statistics, self.views, strict=True):
-            w = view.w[:, None] if view.joint else view.w
-            for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
-                columns = [
-                    np.bincount(cell_statistic.index, column, cell_statistic.size)
-                    for column in (x.T if x.ndim > 1 else [x])
-                ]
-                view_sums.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
-        return sums
-
-
-def stack_by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
-    """Stack the results of consecutive views by estimand: (views, draws) each."""
-    stacked, start = [], 0
-    for estimand in estimands:
-        stacked.append(np.stack(per_view[start : start + len(estimand.views)]))
-        start += len(estimand.views)
-    return stacked
-
-
 def pooled_view(view: View, cell_statistic: CellStatistic) -> View:
-    """The bins of a statistic as a pooled view with bin indices, reused if the statistic stores it."""
+    """Return the view pooled by the cells of a statistic, with one entry per occupied cell and its `bin_index`.
+
+    A statistic that stores this pooled view as `binned` saves computing it again.
+    """
     binned = getattr(cell_statistic, "binned", None)
-    return (
-        binned
-        if isinstance(binned, View) and binned.bin_index is not None
-        else view.pool(cell_statistic.index, cell_statistic.size)
-    )
+    if isinstance(binned, View) and binned.bin_index is not None:
+        return binned
+    return view.pool(cell_statistic.index, cell_statistic.size)

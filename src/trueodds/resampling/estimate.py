@@ -1,4 +1,7 @@
-"""Estimates with confidence interval, noise floor and debiased value, all from one set of resamples."""
+"""Build `Estimate` results: value, confidence interval, noise floor and debiased value.
+
+Several estimands are estimated from one set of resamples of the rows.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import ProperScore
 from trueodds.lenses.effective_sample_size import cluster_count_note
 from trueodds.resampling.bootstrap import bootstrap
+from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
 from trueodds.resampling.intervals.method import (
@@ -43,46 +47,19 @@ def estimate_all(
 
     `draw_null` returns the null draws (views, draws) of each of several estimands, or None if they are not needed.
     """
-    clustered, has_no_interval = preds.cluster is not None, interval_spec.interval is None
-    reported_estimands = [
-        estimand.reported_estimand for estimand in estimands
-    ]  # a debiased form reports the interval of its plug-in
+    clustered = preds.cluster is not None
+    # A debiased form reports the interval of its plug-in form, see `Estimand.reported_estimand`.
+    reported_estimands = [estimand.reported_estimand for estimand in estimands]
     methods = [
         resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported_estimands
     ]
-    resampled_indices = [
-        i
-        for i, estimand in enumerate(reported_estimands)
-        if uses_resamples(estimand, methods[i]) and not loses_view_covariance(preds, estimand, interval_spec)
-    ]
-    draws = (
-        bootstrap(
-            preds,
-            [reported_estimands[i] for i in resampled_indices],
-            interval_spec.resamples,
-            rng,
-            interval_spec.resample,
-        )
-        if resampled_indices
-        else []
-    )
-    resampled = dict(zip(resampled_indices, draws, strict=True))
-    indices_with_other_interval = [i for i, estimand in enumerate(estimands) if reported_estimands[i] is not estimand]
-    null_draws: Sequence[Array | None] = [None] * (len(estimands) + len(indices_with_other_interval))
-    if not has_no_interval:
-        null_draws = draw_null([*estimands, *(reported_estimands[i] for i in indices_with_other_interval)])
-    reported_nulls = dict(enumerate(null_draws[: len(estimands)])) | dict(
-        zip(indices_with_other_interval, null_draws[len(estimands) :], strict=True)
-    )
+    resampled_by_index = _resample_estimands(preds, reported_estimands, methods, interval_spec, rng)
+    null_draws, reported_null_draws = _draw_null_distributions(estimands, reported_estimands, interval_spec, draw_null)
     estimates = []
     for i, estimand in enumerate(estimands):
-        reported_null = reported_nulls[i]
+        resampled = resampled_by_index.get(i)
         interval, no_interval_reason = estimate_interval(
-            preds, reported_estimands[i], methods[i], interval_spec, resampled.get(i), reported_null, rng
-        )
-        resampled_units, notes = (
-            resampled[i].resampled_units if i in resampled else None,
-            collect_notes(preds, estimand),
+            preds, reported_estimands[i], methods[i], interval_spec, resampled, reported_null_draws[i], rng
         )
         estimates.append(
             build_estimate(
@@ -91,12 +68,50 @@ def estimate_all(
                 no_interval_reason,
                 null_draws[i],
                 interval_spec,
-                resampled_units,
-                notes=notes,
+                None if resampled is None else resampled.resampled_units,
+                notes=collect_notes(preds, estimand),
                 clustered=clustered,
             )
         )
     return estimates
+
+
+def _resample_estimands(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    methods: Sequence[str | None],
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+) -> dict[int, BootstrapResult]:
+    """Bootstrap results by index of the estimand, for those whose interval method uses the common resamples."""
+    indices = [
+        i
+        for i, estimand in enumerate(estimands)
+        if uses_resamples(estimand, methods[i]) and not loses_view_covariance(preds, estimand, interval_spec)
+    ]
+    if not indices:
+        return {}
+    resampled_estimands = [estimands[i] for i in indices]
+    results = bootstrap(preds, resampled_estimands, interval_spec.resamples, rng, interval_spec.resample)
+    return dict(zip(indices, results, strict=True))
+
+
+def _draw_null_distributions(
+    estimands: Sequence[Estimand],
+    reported_estimands: Sequence[Estimand],
+    interval_spec: IntervalSpec,
+    draw_null: Callable[[Sequence[Estimand]], Sequence[Array | None]],
+) -> tuple[list[Array | None], list[Array | None]]:
+    """Null draws of each estimand, and of the estimand whose interval it reports; None without an interval."""
+    if interval_spec.interval is None:
+        return [None] * len(estimands), [None] * len(estimands)
+    other_indices = [i for i, estimand in enumerate(estimands) if reported_estimands[i] is not estimand]
+    all_draws = draw_null([*estimands, *(reported_estimands[i] for i in other_indices)])
+    null_draws = list(all_draws[: len(estimands)])
+    reported_null_draws = list(null_draws)
+    for i, draws in zip(other_indices, all_draws[len(estimands) :], strict=True):
+        reported_null_draws[i] = draws
+    return null_draws, reported_null_draws
 
 
 def build_estimate(
@@ -117,10 +132,8 @@ def build_estimate(
         interval, no_interval_reason = None, UNDEFINED_VALUE_TEXT
     settings = estimator.settings_used(estimand.views[0])
     parts = evaluate_parts(estimand)
-    if len(estimand.views) > 1:
-        settings = {
-            key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
-        }
+    if len(estimand.views) > 1:  # the numbers of bins differ between views
+        settings = {key: setting for key, setting in settings.items() if not key.endswith(("_bins", "_bin"))}
         settings["aggregate"] = estimand.aggregate
     noise_floor = None if has_no_interval else _estimate_noise_floor(estimand, null_draws)
     if interval:
@@ -134,27 +147,21 @@ def build_estimate(
     if resampled_units:
         settings |= {"resamples": interval_spec.resamples, "resample": resampled_units}
         if interval_spec.resamples < MIN_RESAMPLES:
-            notes = [
-                *notes,
-                Note(
-                    "TN211",
-                    f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
-                    " resamples.",
-                ),
-            ]
+            text = f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
+            notes = [*notes, Note("TN211", text)]
     if null_draws is not None:
         settings["redraws"] = null_draws.shape[-1]
     return Estimate(
-        estimator.name,
-        str(estimand.lens),
-        value,
-        estimand.n_rows,
-        interval,
-        noise_floor,
-        _debias(estimand, value, noise_floor, clustered=clustered),
-        parts,
-        settings,
-        tuple(notes),
+        estimator=estimator.name,
+        lens=str(estimand.lens),
+        value=value,
+        n=estimand.n_rows,
+        interval=interval,
+        noise_floor=noise_floor,
+        debiased=_debias(estimand, value, noise_floor, clustered=clustered),
+        parts=parts,
+        settings=settings,
+        notes=tuple(notes),
     )
 
 
@@ -163,9 +170,8 @@ def evaluate_parts(estimand: Estimand) -> dict[str, float]:
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])
     parts = {view.name: float(value) for view, value in zip(estimand.views, estimand.values, strict=True)}
-    if (
-        isinstance(estimand.estimator, ProperScore) and estimand.aggregate != "max"
-    ):  # with "max" the terms may belong to different views
+    # With "max" the largest terms may belong to different views, so that they do not add up to the score.
+    if isinstance(estimand.estimator, ProperScore) and estimand.aggregate != "max":
         view_terms = [estimand.estimator.parts(view) for view in estimand.views]
         parts |= {
             term: float(estimand.combine_views(np.array([terms[term] for terms in view_terms])))
@@ -179,18 +185,16 @@ def _estimate_noise_floor(estimand: Estimand, null_draws: Array | None) -> float
     if null_draws is not None:
         return float(estimand.combine_views(null_draws).mean())
     expectations = [estimand.estimator.expected_if_calibrated(view) for view in estimand.views]
-    return (
-        None
-        if any(expectation is None for expectation in expectations)
-        else float(estimand.combine_views(np.array(expectations)))
-    )
+    if any(expectation is None for expectation in expectations):
+        return None
+    return float(estimand.combine_views(np.array(expectations)))
 
 
 def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
-    """Signed root of T_mn for L2; √max(0, e² − floor²) if the error is below twice its noise floor.
+    """Return the debiased value; None if the error is debiased already, or far above its noise floor.
 
-    For a squared norm the root is taken first, so that its noise floor is subtracted on the scale of the norm. Debiased
-    estimates are not changed.
+    For a root mean square over bins it is the signed root of the unbiased squared error T_mn
+    (`debiased_squared_error`), and for other errors that of `subtract_noise_floor`.
     """
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.cell_statistics is not None
@@ -230,5 +234,4 @@ def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:
 
 def extend_interval(interval: Interval, value: float) -> Interval:
     """Extend the interval to contain the value, which can be outside for a debiased or biased estimate."""
-    low, high = min(interval.low, value), max(interval.high, value)
-    return Interval(low, high, interval.level, interval.method)
+    return replace(interval, low=min(interval.low, value), high=max(interval.high, value))

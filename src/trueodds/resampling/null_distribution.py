@@ -1,4 +1,8 @@
-"""The null distribution: statistics of outcomes drawn with the predicted probabilities, sampled or enumerated."""
+"""The null distribution: statistics of labels drawn from the predicted probabilities, sampled or enumerated.
+
+`null_draws` chooses the fastest way to draw each estimand: bin by bin, row by row through bin sums, or with complete
+rows.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,14 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import can_draw_by_bin, draw_by_bin
-from trueodds.resampling.null_labels import (
+from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
+from trueodds.resampling.null_draws_by_row import (
     draw_label_sums,
     draw_row_labels,
     draw_sign_flips,
     draw_total_variation,
     has_total_variation,
-    reads_labels,
+    uses_row_labels,
 )
 
 MAX_SHARED_CELLS = 2**14  # cells of one estimand up to which estimands share the memory of their draws
@@ -53,14 +57,31 @@ def null_draws(
     *,
     share_draws: bool = True,
 ) -> list[Array]:
-    """Null draws of the statistic of each view, (views, draws) for each estimand, from one set of draws.
+    """Return null draws of the statistic of each view, (views, draws) for each estimand, from one set of draws.
 
-    With clusters or votes the signs of residuals are flipped. `redraw="both"` resamples rows too and chooses every
-    partition again. A statistic on fixed bins costs one addition per row and draw. A statistic that depends on the
-    labels otherwise, or requires rows, is recomputed on each draw. With a `cluster_share`, labels are redrawn
-    despite clusters, whose rows share their random number in that share of the draws: 0.0 means independent labels,
-    None that signs are flipped if there are clusters. `share_draws=False` allows separate draws for each estimand, as
-    for noise floors, so that with more than 200,000 rows only bins are drawn.
+    A statistic on fixed bins costs one addition per row and draw. Other statistics are recomputed on each draw.
+
+    Parameters
+    ----------
+    preds : Predictions
+        The observed rows.
+    estimands : sequence of Estimand
+        The statistics.
+    resamples : int
+        Number of draws.
+    rng : Generator
+        Source of the draws.
+    redraw : {"labels", "both"}, default="labels"
+        What is drawn. "labels" draws labels; with clusters or votes the signs of residuals are flipped instead. "both"
+        resamples the rows too, and chooses every partition again.
+    progress : callable, optional
+        Receives the finished share of the draws.
+    cluster_share : float, optional
+        With clusters: labels are redrawn instead of flipping signs, and all rows of a cluster use the same random
+        number with this probability, so 0.0 means independent labels. Default: signs are flipped.
+    share_draws : bool, default=True
+        Whether all estimands are evaluated on the same draws. If not, as for noise floors, only bins are drawn for more
+        than 200,000 rows.
     """
     key = stream_key(rng)
     if redraw == "both":
@@ -69,7 +90,7 @@ def null_draws(
     if cluster_share is None:
         for i, estimand in enumerate(estimands):
             if can_draw_by_bin(preds, estimands if share_draws else [estimand], share_draws=share_draws):
-                draws[i] = draw_by_bin(preds, estimand, resamples, rng)
+                draws[i] = draw_bin_statistics_of_rows(preds, estimand, resamples, rng)
     undrawn = [i for i in range(len(estimands)) if draws[i] is None]
     groups = _group_by_drawing(preds, estimands, undrawn, cluster_share, share_draws=share_draws)
     for number, (chosen, draw_statistics) in enumerate(groups):
@@ -82,7 +103,8 @@ def null_draws(
     return [values for values in draws if values is not None]
 
 
-_DrawStatistics = Callable[..., list[Array]]  # draws the statistics of a group of estimands, (views, draws) for each
+# Function that draws the statistics of a group of estimands and returns an array (views, draws) for each.
+_DrawStatistics = Callable[..., list[Array]]
 
 
 def _group_by_drawing(
@@ -95,30 +117,32 @@ def _group_by_drawing(
 ) -> list[tuple[list[int], _DrawStatistics]]:
     """Group the indices `undrawn` of estimands by the function that draws their statistics; no group is empty."""
     flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
-    by_votes = [i for i in undrawn if estimands[i].estimator.null_draws_of == "votes"]
-    remaining = [i for i in undrawn if i not in by_votes]
-    by_labels = [] if flips_signs else [i for i in remaining if reads_labels(preds, estimands[i])]
-    by_total_variation = (
-        [] if flips_signs or cluster_share else [i for i in remaining if has_total_variation(preds, estimands[i])]
+    by_votes: list[int] = []
+    by_labels: list[int] = []
+    by_total_variation: list[int] = []
+    by_rows: list[int] = []
+    small_estimands: list[int] = []  # with statistics on bins
+    large_estimands: list[int] = []  # with statistics on many bins
+    for i in undrawn:
+        estimand = estimands[i]
+        if estimand.estimator.null_draws_of == "votes":
+            by_votes.append(i)
+        elif estimand.cell_statistics is None:
+            by_rows.append(i)
+        elif not flips_signs and uses_row_labels(preds, estimand):
+            by_labels.append(i)
+        elif not flips_signs and not cluster_share and has_total_variation(preds, estimand):
+            by_total_variation.append(i)
+        elif not flips_signs and sum(statistic.size for statistic in estimand.cell_statistics) > MAX_SHARED_CELLS:
+            large_estimands.append(i)
+        else:
+            small_estimands.append(i)
+    # Groups share their draws only if all of them use the same labels.
+    has_other_groups = len(small_estimands) < len(undrawn) - len(by_votes)
+    draw_binned = (
+        draw_sign_flips if flips_signs else partial(draw_label_sums, share_integers=share_draws and has_other_groups)
     )
-    by_bins = [
-        i for i in remaining if i not in (*by_labels, *by_total_variation) and estimands[i].cell_statistics is not None
-    ]
-    by_rows = [i for i in remaining if estimands[i].cell_statistics is None]
-    # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
-    large_estimands = (
-        []
-        if flips_signs
-        else [
-            i
-            for i in by_bins
-            if sum(cell_statistic.size for cell_statistic in estimands[i].cell_statistics or ()) > MAX_SHARED_CELLS
-        ]
-    )
-    small_estimands = [i for i in by_bins if i not in large_estimands]
-    # Shared draws require the same labels in all groups.
-    has_several_groups = share_draws and len(small_estimands) < len(remaining)
-    draw_binned = draw_sign_flips if flips_signs else partial(draw_label_sums, share_integers=has_several_groups)
+    # An estimand with many cells fills the memory that the draws share, so each is a group of its own.
     groups: list[tuple[list[int], _DrawStatistics]] = [
         (small_estimands, draw_binned),
         *(([i], draw_binned) for i in large_estimands),
@@ -131,8 +155,8 @@ def _group_by_drawing(
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
-    """Report the progress of one of several groups of estimands as a share of the whole."""
-    return lambda done: progress((number + done) / count)
+    """Return a function that reports the progress of group `number` of `count` groups as a share of all."""
+    return lambda fraction: progress((number + fraction) / count)
 
 
 def _draw_row_statistics(
@@ -143,7 +167,7 @@ def _draw_row_statistics(
     progress: Callable[[float], None] | None,
     cluster_share: float | None,
 ) -> list[Array]:
-    """Null draws of statistics that require complete views."""
+    """Return null draws of statistics that require complete views, whose outcomes are replaced in each draw."""
     outcome_codes = [
         None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands
     ]
@@ -179,7 +203,7 @@ def _draw_vote_statistics(
     progress: Callable[[float], None] | None,
     _cluster_share: float | None,
 ) -> list[Array]:
-    """Null draws with the votes of every row redrawn from its probabilities, as under a calibrated model.
+    """Return null draws with the votes of every row redrawn from its probabilities, as under a calibrated model.
 
     A row with a label instead of votes has one vote.
     """
@@ -218,7 +242,7 @@ def _draw_vote_statistics(
 def _draw_signs_or_labels(
     preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
 ) -> Array:
-    """Signs (draws, n), or labels (draws, n) or (draws, n, K), of the draws from start to stop."""
+    """Return signs (draws, n), labels (draws, n) or multilabel outcomes (draws, n, K) of draws start to stop − 1."""
     if flips_signs:
         if preds.cluster is None:
             return sign_flips.random_signs(preds.n, key, start, stop)
@@ -238,7 +262,7 @@ def _draw_rows_and_labels(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    """Null draws of every statistic with rows resampled, labels drawn and partitions chosen again."""
+    """Return null draws of every statistic with rows resampled, labels drawn and partitions chosen again."""
     statistics: list[list[Array]] = [[] for _ in estimands]
     preds = preds if preds.weight is None else preds[preds.weight > 0]  # rows of weight 0 do not count
     for r in range(resamples):
@@ -254,7 +278,7 @@ def _draw_rows_and_labels(
 
 
 def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> float:
-    """Estimated within-cluster correlation of the residuals, relative to the largest possible one, from 0 to 1.
+    """Estimate the within-cluster correlation of the residuals, relative to the largest possible one, from 0 to 1.
 
     It compares the variance of cluster sums with that of independent rows and with that of rows that share one random
     number, and takes the maximum over all views. Miscalibration increases it, which makes the test conservative.
@@ -278,7 +302,11 @@ LABELINGS_PER_BLOCK = 2**12  # labelings evaluated at once
 
 
 def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
-    """Statistic of each view under every labeling, (views, labelings) for each estimand, and their probabilities."""
+    """Return the statistics (views, labelings) of each estimand under every possible labeling, and their probabilities.
+
+    The labelings are the combinations of the classes of positive probability of all rows. Raises InputError if there
+    are more than MAX_LABELINGS of them, and for rows that are not independent with one label each.
+    """
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -298,23 +326,24 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
             "Leave redraw out: labels are drawn at random.",
         )
     sizes = [len(classes) for classes in allowed]
-    probabilities, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
+    probabilities: list[Array] = []
+    values: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
     for start in range(0, int(n_labelings), LABELINGS_PER_BLOCK):
-        digits = np.unravel_index(np.arange(start, min(start + LABELINGS_PER_BLOCK, int(n_labelings))), sizes)
+        stop = min(start + LABELINGS_PER_BLOCK, int(n_labelings))
+        # A labeling is a number whose digit of row i, in the base of its allowed classes, selects the class of this
+        # row.
+        digits = np.unravel_index(np.arange(start, stop), sizes)
         labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
         probabilities.append(P[np.arange(preds.n), labels].prod(axis=1))
-        for estimand, per_view in zip(estimands, values, strict=True):
-            for v, block in enumerate(
-                _labeling_statistics(estimand, v, preds, labels) for v in range(len(estimand.views))
-            ):
-                per_view[v].append(block)
-    return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(
-        probabilities
-    )
+        for estimand, values_by_view in zip(estimands, values, strict=True):
+            for v, view_values in enumerate(values_by_view):
+                view_values.append(_labeling_statistics(estimand, v, preds, labels))
+    statistics = [np.stack([np.concatenate(blocks) for blocks in values_by_view]) for values_by_view in values]
+    return statistics, np.concatenate(probabilities)
 
 
 def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
-    """Statistic of one view for each labeling (labelings, n), from cell sums if they are sufficient."""
+    """Return the statistic of view v for each of the `labels` (labelings, n), from cell sums if they are sufficient."""
     view, outcome = estimand.views[v], estimand.lens.outcome_codes(preds)[v]
     m = view.p.shape[1] if view.joint else 1
     outcomes = np.stack([outcome.outcomes_of_labels(labeling, m) for labeling in labels]).astype(np.float64)

@@ -1,15 +1,12 @@
-"""The Poisson-binomial distribution of event counts: probabilities, quantiles, limits and tails."""
+"""The Poisson-binomial distribution of event counts: its probabilities, and the quantiles of bin counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
-from scipy.special import betaincinv, chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 
 from trueodds.core.typing import Array
-from trueodds.lenses.view import View
 
 MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact distribution is used; beyond, the normal distribution
 MAX_CONVOLVED_ROWS = 2000  # rows up to which convolution is used: O(rows²), with full relative precision in the tails
@@ -33,7 +30,11 @@ def poisson_binomial_pmf(p: Array) -> Array:
 
 
 def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
-    """Counts of the bins at the probabilities u (draws, B); bin b sums Binomial(n, p) over its cells."""
+    """Return the quantiles of the event counts of B bins at the probabilities u (draws, B), (draws, B).
+
+    The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b. The arguments `bins`, `n` and `p`
+    (cells,) are those of `count_pmfs`.
+    """
     counts = np.empty(u.shape)
     for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
         cdf = np.cumsum(pmf, axis=1)
@@ -43,10 +44,13 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 
 
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
-    r"""Distributions of the bin counts, for some bins at a time: first bin, lowest counts, P (bins, N_WINDOW_COUNTS).
+    r"""Yield the distributions of the event counts of `size` bins, for some consecutive bins at a time.
 
-    Bin b sums Binomial(n, p) over the cells with `bins` = b, with a variance of at most MAX_EXACT_VARIANCE. The
-    distribution is the Fourier transform of its characteristic function,
+    Each item is the number of the first bin, the lowest counts (bins,), and the probabilities (bins, N_WINDOW_COUNTS)
+    of the counts from the lowest on.
+
+    The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b, with a variance of at most
+    MAX_EXACT_VARIANCE. The distribution is the Fourier transform of its characteristic function,
 
     .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},
 
@@ -54,9 +58,10 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
     at 0.
     """
     p = np.clip(p, 0.0, 1.0)
-    sign = np.where(p > 0.5, -1.0, 1.0)
-    folded_p = np.where(p > 0.5, 1 - p, p)
-    shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
+    counts_complement = p > 0.5
+    sign = np.where(counts_complement, -1.0, 1.0)
+    folded_p = np.where(counts_complement, 1 - p, p)
+    shift = np.bincount(bins, np.where(counts_complement, n, 0.0), size)
     center = np.rint(np.bincount(bins, sign * n * folded_p, size))
     theta = 2 * np.pi / N_WINDOW_COUNTS * np.arange(N_WINDOW_COUNTS // 2 + 1)
     first_cell = np.searchsorted(bins, np.arange(size + 1))
@@ -74,183 +79,9 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
 
 
 def _log_characteristic_function(n: Array, folded_p: Array, sign: Array, theta: Array) -> Array:
-    """n log(1 − q + q e^{±iθ}), (cells, angles)."""
+    """n log(1 − q + q e^{±iθ}) for the folded probabilities q, (cells, angles); `sign` is that of the exponent."""
     real_decrease = folded_p[:, None] * (1 - np.cos(theta))
     with np.errstate(divide="ignore"):  # for q = 1/2 the characteristic function is 0 at π
         modulus = 0.5 * np.log1p(-2 * (1 - folded_p[:, None]) * real_decrease)
     angle = np.arctan2((sign * folded_p)[:, None] * np.sin(theta), 1 - real_decrease)
     return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
-
-
-def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
-    """Clopper-Pearson limits of a proportion k/n, each with tail probability `tail`.
-
-    k and n may be arrays, and fractional for effective sample sizes. Source: Clopper & Pearson (1934).
-
-    >>> low, high = clopper_pearson_limits(0.0, 10.0, 0.025)
-    >>> float(low), round(float(high), 4)  # 1 − 0.025^(1/10)
-    (0.0, 0.3085)
-    """
-    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    # A beta distribution with parameter 0 has no quantiles; the limit is then 0 or 1.
-    has_no_event, has_only_events = k <= 0, k >= n
-    low = np.where(has_no_event, 0.0, betaincinv(np.where(has_no_event, 1.0, k), n - k + 1, tail))
-    high = np.where(has_only_events, 1.0, betaincinv(k + 1, np.where(has_only_events, 1.0, n - k), 1 - tail))
-    return low, high
-
-
-MIN_TAIL_PROB = 1e-14  # smaller probabilities are below the rounding error of the Fourier transform
-MIN_GAMMA_SKEWNESS = 1e-3  # skewness below which the normal distribution is used
-
-
-class CountTails:
-    """Two-sided p-value of the event count of each occupied bin of a binary view: twice the smaller tail, at most 1.
-
-    Rows of equal weight have the Poisson-binomial distribution: by convolution up to 2,000 rows, by Fourier transform
-    beyond if the variance is at most 25 (p not below 1e-14), otherwise as a gamma distribution with the same mean,
-    variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with
-    Σw²(y−p)².
-    """
-
-    def __init__(self, view: View, index: Array, size: int) -> None:
-        binned = view.pool(index, size)
-        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
-        has_single_outcomes = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
-        variance = np.where(has_single_outcomes, binned.sums("wwv"), binned.sums("wwr"))
-        self.standard_error = np.sqrt(np.maximum(variance, 0.0))
-        # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
-        has_equal_weights = has_single_outcomes & np.isclose(
-            binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0
-        )
-        self.row_weight = np.where(has_equal_weights, binned.w / np.maximum(binned.n, 1.0), 1.0)
-        is_small = binned.n <= MAX_CONVOLVED_ROWS
-        has_small_variance = ~is_small & (variance <= MAX_EXACT_VARIANCE * self.row_weight**2)
-        self.exact_bins = np.flatnonzero(has_equal_weights & (is_small | has_small_variance))
-        self.gamma_bins = np.flatnonzero(has_equal_weights & ~is_small & ~has_small_variance)
-        self.normal_bins = np.flatnonzero(~has_equal_weights)
-        self._tabulate_log_p(view, index, size, is_small)
-        self._set_gamma_moments(view, index, size)
-
-    def statistic(self, wy: Array) -> Array:
-        """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
-        residual = wy - self.binned.w * self.binned.p
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(residual == 0, 0.0, residual / self.standard_error))
-
-    def log_p(self, wy: Array) -> Array:
-        """log p of each bin from Σwy (…, bins)."""
-        log_p = np.empty(wy.shape)
-        count = wy / self.row_weight
-        table_offset = np.rint(count[..., self.exact_bins]).astype(np.int64) - self.lowest_count
-        log_p[..., self.exact_bins] = self.log_p_table[
-            self.table_start + np.clip(table_offset, 0, self.table_length - 1)
-        ]
-        log_p[..., self.normal_bins] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal_bins]))
-        log_p[..., self.gamma_bins] = self._gamma_log_p(count[..., self.gamma_bins])
-        return np.minimum(log_p, 0.0)
-
-    def _tabulate_log_p(self, view: View, index: Array, size: int, is_small: Array) -> None:
-        """log p of every count of the exact bins, concatenated."""
-        rows = np.flatnonzero(view.w > 0)
-        rows = rows[np.argsort(index[rows], kind="stable")]
-        starts = np.searchsorted(index[rows], self.bin_index[self.exact_bins])
-        stops = np.searchsorted(index[rows], self.bin_index[self.exact_bins], "right")
-        tables, lowest = [], []
-        for b, start, stop in zip(self.exact_bins, starts, stops, strict=True):
-            n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
-            if is_small[b]:
-                tables.append(_log_two_sided_pvalues(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))))
-                lowest.append(0)
-            else:
-                ((_, low, pmf),) = count_pmfs(np.zeros(len(p), dtype=np.int64), n, p, 1)
-                tables.append(np.maximum(_log_two_sided_pvalues(pmf[0]), np.log(MIN_TAIL_PROB)))
-                lowest.append(int(low[0]))
-        self.table_length = np.array([len(table) for table in tables], dtype=np.int64)
-        self.table_start = np.cumsum(self.table_length) - self.table_length
-        self.lowest_count = np.array(lowest, dtype=np.int64)
-        self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
-
-    def _set_gamma_moments(self, view: View, index: Array, size: int) -> None:
-        """Compute mean, standard deviation and skewness of the bins with a gamma distribution."""
-        p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
-        third_moments = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
-        self.mean = (self.binned.n * self.binned.p)[self.gamma_bins]
-        self.sd = (self.standard_error / self.row_weight)[self.gamma_bins]
-        self.skewness = third_moments / self.sd**3
-
-    def _gamma_log_p(self, count: Array) -> Array:
-        """log p of the bins with a gamma distribution; of the normal where its tail underflows."""
-        upper_z, lower_z = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
-        with np.errstate(divide="ignore"):
-            log_tail = np.log(
-                np.minimum(_gamma_upper_tail(upper_z, self.skewness), _gamma_upper_tail(-lower_z, -self.skewness))
-            )
-        normal_log_p = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
-        return np.asarray(np.where(np.isfinite(log_tail), np.log(2) + log_tail, normal_log_p))
-
-
-class VectorTails:
-    """p-value of the outcome vector of each occupied cell of a joint view, by χ² with its exact covariance.
-
-    With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the most probable class, X² = dᵀV⁺d has rank(V) degrees of
-    freedom. An outcome without variance must match exactly.
-    """
-
-    def __init__(self, view: View, index: Array, size: int) -> None:
-        binned = view.pool(index, size)
-        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
-        rows = np.flatnonzero(view.w > 0)
-        rows = rows[np.argsort(index[rows], kind="stable")]
-        root = np.sqrt(view.sums("ww"))[rows]
-        stops = np.append(np.searchsorted(index[rows], self.bin_index), len(rows))
-        P = np.clip(view.p[rows].astype(np.float64), 0.0, 1.0)
-        cells, m = len(self.bin_index), P.shape[1]
-        covariance = np.zeros((cells, m, m))
-        for c, (start, stop) in enumerate(pairwise(stops)):
-            wp = root[start:stop, None] * P[start:stop]
-            covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
-        largest_class = np.argmax(binned.p, axis=1)
-        variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
-        self.has_no_variance = variances <= 0
-        scale = np.where(self.has_no_variance, 0.0, 1 / np.sqrt(np.where(self.has_no_variance, 1.0, variances)))
-        scale[np.arange(cells), largest_class] = 0.0
-        values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
-        positive = values > 1e-10
-        self.df = positive.sum(axis=1)
-        self.inverse_root = (
-            scale[:, :, None] * vectors * np.where(positive, 1 / np.sqrt(np.where(positive, values, 1.0)), 0.0)[:, None]
-        )
-
-    def statistic(self, wy: Array) -> Array:
-        """X² of each cell from Σwy (…, cells, m)."""
-        residual_sums = wy - self.binned.w[:, None] * self.binned.p
-        shape = residual_sums.shape[:-1]
-        whitened = np.moveaxis(residual_sums.reshape(-1, *residual_sums.shape[-2:]), 1, 0) @ self.inverse_root
-        chi2 = np.moveaxis((whitened**2).sum(axis=-1), 0, 1).reshape(shape)
-        is_impossible = ((np.abs(residual_sums) > 1e-9 * self.binned.w[:, None]) & self.has_no_variance).any(axis=-1)
-        return np.asarray(np.where(is_impossible, np.inf, chi2))
-
-    def log_p(self, wy: Array) -> Array:
-        """log p of each cell from Σwy (…, cells, m)."""
-        x, a = self.statistic(wy) / 2, np.maximum(self.df, 1) / 2
-        with np.errstate(divide="ignore"):
-            log_tail = np.log(chdtrc(2 * a, 2 * x))
-            asymptotic = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
-        return np.asarray(
-            np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(log_tail), log_tail, asymptotic))
-        )
-
-
-def _log_two_sided_pvalues(pmf: Array) -> Array:
-    """log of twice the smaller tail probability at each count; each tail is summed from its own end."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1])))
-
-
-def _gamma_upper_tail(x: Array, skewness: Array) -> Array:
-    """P[X > x] of a standardized gamma distribution with this skewness, reflected if negative, normal if 0."""
-    is_skewed = np.abs(skewness) > MIN_GAMMA_SKEWNESS
-    a = 4 / np.where(is_skewed, skewness, 1.0) ** 2
-    right = gammaincc(a, np.maximum(a + x * np.sqrt(a), 0.0))
-    left = gammainc(a, np.maximum(a - x * np.sqrt(a), 0.0))
-    return np.asarray(np.where(is_skewed, np.where(skewness > 0, right, left), ndtr(-x)))

@@ -148,7 +148,7 @@ class CalibrationBelt(Recipe):
         tables, panels, notes_by_view, max_share = [], [], list[tuple[str, list[Note]]](), 0.0
         for rank, i in enumerate(order):
             view, belt = views[i], None
-            warnings = [Note("TN260", warning) for warning in results[i].doubts]
+            warnings = [Note("TN260", warning) for warning in results[i].asymptotic_warnings]
             notes_by_view.append((view.name, [*all_logits[i].notes(view, self.min_prob), *results[i].notes, *warnings]))
             if rank < layout.MAX_PANELS:
                 belt = self._fit_belt(condensed_views[i], CURVE_POINTS if len(views) == 1 else GRID_CURVE_POINTS)

@@ -145,7 +145,7 @@ class CumulativeResiduals:
 
     def null_distribution_notes(self) -> list[Note]:
         """Notes on why the asymptotic distribution may be inaccurate, or why there is no randomness."""
-        return [*self.ecce_result.notes, *(Note("TN260", doubt) for doubt in self.ecce_result.doubts)]
+        return [*self.ecce_result.notes, *(Note("TN260", warning) for warning in self.ecce_result.asymptotic_warnings)]
 
 
 @cache

@@ -11,9 +11,10 @@ from trueodds.estimators.net_benefit import MIN_OUTCOMES, net_benefit, treat_all
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.effective_sample_size import effective_sample_size
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.intervals.method import bca_level
 from trueodds.resampling.intervals.percentile import bca_interval, jackknife_mean, percentile_interval
+from trueodds.resampling.shared_resamples import SharedResamples
 
 
 class Limits(NamedTuple):

@@ -1,4 +1,4 @@
-"""The GiViTI calibration belt: confidence bounds of the logistic calibration curve."""
+"""The GiViTI calibration belt: simultaneous confidence bounds of the polynomial logistic calibration curve."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fit_belt(
     >>> result.degree, result.table["high_0.95"].round(2).tolist(), result.segments[-1].side
     (1, [0.12, 0.35, 0.79], 'below')
     """
-    levels = tuple(_validate_levels("level", np.atleast_1d(levels)).tolist())
+    levels = tuple(_as_open_unit_values("level", np.atleast_1d(levels)).tolist())
     test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
     curve, result = test.curve(view), test.evaluate(view)
     if curve.null_distribution is None:
@@ -114,11 +114,11 @@ def fit_belt(
 
 
 def _maximize_in_region(curve: CalibrationCurve, directions: Array, drop: float, offset: Array) -> Array:
-    """Maximize a·β over the region where the log-likelihood is within `drop` of its maximum, (k,).
+    """Return the maximum of a·β over the region where the log-likelihood is within `drop` of its maximum, (k,).
 
     `directions` (k, m) has one a per row, and `offset` (k,) the log odds to which a·β is added. The maximum is infinite
     if the sum exceeds MAX_LOG_ODDS. Each step maximizes over the region of the second-order approximation of the
-    log-likelihood, which is Newton's method on the Lagrangian. A step that leaves the region by far is halved.
+    log-likelihood, which is Newton's method on the Lagrangian. A step that leads far out of the region is halved.
     """
     block_size = max(1, _ELEMENTS_PER_BLOCK // len(curve.logits.w))
     blocks = [slice(start, start + block_size) for start in range(0, len(directions), block_size)]
@@ -126,11 +126,11 @@ def _maximize_in_region(curve: CalibrationCurve, directions: Array, drop: float,
 
 
 def _maximize_on_boundary(curve: CalibrationCurve, directions: Array, drop: float, offset: Array) -> Array:
-    """`_maximize_in_region` for directions (k, m) whose iterations fit into memory at once."""
+    """Compute `_maximize_in_region` for directions (k, m) whose iterations fit into memory at once."""
     beta = np.repeat(curve.bounded_maximum(drop / 2)[None], len(directions), axis=0)
     value, gradient, hessian = curve.likelihood(beta)
     max_gain, allowed_drop = float(curve.fit.gain[0]), np.full(len(directions), drop)
-    if not np.array_equal(curve.logits.w, curve.logits.ww):
+    if not np.array_equal(curve.logits.w, curve.logits.ww):  # the rows have weights
         allowed_drop *= curve.sandwich_ratio(directions)
     maxima, active = np.full(len(directions), -np.inf), np.arange(len(directions))
     for _ in range(MAX_ITER):
@@ -148,16 +148,16 @@ def _maximize_on_boundary(curve: CalibrationCurve, directions: Array, drop: floa
         has_converged = (np.abs(change) <= STEP_TOLERANCE * (1 + np.abs(eta))) & (
             np.abs(excess_drop) <= BOUNDARY_TOLERANCE * allowed
         )
-        goes_on = ~(has_converged | is_infinite)
-        beta, value, gradient, hessian = beta[goes_on], value[goes_on], gradient[goes_on], hessian[goes_on]
-        active = active[goes_on]
+        continues = ~(has_converged | is_infinite)
+        beta, value, gradient, hessian = beta[continues], value[continues], gradient[continues], hessian[continues]
+        active = active[continues]
         if not len(active):
             break
     return maxima
 
 
 def _newton_step_to_boundary(a: Array, value: Array, gradient: Array, hessian: Array, min_value: Array) -> Array:
-    """Step (k, m) to the maximum of a·β where the second-order approximation is at least `min_value` (k,).
+    """Return the step (k, m) to the maximum of a·β where the second-order approximation is at least `min_value` (k,).
 
     `value` (k,), `gradient` (k, m) and the negative `hessian` (k, m, m) define the approximation. The change of a·β is
     at most MAX_LOG_ODDS_STEP. Divisors of 0 are replaced by 1e-200.
@@ -178,7 +178,7 @@ def _newton_step_to_boundary(a: Array, value: Array, gradient: Array, hessian: A
 def _halve_long_steps(
     curve: CalibrationCurve, beta: Array, step: Array, max_gain: float, max_drop: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Halve steps (k, m) from `beta` (k, m) until the log-likelihood drops by at most `max_drop` (k,).
+    """Halve steps (k, m) from `beta` (k, m) until the log-likelihood is at most `max_drop` (k,) below its maximum.
 
     Returns the steps, and the log-likelihood with its gradient and negative Hessian after them.
     """
@@ -192,7 +192,7 @@ def _halve_long_steps(
 
 
 def _positive_segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment]:
-    """Intervals of p (k,) where `gap` (k,) is positive, with zeros by linear interpolation."""
+    """Return the intervals of p (k,) where `gap` (k,) is positive, whose ends are found by linear interpolation."""
     positive = gap > 0
     sign_changes = np.flatnonzero(np.diff(positive.astype(int)))
     crossings = p[sign_changes] + (p[sign_changes + 1] - p[sign_changes]) * gap[sign_changes] / (
@@ -203,18 +203,18 @@ def _positive_segments(level: float, side: str, p: Array, gap: Array) -> list[Be
 
 
 def _belt_points(points: Any, curve: CalibrationCurve) -> Array:
-    """Sorted probabilities at which the belt is evaluated, from their number or the probabilities themselves."""
+    """Return the sorted probabilities at which the belt is evaluated, from their number or from themselves."""
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
         predicted = curve.logits.p[curve.logits.w > 0]
         return np.linspace(predicted.min(), predicted.max(), int(points))
-    return np.sort(_validate_levels("point", np.atleast_1d(points)))
+    return np.sort(_as_open_unit_values("point", np.atleast_1d(points)))
 
 
-def _validate_levels(what: str, values: Any) -> Array:
-    """The values as an array; raises InputError unless they lie strictly between 0 and 1."""
+def _as_open_unit_values(noun: str, values: Any) -> Array:
+    """Return the values as an array; raise InputError unless they lie strictly between 0 and 1. `noun` names them."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(
-            "TO203", f"Every {what} must lie strictly between 0 and 1.", describe(values), "For example 0.95."
+            "TO203", f"Every {noun} must lie strictly between 0 and 1.", describe(values), "For example 0.95."
         )
     return array

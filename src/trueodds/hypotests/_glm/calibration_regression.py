@@ -1,4 +1,8 @@
-"""Cox's calibration regression: coefficients with standard errors, and statistics of its parts."""
+"""Cox's calibration regression: intercept and slope with standard errors, and the statistics that test them.
+
+The "parts" are the tested hypotheses: intercept 0 and slope 1 ("joint"), intercept 0 given slope 1 ("in-the-large"),
+and slope 1 for any intercept ("slope").
+"""
 
 from __future__ import annotations
 
@@ -82,23 +86,26 @@ class CalibrationRegression:
         return self.shift_fit.probabilities(self.powers.columns, self.logits.x)
 
     def statistic(self, part: str, form: str, wy: Array) -> Array:
-        """Statistic of one part for each of many outcomes (draws, n)."""
+        """Statistic (draws,) of one part for each of many weighted outcomes `wy` (draws, n).
+
+        `form` is "likelihood-ratio" or "score".
+        """
         if part == "slope":
             return self._slope_statistic(form, wy)
         return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
 
     def _slope_statistic(self, form: str, wy: Array) -> Array:
-        """Score of the slope given the best shift, or the likelihood gain of the slope over that shift."""
+        """Statistics (draws,) of the slope for any intercept: the score at the best shift, or the gain over it."""
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
         shift_fits = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
         shifted_probs = expit(logits.x + shift_fits.beta[:, :1] * columns[:, 0])
         variance = shifted_probs * (1 - shifted_probs)
-        information, x = variance * logits.w, columns[:, 1]
-        x = x - ((information @ x) / np.maximum(information.sum(1), 1e-300))[:, None]
+        row_information, x = variance * logits.w, columns[:, 1]
+        x = x - ((row_information @ x) / np.maximum(row_information.sum(1), 1e-300))[:, None]  # centered for each draw
         score = ((wy - logits.w * shifted_probs) * x).sum(1)
-        information, score_variance = (information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
+        information, score_variance = (row_information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
         # The columns are in units of 1/√w; a smaller variance is rounding error.
         identified = score_variance > 1e-12 * weight_scale(logits.w)
         if form == "score":
@@ -107,7 +114,7 @@ class CalibrationRegression:
         return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:
-        """Statistic, degrees of freedom, p-value and estimates of each part."""
+        """Statistic, degrees of freedom, χ² p-value and estimates of each part."""
         by_part: dict[str, dict[str, float]] = {}
         for part, df in zip(TESTED_PARTS, (1 + self.powers.degree, 1, self.powers.degree), strict=True):
             statistic = float(self.statistic(part, form, self.wy)[0])
@@ -144,14 +151,15 @@ class CalibrationRegression:
         return coefficients
 
     def _estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[Array, ParameterCovariance]:
-        """Intercept and slope, (2,), with their covariance; NaN for what has no finite estimate or variance.
+        """Intercept and slope of a fit, (2,), with their covariance; NaN where no finite estimate or variance exists.
 
-        With `cluster` (n,) the covariance is the jackknife's, and else that of the model with squared weights.
+        With `cluster` (n,) the covariance is the jackknife's, and else that of the model with squared weights. A fit
+        with slope 1 has m = 1 parameter, the intercept, and NaN as the slope.
         """
         m, values, covariance = fit.beta.shape[1], np.full(2, np.nan), np.full((2, 2), np.nan)
         units = None if cluster is None else IndependentUnits.from_clusters(self.logits.w, cluster)
         n_units = None if units is None else float("nan")
-        if not fit.finite[0]:
+        if not fit.has_maximum[0]:
             return values, ParameterCovariance(covariance, n_units)
         values[:m] = self.powers.coefficients(fit.beta[0])
         columns, logits = self.powers.columns[:, :m], self.logits
@@ -190,7 +198,7 @@ class CalibrationRegression:
             return (*self.shift_fit.notes, Note("TN218", text))
         return self.regression_fit.notes
 
-    def doubts(self, part: str, form: str) -> tuple[str, ...]:
+    def asymptotic_warnings(self, part: str, form: str) -> tuple[str, ...]:
         """Reasons why χ² is inaccurate for these rows."""
         tosses = {
             "joint": self.powers.n_coin_tosses,
@@ -204,10 +212,8 @@ class CalibrationRegression:
                 f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than"
                 f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
-        if (
-            form == "likelihood-ratio"
-            and not (self.shift_fit if part == "in-the-large" else self.regression_fit).finite[0]
-        ):
+        fit = self.shift_fit if part == "in-the-large" else self.regression_fit
+        if form == "likelihood-ratio" and not fit.has_maximum[0]:
             reasons.append(
                 "No finite maximum likelihood estimate exists, and the limit of the likelihood ratio is not χ²."
             )

@@ -1,4 +1,4 @@
-"""Forward selection of the GiViTI degree, its null distribution and the fitted calibration curve."""
+"""Forward selection of the degree of the GiViTI curve, the null distribution after it, and the selected curve."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SelectionNullDistribution:
 
 @cache
 def forward_null_distribution(base_df: int, n_selected: int) -> SelectionNullDistribution:
-    """Null distribution after `n_selected` selection steps from a model with `base_df` degrees of freedom."""
+    """Return the null distribution after `n_selected` selection steps from `base_df` degrees of freedom."""
     if n_selected == 0:
         return SelectionNullDistribution(base_df, 0, np.ones_like if base_df == 2 else _scaled_half_normal_tail)
     previous_tail, alpha = forward_null_distribution(base_df, n_selected - 1).scaled_tail, 1 - SELECTION_LEVEL
@@ -95,15 +95,17 @@ def _scaled_half_normal_tail(z: Array) -> Array:
 
 
 def select_degree(logits: Logits, powers: LogitPolynomials, wy: Array, start: int, form: str) -> tuple[Array, Array]:
-    """Forward selection for many outcome vectors `wy` (draws, n): the selected degrees and their statistics, (draws,).
+    """Return the selected degree and its statistic, (draws,) each, for many weighted outcome vectors `wy` (draws, n).
 
-    Beginning at `start`, the degree increases as long as the statistic gains at least SELECTION_THRESHOLD.
+    Beginning at `start`, the degree increases as long as the statistic gains at least SELECTION_THRESHOLD. `form` is
+    that of `logistic_statistics`.
     """
     score_statistics = None
     if form == "score":  # one pass computes the scores of all degrees
         score_statistics = np.cumsum(powers.scores(wy - logits.w * logits.p)[1], axis=1)
 
     def statistics_of_degree(degree: int, draws: Array) -> Array:
+        """Statistics of a degree for the draws with these indices."""
         if score_statistics is not None:
             return score_statistics[draws, degree]
         return logistic_statistics(logits, powers, wy[draws], degree, form)
@@ -141,14 +143,14 @@ class CalibrationCurve:
     def parts(self) -> dict[str, dict[str, float]]:
         """The degree and the coefficients of 1, x, x², …, which are NaN if no finite estimate exists."""
         b = self.powers.coefficients(self.fit.beta[0])
-        if not self.fit.finite[0]:
+        if not self.fit.has_maximum[0]:
             b = np.full(len(b), np.nan)
         return {
             "curve": {"degree": float(self.degree), **{f"b{j}": float(coefficient) for j, coefficient in enumerate(b)}}
         }
 
     def likelihood(self, beta: Array) -> tuple[Array, Array, Array]:
-        """Log-likelihood (draws,) relative to the null, its gradient and negative Hessian, at each β (draws, m)."""
+        """Log-likelihood (draws,) minus that of β = 0, its gradient (draws, m) and negative Hessian at β (draws, m)."""
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
         eta_change = beta @ columns.T
         q = expit(logits.x + eta_change)
@@ -158,9 +160,15 @@ class CalibrationCurve:
         return value, (self.wy - logits.w * q) @ columns, hessian
 
     def bounded_maximum(self, drop: float) -> Array:
-        """The maximum, or, if it is at infinity, the first β on the line towards it that is within `drop`."""
-        maximum, low, high = self.fit.beta[0], 0.0, 1.0
-        for _ in range(0 if self.fit.finite[0] else N_BISECTIONS):
+        """The β of maximum likelihood, (m,), or a finite one near the supremum if it is infinite.
+
+        It is then the first β on the line to the last iterate whose log-likelihood is within `drop` of the supremum.
+        """
+        maximum = self.fit.beta[0]
+        if self.fit.has_maximum[0]:
+            return maximum
+        low, high = 0.0, 1.0
+        for _ in range(N_BISECTIONS):
             middle = (low + high) / 2
             value, _, _ = self.likelihood(middle * maximum[None])
             is_within = self.fit.gain[0] - value[0] <= drop

@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, with likelihood-ratio and score tests of many outcome vectors."""
+"""Logistic regression of many outcome vectors by Newton's method, with likelihood-ratio and score statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ MIN_INFORMATION_SHARE = 1e-6
 
 
 def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, degree: int, form: str) -> Array:
-    """χ² statistics of a polynomial of this degree against the logit itself, for many outcomes (draws, n).
+    """Return the χ² statistics (draws,) of a polynomial in the logit of this degree against the logit itself.
+
+    `wy` (draws, n) are the weighted outcomes, and `form` is "likelihood-ratio" or "score".
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
     divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
@@ -47,7 +49,7 @@ class LogitRegressionFit:
 
     gain: Array  # (draws,) log-likelihood minus that of β = 0; the supremum if no maximum exists
     beta: Array  # (draws, m) estimates; the last iterate if no maximum exists
-    finite: Array  # (draws,) whether a finite maximum exists, which is false under separation
+    has_maximum: Array  # (draws,) whether a finite maximum exists, which is false under separation
 
     def probabilities(self, columns: Array, offset: Array, draw: int = 0) -> Array:
         """Fitted probability of each row."""
@@ -56,7 +58,7 @@ class LogitRegressionFit:
     @property
     def notes(self) -> tuple[Note, ...]:
         """A note if the first fit has no finite coefficients."""
-        if self.finite[0]:
+        if self.has_maximum[0]:
             return ()
         text = (
             "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or all"
@@ -66,7 +68,9 @@ class LogitRegressionFit:
 
 
 def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitRegressionFit:
-    r"""Newton's method with step halving, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
+    r"""Maximize the log-likelihood by Newton's method with step halving, for each row of the weighted outcomes `wy`.
+
+    The outcomes wy (draws, n) share the design matrix X = `columns` (n, m), the `offset` o (n,) and the weights w (n,):
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
 
@@ -77,10 +81,11 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
     residuals, can make the likelihood unbounded; the gain is then infinite.
     """
     draws, m = len(wy), columns.shape[1]
-    row, column = np.triu_indices(m)
+    row, column = np.triu_indices(m)  # the upper triangle of the symmetric Hessian
     column_products = columns[:, row] * columns[:, column]
     null_loss, tolerance_unit = w * _softplus(offset), weight_scale(w)
-    finite, active, unconverged = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
+    has_maximum = np.zeros(draws, dtype=bool)
+    active, unconverged = np.arange(draws), np.arange(0)  # draws that are iterated, and that stay far from a maximum
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
         active_wy = wy[active]
@@ -108,13 +113,13 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
         gain[active] = np.maximum(gain[active], new_gain)
         is_nearly_converged = predicted_gain <= STALLED_TOLERANCE * tolerance_unit
         converged = (predicted_gain <= CONVERGENCE_TOLERANCE * tolerance_unit) | (has_stalled & is_nearly_converged)
-        finite[active[converged]] = np.linalg.eigvalsh(hessian[converged])[:, 0] > MIN_INFORMATION_SHARE
+        has_maximum[active[converged]] = np.linalg.eigvalsh(hessian[converged])[:, 0] > MIN_INFORMATION_SHARE
         eta, unconverged, active = new_eta[~converged], active[~converged & ~is_nearly_converged], active[~converged]
         if not len(active):
             break
     has_impossible_outcome = ((wy[unconverged] < 0) | (wy[unconverged] > w)).any(axis=1)
     gain[unconverged[has_impossible_outcome]] = np.inf
-    return LogitRegressionFit(gain, beta, finite)
+    return LogitRegressionFit(gain, beta, has_maximum)
 
 
 def _newton_step(gradient: Array, hessian: Array) -> Array:
@@ -137,7 +142,10 @@ def weight_scale(w: Array) -> float:
 
 
 def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
-    """Starting values of each draw: β (draws, m), the gain (draws,) and the log odds (draws, n)."""
+    """Return starting values of each draw: β (draws, m), the gain (draws,) and the log odds η (draws, n).
+
+    β is 0, or where all log odds are 0 if that has a higher likelihood.
+    """
     beta, gain = np.zeros((len(wy), columns.shape[1])), np.zeros(len(wy))
     eta = np.broadcast_to(offset, wy.shape).copy()
     scale = np.abs(columns).max(axis=0, initial=1e-300)

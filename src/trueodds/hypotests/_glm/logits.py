@@ -1,4 +1,4 @@
-"""Log odds of a view, and orthonormal polynomials of them with their score statistics."""
+"""Log odds of a view, and orthonormal polynomials in them with the score statistics of their coefficients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIN_RELATIVE_VARIANCE, MIN_VARIANCE = 1e-24, 1e-160  # lower limits of a conditi
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Logits:
-    """Cells of a view on the logit scale; cells without weight have log odds 0 and do not count."""
+    """The rows (or cells of a tally) of a view on the logit scale; rows without weight have log odds 0."""
 
     p: Array  # (n,) in [0, 1]
     x: Array  # (n,) its logit
@@ -37,7 +37,7 @@ class Logits:
 
     @classmethod
     def from_view(cls, view: View, min_prob: float, name: str) -> Logits:
-        """Log odds of a view; infinite log odds require `min_prob`."""
+        """Create the log odds of a view; infinite log odds require `min_prob`. `name` is the test, for the error."""
         w, mask = view.w, view.w > 0
         logs = np.where(mask[:, None], view.log_P, np.log(0.5))
         certain = np.isneginf(logs).any(axis=1)
@@ -93,29 +93,36 @@ class LogitPolynomials:
 
     @classmethod
     def from_logits(cls, logits: Logits, degree: int) -> LogitPolynomials:
-        """Gram-Schmidt: each column is x times the previous one, orthogonalized against all earlier ones."""
+        """Create the polynomials up to a degree by Gram-Schmidt orthogonalization in the null information.
+
+        Each column is x times the previous one, orthogonalized against all earlier ones, as in the Arnoldi iteration.
+        """
         information = float(logits.information.sum())
         weight = logits.w / logits.w.sum()
-        # Every row has a small weight, so that rows with probabilities near 0 or 1 are distinguished as well.
-        weight = logits.information / information + ADDED_INFORMATION * weight if information > 0 else weight
+        if information > 0:
+            # The added weight is tiny. It distinguishes rows whose probabilities are so near 0 or 1 that they have no
+            # information.
+            weight = logits.information / information + ADDED_INFORMATION * weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
         distinct = scale > MIN_RELATIVE_STD * max(1.0, abs(center))
         x = (logits.x - center) / (scale if distinct else 1.0)
+        # The columns at the rows, and the coefficients of each column as a polynomial in logits.x.
         columns, coefficients = [np.ones(len(weight))], [np.eye(1, degree + 1)[0]]
         for _ in range(degree if distinct else 0):
             column = x * columns[-1]
-            terms = (np.roll(coefficients[-1], 1) - center * coefficients[-1]) / scale
-            full_size = np.sqrt(weight @ column**2)
+            coefficient = (np.roll(coefficients[-1], 1) - center * coefficients[-1]) / scale
+            norm_before = np.sqrt(weight @ column**2)
             for _repetition in range(2):  # the second pass removes the rounding errors of the first
-                for earlier, earlier_terms in zip(columns, coefficients, strict=True):
-                    projection = weight @ (column * earlier)
-                    column, terms = column - projection * earlier, terms - projection * earlier_terms
-            size = np.sqrt(weight @ column**2)
-            if size <= MIN_RELATIVE_SIZE * full_size:
+                for earlier_column, earlier_coefficient in zip(columns, coefficients, strict=True):
+                    projection = weight @ (column * earlier_column)
+                    column = column - projection * earlier_column
+                    coefficient = coefficient - projection * earlier_coefficient
+            norm = np.sqrt(weight @ column**2)
+            if norm <= MIN_RELATIVE_SIZE * norm_before:  # x has too few distinct values for this degree
                 break
-            columns.append(column / size)
-            coefficients.append(terms / size)
+            columns.append(column / norm)
+            coefficients.append(coefficient / norm)
         root_information = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
         scaled_columns, m = np.stack(columns, axis=1) / root_information, len(columns)
         score_information, score_variance = (
@@ -140,16 +147,17 @@ class LogitPolynomials:
         return self.columns.shape[1] - 1
 
     def coefficients(self, beta: Array) -> Array:
-        """Coefficients of 1, x, x², … in the fitted log odds x + Xβ."""
+        """Return the coefficients of 1, x, x², … in the fitted log odds x + Xβ, from β (m,)."""
         b = self.monomial_coefficients[: len(beta), : len(beta)] @ beta
-        b[1:2] += 1.0
+        b[1:2] += 1.0  # the offset x; a slice, because b has no such element if β is a shift only
         return b
 
     def scores(self, residuals: Array) -> tuple[Array, Array]:
-        """Squared scores of each degree (…, m + 1) from Σw(y − p) (…, n), by the information and by the variance.
+        """Return the squared standardized scores of each degree (…, m + 1), from the residuals w(y − p) (…, n).
 
-        The sum up to a degree is its score statistic. Standardized by the variance, each is an independent χ² with one
-        degree of freedom.
+        The first result is standardized by the information, the second by the variance of the scores; they differ with
+        weights. The sum up to a degree is its score statistic. Standardized by the variance, each is an independent χ²
+        with one degree of freedom.
         """
         scores = residuals @ self.columns
         information_scores, variance_scores = (
@@ -160,7 +168,10 @@ class LogitPolynomials:
 
 
 def _inverse_cholesky(covariance: Array) -> Array:
-    """Inverse Cholesky factor of a covariance (m, m); variances below the rounding error of their column are raised."""
+    """Return the inverse Cholesky factor of a covariance (m, m).
+
+    Conditional variances below the rounding error of their column are replaced by it, so that no root is undefined.
+    """
     factor = np.zeros_like(covariance)
     for j, variance in enumerate(covariance.diagonal()):
         factor[j, :j] = np.linalg.solve(factor[:j, :j], covariance[:j, j])

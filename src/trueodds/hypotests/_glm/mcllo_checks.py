@@ -1,4 +1,4 @@
-"""Checks of the MCLLO test: asymptotic validity, choice of the baseline, and fits on the tested rows."""
+"""Checks of the MCLLO test: accuracy of the asymptotics, effect of the settings, and fits on the tested rows."""
 
 from __future__ import annotations
 
@@ -74,16 +74,14 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
     return tuple(notes)
 
 
-def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
+def asymptotic_warnings(model: MclloModel, form: str) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
     n_units = effective_unit_count(model, form)
     if n_units is not None:
-        effective_units = (
-            n_units
-            if model.estimate_covariance is None or model.estimate_covariance.effective_units is None
-            else model.estimate_covariance.effective_units
-        )
+        covariance, effective_units = model.estimate_covariance, n_units
+        if covariance is not None and covariance.effective_units is not None:
+            effective_units = covariance.effective_units
         if form == "score" and effective_units < MIN_UNITS_PER_DF * model.rank:
             reasons.append(
                 f"The effective number of rows or clusters behind the variance of the scores is {effective_units:.2g};"
@@ -101,23 +99,23 @@ def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) -> str:
+def describe_degrees_of_freedom(distribution: str, df: set[float], noun: str) -> str:
     """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
-    `df` are the distinct degrees of freedom, and `kind` is the noun by which they are counted.
+    `df` are the distinct degrees of freedom, and `noun` is the noun by which they are counted.
 
     >>> describe_degrees_of_freedom("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
-        return f"{distribution} with as many {_pluralize(kind)} as identified parameters"
+        return f"{distribution} with as many {_pluralize(noun)} as identified parameters"
     (d,) = df
-    return f"{distribution} with {d:g} {kind if d == 1 else _pluralize(kind)}"
+    return f"{distribution} with {d:g} {noun if d == 1 else _pluralize(noun)}"
 
 
-def _pluralize(kind: str) -> str:
-    """Plural of a noun that an optional complement follows, as in "degrees of freedom"."""
-    noun, *complement = kind.split(" ", 1)
+def _pluralize(phrase: str) -> str:
+    """Plural of a noun with an optional complement: "dimensions", "degrees of freedom"."""
+    noun, *complement = phrase.split(" ", 1)
     return " ".join([f"{noun}s", *complement])
 
 
@@ -126,8 +124,8 @@ def compare_baselines(
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
 
-    The changes of a fitted probability are relative to the fit with the chosen baseline: the largest, and the mean over
-    rows (weighted) and classes.
+    `model_with_baseline` creates the model with another baseline. The changes of a fitted probability are relative to
+    the fit with the chosen baseline: the largest, and the mean over rows (weighted) and classes.
     """
     parts: dict[str, dict[str, float]] = {}
     for j in range(model.P.shape[1]):
@@ -146,7 +144,10 @@ def compare_baselines(
 def compare_min_probs(
     model: MclloModel, model_with_min_prob: Callable[..., MclloModel], min_prob: float, form: str
 ) -> dict[str, dict[str, float]]:
-    """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row."""
+    """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row.
+
+    `model_with_min_prob` creates the model with another value of `min_prob`.
+    """
     parts: dict[str, dict[str, float]] = {}
     for other_min_prob in (min_prob / 10, min_prob * 10):
         if model.n_clipped and other_min_prob < 1 / model.P.shape[1]:
@@ -187,13 +188,13 @@ _MAX_INSPECTED = 2000  # maximum number of probabilities that are tested for sim
 
 
 def refuse_in_sample(model: MclloModel, view: View, name: str) -> None:
-    """Raise InputError for predictions whose score is 0 by construction.
+    """Raise InputError for predictions that were fitted to the tested rows, whose scores are 0 by construction.
 
-    Maps with the same baseline form a group, so after the maximum likelihood map the best map is the identity and every
-    score is 0 up to rounding. The same holds after a logistic regression on the same rows. If the predictions vary
-    smoothly, n independent rows have such scores with a probability of about 10⁻¹⁴ n. Predictions with few distinct
-    values can have them by chance: simple fractions, whose residuals cancel exactly, and predictions that equal the
-    observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
+    Recalibration maps with the same baseline form a group. After the maximum likelihood map no map improves the
+    likelihood, so every score is 0 up to rounding. The same holds after a logistic regression on the same rows. If the
+    predictions vary smoothly, n independent rows have such scores with a probability of about 10⁻¹⁴ n. Predictions with
+    few distinct values can have them by chance: simple fractions, whose residuals cancel exactly, and predictions that
+    equal the observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
     `in_sample_notes`.
     """
     if not _has_zero_scores(model) or not _excludes_chance(model, view):
@@ -227,10 +228,8 @@ def _has_zero_scores(model: MclloModel) -> bool:
     """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
     if not 0 < model.rank == len(model.identity):
         return False
-    residuals, x = (
-        np.abs(model.w[:, None] * (model.Y - model.P))[:, model.free_classes],
-        np.abs(model.x)[:, model.free_classes],
-    )
+    residuals = np.abs(model.w[:, None] * (model.Y - model.P))[:, model.free_classes]
+    x = np.abs(model.x)[:, model.free_classes]
     contributions = np.stack([(residuals * x).sum(axis=0), residuals.sum(axis=0)], axis=1).reshape(-1)
     return bool((np.abs(model.identity_likelihood.gradient) <= ZERO_SCORE_TOLERANCE * contributions).all())
 
@@ -242,11 +241,8 @@ def _excludes_chance(model: MclloModel, view: View) -> bool:
     differ from the observed frequencies of their rows.
     """
     mask = view.w > 0
-    predicted, observed, w = (
-        view.p[mask].reshape(int(mask.sum()), -1),
-        view.y[mask].reshape(int(mask.sum()), -1),
-        view.w[mask],
-    )
+    n_rows, w = int(mask.sum()), view.w[mask]
+    predicted, observed = view.p[mask].reshape(n_rows, -1), view.y[mask].reshape(n_rows, -1)
     distinct_predictions, index = np.unique(predicted, axis=0, return_inverse=True)
     index, rounding = index.reshape(-1), 4 * float(np.finfo(predicted.dtype).eps)
     if len(distinct_predictions) <= len(model.identity) or _are_simple_fractions(distinct_predictions, rounding):
@@ -261,8 +257,8 @@ def _are_simple_fractions(predictions: Array, rounding: float) -> bool:
 
     `rounding` is the relative rounding error of the probabilities.
     """
-    inspected = np.linspace(
-        0, len(predictions) - 1, min(len(predictions), max(1, _MAX_INSPECTED // predictions.shape[1]))
-    ).astype(np.int64)
+    n_inspected = min(len(predictions), max(1, _MAX_INSPECTED // predictions.shape[1]))
+    inspected = np.linspace(0, len(predictions) - 1, n_inspected).astype(np.int64)
     x, denominators = predictions[inspected].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
-    return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())
+    numerators = x * denominators
+    return bool((np.abs(numerators - np.rint(numerators)) <= rounding * denominators).any(axis=1).all())

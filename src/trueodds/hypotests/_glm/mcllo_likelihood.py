@@ -1,6 +1,7 @@
-"""The multicategory linear in log odds (MCLLO) likelihood, and its likelihood-ratio, Wald and score tests.
+"""The likelihood of the multicategory linear log odds (MCLLO) model, and its likelihood-ratio, Wald and score tests.
 
-The model has a shift and a slope of the log odds of each class against a baseline class.
+The model has a shift τ and a slope γ of the log odds of each class against a baseline class. A calibrated model has τ =
+0 and γ = 1, the "identity" map.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ SUPREMUM_TOLERANCE = 1e-9  # tolerance in nats of a supremum of the log-likeliho
 
 @dataclass(frozen=True, eq=False)
 class MclloModel:
-    """Log odds of a view against the baseline; the parameters are (γ, τ) of each other class, d = 2(K − 1)."""
+    """The model of one view: its log odds against the baseline, its fit, and the variances of scores and estimates.
+
+    The parameters θ are (γ, τ) of each class but the baseline, d = 2(K − 1) in all. The variance of the scores is that
+    of the model, or estimated from independent `units` (rows or clusters). "Whitening" matrices W of a variance V
+    satisfy W'VW = I, so the squared norm of W's is the standardized statistic of scores s.
+    """
 
     P: Array  # (n, K) tested probabilities: clipped and normalized
     x: Array  # (n, K) log odds against the baseline; 0 for rows without weight
@@ -49,11 +55,15 @@ class MclloModel:
     def from_view(
         cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: IndependentUnits | None = None
     ) -> MclloModel:
-        """Log odds of a view; infinite log odds require `min_prob`. For two classes the baseline is the first."""
+        """Create the model of a view; infinite log odds require `min_prob`. `name` is the test, for the error.
+
+        The baseline of a binary view is always the complement of the event.
+        """
         mask, Y = view.w > 0, view.Y
         k = Y.shape[1]
-        base = baseline_index(baseline, k if view.joint else max(view.classes, 2))
-        base = base if view.joint else 0
+        # For a binary view too, a baseline that the problem does not have is an error.
+        class_index = baseline_index(baseline, k if view.joint else max(view.classes, 2))
+        base = class_index if view.joint else 0
         logs = np.where(mask[:, None], view.log_P, -np.log(k))
         is_zero = np.isneginf(logs)
         certain = is_zero.any(axis=1)
@@ -103,7 +113,7 @@ class MclloModel:
 
     @cached_property
     def _column_major_data(self) -> tuple[Array, Array]:
-        """Features and outcomes in column-major order."""
+        """The log odds (n, K, 1) and the outcomes (n, K) in column-major order, in which their columns are summed."""
         return np.asfortranarray(self.x)[:, :, None], np.asfortranarray(self.Y)
 
     def likelihood_sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
@@ -121,21 +131,24 @@ class MclloModel:
 
     @property
     def rank(self) -> int:
-        """Degrees of freedom: the rank of the null variance of the scores."""
+        """Degrees of freedom of the Wald and score tests: the rank of the null variance of the scores."""
         return int(self.model_whitening.shape[1])
 
     @cached_property
     def n_identified(self) -> int:
-        """Number of identified parameters, including those with little information under the null."""
+        """Number of identified parameters, including those with little information under the null.
+
+        It is the rank of the information at the null or at θ = 0, where all classes are equally probable, whichever is
+        larger.
+        """
         if self.rank == len(self.identity):
             return self.rank
-        return max(
-            self.rank, int(whitening_matrix(self.likelihood_sums(np.zeros(len(self.identity))).hessian).shape[1])
-        )
+        hessian_at_zero = self.likelihood_sums(np.zeros(len(self.identity))).hessian
+        return max(self.rank, int(whitening_matrix(hessian_at_zero).shape[1]))
 
     @cached_property
     def has_enough_units(self) -> bool:
-        """Whether there are enough units to estimate the variance in each of these directions."""
+        """Whether there are enough units to estimate the variance of the scores in all `rank` directions."""
         return self.units is None or (self.score_whitening.shape[1] == self.rank and self.units.n_units > self.rank)
 
     @cached_property
@@ -172,14 +185,14 @@ class MclloModel:
         return softmax(eta)
 
     def scores(self, wy: Array) -> Array:
-        """Σw(y − p)x and Σw(y − p) by class, for each of many outcomes (draws, n, K), (draws, d)."""
+        """Scores Σw(y − p)x and Σw(y − p) by class, (draws, d), of many weighted outcomes wy (draws, n, K)."""
         class_scores = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
         wp = self.w[:, None] * self.P
         class_scores -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
         return class_scores[:, self.free_classes].reshape(len(wy), -1)
 
     def score_statistics(self, wy: Array) -> Array:
-        """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
+        """Score statistic, standardized by the variance of the scores, (draws,), of many outcomes wy (draws, n, K)."""
         return np.asarray(((self.scores(wy) @ self.score_whitening) ** 2).sum(axis=1))
 
     @cached_property
@@ -189,7 +202,7 @@ class MclloModel:
 
     @property
     def covariance(self) -> Array | None:
-        """Covariance of the maximum likelihood estimates; None if they or their variance do not exist."""
+        """Covariance of the maximum likelihood estimates, (d, d); None if they or their variance do not exist."""
         return None if self.estimate_covariance is None else self.estimate_covariance.covariance
 
     @cached_property
@@ -198,13 +211,11 @@ class MclloModel:
         if not self.mle.converged or self.rank < len(self.identity) or not self.has_enough_units:
             return None
         hessian = self.mle.likelihood.hessian
-        bread = np.linalg.pinv(hessian, hermitian=True)
+        bread = np.linalg.pinv(hessian, hermitian=True)  # the outer matrix of a sandwich estimator
+        if self.units is None and self.has_unit_weights:
+            return ParameterCovariance(bread)
         if self.units is None:
-            return (
-                ParameterCovariance(bread)
-                if self.has_unit_weights
-                else sandwich_covariance(bread, self.likelihood_sums(self.mle.theta, squared=True).hessian)
-            )
+            return sandwich_covariance(bread, self.likelihood_sums(self.mle.theta, squared=True).hessian)
         x, q, Y = (columns[:, self.free_classes] for columns in (self.x, self.fitted_probs, self.Y))
         sandwich = jackknife_covariance(bread, hessian, ScoreVectors(x, q, Y, self.w), self.units)
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
@@ -220,12 +231,10 @@ def effective_sample_size(model: MclloModel) -> float:
     squared norms are expectations under the model.
     """
     k, rank = model.P.shape[1], model.rank
-    slopes, shifts = np.zeros((2, k, rank))
+    slopes, shifts = np.zeros((2, k, rank))  # rows of the whitening matrix by class; 0 for the baseline
     slopes[model.free_classes], shifts[model.free_classes] = model.model_whitening[::2], model.model_whitening[1::2]
-    squared_weight, sum_of_fourth_powers = (
-        np.divide(model.ww, model.n, out=np.zeros(len(model.n)), where=model.n > 0),
-        0.0,
-    )
+    squared_weight = np.divide(model.ww, model.n, out=np.zeros(len(model.n)), where=model.n > 0)
+    sum_of_fourth_powers = 0.0
     block_size = max(1, _ELEMENTS_PER_BLOCK // (k * max(rank, 1)))
     for start in range(0, len(model.P), block_size):
         block = slice(start, start + block_size)
@@ -238,7 +247,7 @@ def effective_sample_size(model: MclloModel) -> float:
     return rank**2 / sum_of_fourth_powers if sum_of_fourth_powers > 0 else 0.0
 
 
-FORMS = ("likelihood-ratio", "wald", "score")
+FORMS = ("likelihood-ratio", "wald", "score")  # forms of the test statistic
 NAN = float("nan")
 MAX_EXPONENT = 700.0  # largest τ for which δ = exp(τ) is finite
 
@@ -249,7 +258,7 @@ def likelihood_ratio_statistic(model: MclloModel) -> float:
 
 
 def mcllo_statistics(model: MclloModel, form: str | None = None) -> dict[str, float]:
-    """The three statistics, or only that of `form`.
+    """Return the test statistics of all three forms, or only that of `form`, by form.
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
     divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
@@ -275,7 +284,11 @@ def _score_statistic(model: MclloModel) -> float:
 
 
 def _adjusted_likelihood_ratio(model: MclloModel) -> float:
-    """Likelihood ratio times a statistic standardized by the variance over the same one by the information."""
+    """Likelihood ratio statistic with the adjustment of `mcllo_statistics`.
+
+    It is multiplied by a quadratic statistic that is standardized by the variance, and divided by the same statistic
+    standardized by the information.
+    """
     if model.units is not None and model.covariance is not None:
         deviation = model.mle.theta - model.identity
         by_variance = wald_statistic(deviation, model.covariance)
@@ -294,20 +307,18 @@ def effective_unit_count(model: MclloModel, form: str) -> float | None:
     """
     if model.units is None:
         return None
-    return (
-        float(model.units.n_units)
-        if form == "score" or model.estimate_covariance is None
-        else model.estimate_covariance.effective_units
-    )
+    if form == "score" or model.estimate_covariance is None:
+        return float(model.units.n_units)
+    return model.estimate_covariance.effective_units
 
 
 def tail_probability(model: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
-    """Upper tail probability: of χ², or of Hotelling's T² if the variance is estimated from units."""
+    """p-value of a statistic: the upper tail of χ², or of Hotelling's T² if the variance is estimated from units."""
     return upper_tail(statistic, df, effective_unit_count(model, form))
 
 
 def parameter_tests(model: MclloModel) -> dict[str, dict[str, float]]:
-    """Wald tests of subsets of the parameters."""
+    """Wald tests of subsets of the parameters: all shifts 0, all slopes 1, and all slopes equal."""
     m = len(model.free_classes)
     deviation, gammas, taus = model.mle.theta - model.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
@@ -315,7 +326,7 @@ def parameter_tests(model: MclloModel) -> dict[str, dict[str, float]]:
 
 
 def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dict[str, float]]:
-    """Shift and slope of each class; for a binary view of its event."""
+    """Estimates, standard errors, 95 % limits and Wald test of the shift and slope of each class, or of the event."""
     m, by_class = len(model.free_classes), []
     deviation = model.mle.theta - model.identity
     quantile = critical_value(effective_unit_count(model, "wald"))

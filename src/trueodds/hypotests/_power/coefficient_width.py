@@ -21,10 +21,11 @@ MAX_ITERATIONS = 50  # maximum number of iterations of the degrees of freedom
 
 
 def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: float, alpha: float) -> Power:
-    """Number of rows for which the 1 − `alpha` interval of a coefficient of `cox` has the total width `width`.
+    """Number of rows for which the 1 − `alpha` interval of the coefficient tested by `cox` has the total width `width`.
 
-    The standard error at n rows like these is that of the given rows times the root of their number over n, as in the
-    criterion of Riley et al. (2021). With clusters it is the jackknife's, and n counts rows in clusters of these sizes.
+    The standard error at n similar rows is √(N/n) times that of the N rows of `preds`, as in the criterion of Riley et
+    al. (2021). With clusters it is the jackknife's, and n counts rows in clusters of the same sizes. The interval is
+    then Student's t, whose degrees of freedom grow with n, so that n is found by iteration.
 
     >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.3, 0.4] * 50)
@@ -52,21 +53,22 @@ def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: 
         raise InputError("TO205", "The coefficient has no finite standard error in these rows.", got, fix)
     units, quantile = coefficient.effective_units, 1 - alpha / 2
 
-    def half_width_in_errors(n: float) -> float:
-        """Number of standard errors to the ends of the interval at n rows."""
+    def critical_value(n: float) -> float:
+        """Half the width of the interval at n rows, in standard errors."""
         if units is None:
             return float(ndtri(quantile))
         return float(stdtrit(max(units * n / preds.n - 1, 1.0), quantile))
 
     required = float(preds.n)
     for _ in range(MAX_ITERATIONS):
-        previous, required = required, preds.n * (2 * half_width_in_errors(required) * coefficient.se / width) ** 2
+        previous = required
+        required = preds.n * (2 * critical_value(previous) * coefficient.se / width) ** 2
         if abs(required - previous) < 0.1:
             break
     notes = [Note("TN233", "This applies to similar rows, with the coefficients estimated from these.")]
     settings = {
         "part": cox.part,
-        "width_now": 2 * half_width_in_errors(preds.n) * coefficient.se,
+        "width_now": 2 * critical_value(preds.n) * coefficient.se,
         "std_error": coefficient.se,
     }
     if preds.cluster is not None:

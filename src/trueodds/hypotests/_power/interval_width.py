@@ -1,4 +1,4 @@
-"""The number of rows for which the confidence interval of an error has a given width."""
+"""The number of rows for which the confidence interval of an error has a given width, from simulated data sets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
 from trueodds.lenses.base import Lens
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.measure import estimate_error
 
 DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
 MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried
@@ -38,8 +38,10 @@ def rows_for_width(
 ) -> Power:
     """Number of rows for which the 1 − `alpha` interval of an error has the mean total width `width`.
 
-    `aggregate` is how the views of the lens are reduced to one error, and `progress` receives the finished share. With
-    clusters, the number for independent rows is multiplied by the design effect.
+    The width of data sets of n rows resampled from `preds` is simulated; n is then adjusted by the rule that the width
+    is proportional to 1/√n, until the mean width is the target. `aggregate` is how the views of the lens are reduced to
+    one error, and `progress` receives the finished share. With clusters, the number for independent rows is multiplied
+    by the design effect.
 
     >>> from trueodds.estimators import ESTIMATORS
     >>> from trueodds.lenses.lens_by_name import as_lens
@@ -110,8 +112,8 @@ def _search_sample_size(
 ) -> tuple[int, int, Array, float]:
     """Search the number of rows with the target width, beginning at the `current_width` of `n_rows` rows.
 
-    Returns the number of rows by the square-root rule, the last simulated number of rows, its simulated widths
-    (DATA_SETS_PER_WIDTH,), and their mean.
+    Returns the number of rows by the square-root rule of `_next_sample_size`, the last simulated number of rows, its
+    simulated widths (DATA_SETS_PER_WIDTH,), and their mean.
     """
     n_by_rule, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
     for iteration in range(MAX_ITERATIONS):
@@ -120,13 +122,13 @@ def _search_sample_size(
             widths[number] = simulate_width(n_tried)
             if progress:
                 progress((iteration + (number + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
-        mean_width = (
-            float(np.nanmean(widths)) if np.isfinite(widths).any() else current_width * math.sqrt(n_rows / n_tried)
-        )
+        if np.isfinite(widths).any():
+            mean_width = float(np.nanmean(widths))
+        else:  # no data set has an interval, so the square-root rule replaces the simulation
+            mean_width = current_width * math.sqrt(n_rows / n_tried)
         n_by_rule = _next_sample_size(n_tried, mean_width, target_width)
-        if abs(mean_width - target_width) <= WIDTH_TOLERANCE * target_width or (
-            n_tried == MAX_ROWS and n_by_rule > n_tried
-        ):
+        has_target_width = abs(mean_width - target_width) <= WIDTH_TOLERANCE * target_width
+        if has_target_width or (n_tried == MAX_ROWS and n_by_rule > n_tried):
             break
     if progress:
         progress(1.0)

@@ -1,4 +1,8 @@
-"""The power of a test, the smallest detectable error and the required number of rows, asymptotic or simulated."""
+"""Power analysis of a test: its power, the smallest detectable error and the required number of rows.
+
+The power is asymptotic where the distribution of the statistic under miscalibration is known, and else simulated from
+the user's predictions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from trueodds.hypotests._power.simulation import (
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.lenses.base import Lens
-from trueodds.resampling.poisson_binomial import clopper_pearson_limits
+from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 
 PowerFunction = Callable[[float], float]
 
@@ -157,10 +161,11 @@ def analyze_power(
 
 
 class _PowerCurve:
-    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated.
+    """Power of one test as a function of the number of rows n and the size x of the distortion.
 
-    `seed` is that of all simulated data sets. `df` are the degrees of freedom of the asymptotic distribution, or None
-    if the power is simulated. The last simulation is kept, and is the one that a result describes.
+    It is asymptotic if the distribution is known, else simulated. `seed` is that of all simulated data sets. `df` are
+    the degrees of freedom of the asymptotic distribution, or None if the power is simulated. The last simulation is
+    kept, and is the one that a result describes.
     """
 
     def __init__(
@@ -183,13 +188,13 @@ class _PowerCurve:
         """The power at n rows and distortion x; `roughly` simulates fewer data sets."""
         if self.df is not None:
             return self._asymptotic_power(n, x)
-        n_required = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
-        if self._simulation is None or self._simulation.n != n or self._simulation.n_data_sets < n_required:
+        n_data_sets = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
+        if self._simulation is None or self._simulation.n != n or self._simulation.n_data_sets < n_data_sets:
             progress = self._report_progress if self.progress else None
             self._simulation = SimulatedPower(
-                self.test, self.population, n, self.plan.alpha, n_required, self.seed, progress
+                self.test, self.population, n, self.plan.alpha, n_data_sets, self.seed, progress
             )
-        power = self._simulation.rejection_rate(x, n_required)
+        power = self._simulation.rejection_rate(x, n_data_sets)
         self._n_evaluated += 1
         return power
 
@@ -198,17 +203,20 @@ class _PowerCurve:
         return self.plan.n_data_sets(n, is_single_score=self.population.is_single_score)
 
     def _asymptotic_power(self, n: int, x: float) -> float:
-        """Power by the non-central χ² distribution, with the likelihood gain of the true probabilities at n rows."""
+        """Power by the non-central χ² distribution.
+
+        The non-centrality is the likelihood ratio statistic of outcomes that equal the true probabilities, for n rows.
+        """
         (view,), truth = self.population.views, self.population.true_probabilities(x)
         assert isinstance(self.test, ViewTest)
         assert self.df is not None
-        gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n_rows
-        return float(1 - chndtr(chdtri(self.df, self.plan.alpha), self.df, gain))
+        noncentrality = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n_rows
+        return float(1 - chndtr(chdtri(self.df, self.plan.alpha), self.df, noncentrality))
 
     def smallest_detectable_distortion(self, n: int) -> Power:
         """Smallest distortion that has the target power at n rows."""
-        self.power_at(n, 0.0)  # generates all data sets
-        start = self._distortion_with_effect(min(self._starting_distortion(n), 0.9 * self.population.max_effect))
+        self.power_at(n, 0.0)  # makes the simulation of all data sets, which the rough search then reuses
+        start = self._distortion_with_effect(min(self._starting_effect(n), 0.9 * self.population.max_effect))
         x, _ = self._solve_for_power(
             lambda x: self.power_at(n, x, roughly=True), start, MAX_DISTORTION, ROUGH_TOLERANCE_FACTOR * self.tolerance
         )
@@ -251,11 +259,11 @@ class _PowerCurve:
         return MAX_ROWS if self.df is None else MAX_ASYMPTOTIC_ROWS
 
     def _solve_for_power(
-        self, power_of: PowerFunction, start: float, upper_bound: float, tolerance: float
+        self, power_function: PowerFunction, start: float, upper_bound: float, tolerance: float
     ) -> tuple[float, float]:
-        """Argument at which `power_of` has the target power, and the power there."""
+        """Argument at which `power_function` has the target power, and the power there."""
         return find_root(
-            power_of,
+            power_function,
             start,
             self.plan.power,
             upper_bound,
@@ -268,11 +276,11 @@ class _PowerCurve:
     def _row_growth_factor(self, power: float) -> float:
         """Factor by which √n must grow from this power to the target power."""
         gain = _normal_score(power) - _normal_score(self.plan.alpha)
-        return (
-            (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gain if gain > 0 else MAX_GROWTH_FACTOR
-        )
+        if gain <= 0:
+            return MAX_GROWTH_FACTOR
+        return (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gain
 
-    def _starting_distortion(self, n: int) -> float:
+    def _starting_effect(self, n: int) -> float:
         """Starting value: the error that the mean of n residuals detects, (z_power + z_1−α) standard errors."""
         view = self.population.views[0]
         outcome_variance = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
@@ -280,17 +288,17 @@ class _PowerCurve:
 
     def _distortion_with_effect(self, effect: float) -> float:
         """Size of the distortion with this effect."""
-        max_effect, effect_of = self.population.max_effect, self.population.effect
-        return find_root(
-            effect_of,
-            effect / max_effect,
+        x, _ = find_root(
+            self.population.effect,
+            effect / self.population.max_effect,
             effect,
             MAX_DISTORTION,
             zero_value=0.0,
-            linearize=lambda v: v,
+            linearize=lambda value: value,
             value_tolerance=1e-6 * effect,
             x_tolerance=1e-9,
-        )[0]
+        )
+        return x
 
     def _report_progress(self, fraction: float) -> None:
         """Report progress when this fraction of the current simulation is done."""
@@ -346,13 +354,10 @@ class _PowerCurve:
                 " same size." + (ASYMPTOTIC_NOTE if self.df is not None else ""),
             )
         ]
-        if fixed := self.population.distortion.n_certain(self.population.preds):
-            notes.append(
-                Note(
-                    "TN231",
-                    f"{fixed:,} rows have predicted probabilities of exactly 0 and 1, which no distortion changes.",
-                )
-            )
+        n_certain = self.population.distortion.n_certain(self.population.preds)
+        if n_certain:
+            text = f"{n_certain:,} rows have predicted probabilities of exactly 0 and 1, which no distortion changes."
+            notes.append(Note("TN231", text))
         if question == "rows" and (required is None or details.get("extrapolated")):
             text = f"No data sets of more than {max(MAX_ROWS, self.population.n_rows):,} rows were simulated"
             text += (
@@ -380,5 +385,5 @@ def _normal_score(power: float) -> float:
 
 
 def rows_from_sqrt(sqrt_rows: float) -> int:
-    """Number of rows whose square root is `root`, the variable in which the power is nearly linear."""
+    """Number of rows, at least MIN_ROWS, from its root, in which the normal score of the power is nearly linear."""
     return max(MIN_ROWS, math.ceil(sqrt_rows * sqrt_rows - 1e-9))

@@ -1,4 +1,8 @@
-"""Root of an increasing function, found by interpolation after a transformation that makes it nearly linear."""
+"""Root search for an increasing function that is expensive to evaluate, such as a simulated power.
+
+The function is interpolated after a transformation of its values that makes it nearly linear, so that few evaluations
+suffice.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Callable
 
 Curve = Callable[[float], float]
 
-MAX_ITERATIONS = 60  # maximum number of evaluations of the curve; bisection alone reaches double precision
+MAX_ITERATIONS = 60  # maximum number of evaluations; bisection alone would then reach double precision
 OVERSHOOT = 1.02  # factor beyond the extrapolated root, so that one step usually brackets it
 MIN_EXPANSION, MAX_EXPANSION = 1.05, 4.0  # limits of the factor by which x grows while the root is not bracketed
 MIN_FRACTION = 0.05  # minimum distance of an interpolated x from both ends of the bracket, relative to its width
@@ -23,11 +27,14 @@ def find_root(
     value_tolerance: float,
     x_tolerance: float,
 ) -> tuple[float, float]:
-    """The x in (0, upper_bound] where `curve` equals `level`, with its value; `upper_bound` if there is none.
+    """Return the x in (0, upper_bound] where `curve` equals `level`, or else `upper_bound`, and the value there.
 
     `curve` is increasing with value `zero_value` at 0, and `start` is the first x tried. `linearize(value)` is
     approximately linear in x, which speeds up the search. The search stops if a value is within `value_tolerance` of
     the level, or if x is known up to the relative tolerance `x_tolerance`.
+
+    While no value above the level is known, x grows by an extrapolated factor. Afterwards the root is bracketed, and
+    the next x is interpolated between both ends of the bracket (regula falsi), but not too close to either.
 
     >>> tolerances = {"value_tolerance": 1e-9, "x_tolerance": 1e-9}
     >>> x, _ = find_root(lambda x: x * x, 1, 9, 100, zero_value=0, linearize=lambda v: v**0.5, **tolerances)

@@ -1,4 +1,4 @@
-"""Simulated data sets with distorted true probabilities, and the share of them that a test rejects."""
+"""Simulated power: data sets whose true probabilities are distorted predictions, and the share that a test rejects."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Distortion(Settings):
             return np.asarray(expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x)))
         z = log_probabilities(preds)
         if self.kind == "shift":
-            which = np.argmax(z, axis=1) if preds.k > 2 else 1
-            z[np.arange(len(z)), which] += sign * x
+            shifted_class = np.argmax(z, axis=1) if preds.k > 2 else 1
+            z[np.arange(len(z)), shifted_class] += sign * x
         else:
             z *= np.exp(sign * x)
         r = np.exp(z - z.max(axis=1, keepdims=True))
@@ -71,10 +71,16 @@ class Distortion(Settings):
 
 
 class Population:
-    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes.
+    """The user's rows as the population from which data sets are drawn, with distorted true probabilities.
 
-    `is_single_score` says whether this is the case. Samples then contain this score only, and `sample_lens` presents
-    it under the name of the lens.
+    Attributes
+    ----------
+    views : tuple of View
+        The rows through the lens.
+    is_single_score : bool
+        Whether the hypothesis concerns one score per row. Samples then contain this score only, which saves time.
+    sample_lens : Lens
+        The lens of the samples: the original one, or one that presents the single score under its name.
     """
 
     def __init__(self, preds: Predictions, lens: Lens, distortion: Distortion) -> None:
@@ -91,7 +97,7 @@ class Population:
         self.views = lens.views(self._sampled_preds)
         self.is_single_score = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
         self.sample_lens: Lens = lens
-        if self.is_single_score:  # dropping the other classes saves time
+        if self.is_single_score:
             (view,) = self.views
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
             self._sampled_preds = Predictions(placeholder_labels, view.p, weight=preds.weight)
@@ -102,19 +108,22 @@ class Population:
         return self.view_probabilities(P)[0] if self.is_single_score else P
 
     def view_probabilities(self, P: Array) -> list[Array]:
-        """True probabilities of each view, (n,) or (n, m), from those of all classes, (n, K)."""
+        """True probabilities of each view, (n,) or (n, m), from those P of all classes, (n, K)."""
         if self.preds.kind == "multilabel":
             return [P[:, c] for c in self.lens.class_columns(self._sampled_preds)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        return [outcomes.outcome_shares(P, m) for outcomes, m in zip(self._outcomes, widths, strict=True)]
+        return [codes.outcome_shares(P, m) for codes, m in zip(self._outcome_codes, widths, strict=True)]
 
     @cached_property
-    def _outcomes(self) -> list[Any]:
+    def _outcome_codes(self) -> list[Any]:
         """How the lens maps classes to the outcomes of each view."""
         return self.lens.outcome_codes(self.preds)
 
     def effect(self, x: float) -> float:
-        """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
+        """Effect of distortion x: the mean of |r − p| through the lens, in probability units.
+
+        For vectors it is the mean total variation distance. Several views are combined as the lens does.
+        """
         effects = []
         probabilities = self.view_probabilities(self.distortion.true_probabilities(self.preds, x))
         for view, r in zip(self.views, probabilities, strict=True):
@@ -122,11 +131,8 @@ class Population:
             effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
             return effects[0]
-        return float(
-            aggregate_values(
-                np.array(effects), aggregation_weights(self.views, self.lens.aggregate), self.lens.aggregate
-            )
-        )
+        weights = aggregation_weights(self.views, self.lens.aggregate)
+        return float(aggregate_values(np.array(effects), weights, self.lens.aggregate))
 
     @cached_property
     def max_effect(self) -> float:
@@ -134,9 +140,10 @@ class Population:
         return self.effect(MAX_DISTORTION)
 
     def sample(self, truth: Array, n: int, seeds: tuple[int, int]) -> Predictions:
-        """Draw n rows with replacement, and their labels from the true probabilities `truth` of `true_probabilities`.
+        """Draw n rows with replacement, and their labels from `truth`, the result of `true_probabilities`.
 
-        `seeds` identify the data set: equal seeds give the same rows and uniform numbers for every truth.
+        `seeds` identify the data set. Equal seeds give the same rows and the same uniform numbers for every `truth`, so
+        that the labels of two distortions differ in few rows (common random numbers).
         """
         drawn_rows = np.random.default_rng([*seeds, 0]).integers(0, self.n_rows, n)
         label_rng = np.random.default_rng([*seeds, 1])
@@ -151,7 +158,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLens(Positive):
-    """Lens for the single score of another lens."""
+    """Lens on predictions that consist of the single score of another lens, under the name of that lens."""
 
     lens: Lens  # the original lens
     view_name: str  # name of its view
@@ -176,11 +183,11 @@ LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 class SimulatedPower:
-    """Simulated power of a test at n rows, with common random numbers for all truths.
+    """Simulated power of a test at n rows, with common random numbers for all distortions.
 
-    Null draws depend on the predictions of a data set only, so they are reused for every truth. If they would be too
-    many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions then
-    hardly differ.
+    Null draws depend on the predictions of a data set only, so they are reused for every distortion. If they would be
+    too many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions
+    then hardly differ.
 
     Parameters
     ----------
@@ -197,7 +204,7 @@ class SimulatedPower:
     seed : int
         Seed of the data sets and of the null draws.
     progress : callable, optional
-        Receives the finished share of the data sets of one truth.
+        Receives the finished share of the data sets of one distortion.
     """
 
     def __init__(
@@ -229,15 +236,14 @@ class SimulatedPower:
     def rejection_rate(self, x: float, n_data_sets: int | None = None) -> float:
         """Share of the first `n_data_sets` data sets that the test rejects at distortion x."""
         n_data_sets = self.n_data_sets if n_data_sets is None else min(n_data_sets, self.n_data_sets)
-        truth, rejected = self.population.true_probabilities(x), 0
+        truth, n_rejected = self.population.true_probabilities(x), 0
         for number in range(n_data_sets):
-            # An undefined p-value (NaN) does not reject.
-            rejected += (
-                self._data_set_pvalue(number, self._sample_data_set(truth, number)) <= self.alpha + LEVEL_TOLERANCE
-            )
+            pvalue = self._data_set_pvalue(number, self._sample_data_set(truth, number))
+            if pvalue <= self.alpha + LEVEL_TOLERANCE:  # false for an undefined p-value (NaN)
+                n_rejected += 1
             if self.progress:
                 self.progress((number + 1) / n_data_sets)
-        return rejected / n_data_sets
+        return n_rejected / n_data_sets
 
     @property
     def settings_used(self) -> dict[str, Any]:
@@ -261,10 +267,11 @@ class SimulatedPower:
             return self.test(sample, [lens], np.random.default_rng([self.seed, number, 2])).pvalue
         if self.pools_draws:
             draws = self._pooled_null_draws
-        else:
-            if number not in self._null_draws_by_data_set:
-                self._null_draws_by_data_set[number] = self._make_null_draws(number, sample, estimand)
+        elif number in self._null_draws_by_data_set:
             draws = self._null_draws_by_data_set[number]
+        else:
+            draws = self._make_null_draws(number, sample, estimand)
+            self._null_draws_by_data_set[number] = draws
         return self.test.pvalue_from_draws(estimand, draws, joint=sample.kind != "multilabel")
 
     def _make_null_draws(self, number: int, sample: Predictions, estimand: Estimand) -> Array:

@@ -1,4 +1,4 @@
-"""Compare two models or rank several, with bootstrap intervals or the swap permutation test."""
+"""Compare the errors of two models or rank several, with bootstrap intervals or the swap permutation test."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Settings
-from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.lenses.base import Lens
-from trueodds.lenses.view import View
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
 from trueodds.resampling.comparison.distance_differences import error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
+from trueodds.resampling.comparison.swap_permutation import SWAP_NULL, swap_differences
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -32,10 +31,6 @@ Model = Predictions | Tally
 NULL_CHOICES = ("auto", "swap")
 DEFAULT_SWAPS = 999  # random exchanges of the permutation test
 INVERSION_TEXT = "p is 1 − the largest level at which the interval excludes 0"
-NULL_HYPOTHESES = {
-    True: "the expected scores of both models are equal",
-    False: f"the true errors of both models are equal; {INVERSION_TEXT}",
-}
 MIN_EXPLAINED_SHARE = 0.1  # share of the difference that noise floors explain from which a note is given
 
 
@@ -43,18 +38,18 @@ MIN_EXPLAINED_SHARE = 0.1  # share of the difference that noise floors explain f
 class ModelComparison(Settings):
     """Settings of a comparison, which are the same for every model."""
 
-    estimator: Estimator
+    estimator: Estimator  # the error that is compared
     lens: Lens
-    aggregate: str
+    aggregate: str  # how the values of several views are combined
     interval_spec: IntervalSpec
-    null: Annotated[str, OneOf(NULL_CHOICES)] = "auto"
-    paired: bool | None = None
-    swaps: int = DEFAULT_SWAPS
+    null: Annotated[str, OneOf(NULL_CHOICES)] = "auto"  # "swap" for the p-value of the swap permutation test
+    paired: bool | None = None  # whether the models have the same rows; None to find out
+    swaps: int = DEFAULT_SWAPS  # number of draws of the swap permutation test
 
     def compare_pair(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """Compare two models: the error of the first minus that of the second."""
-        (one, other), notes = self._compared_models({names[0]: a, names[1]: b}, seed)
-        return self._build_comparison(error_difference(one, other, self.estimator), seed, notes)
+        (model_a, model_b), notes = self._compared_models({names[0]: a, names[1]: b}, seed)
+        return self._build_comparison(error_difference(model_a, model_b, self.estimator), seed, notes)
 
     def rank_models(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Rank several models, with simultaneous intervals for all pairs."""
@@ -63,8 +58,8 @@ class ModelComparison(Settings):
         joint = SimultaneousDifferences([contrast for pair in pairs for contrast in pair.contrasts], len(pairs))
         level = joint.level(self.interval_spec.level)
         comparisons = [self._build_comparison(pair, seed, [], level, joint) for pair in pairs]
-        losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in compared_models}
-        order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
+        losses = {model.name: float(self.estimator.as_loss(np.float64(model.value))) for model in compared_models}
+        order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))  # undefined errors last
         notes += [note for comparison in comparisons for note in comparison.notes]
         settings = {
             key: value for key, value in comparisons[0].settings.items() if key not in ("correlation", "standard_error")
@@ -74,16 +69,16 @@ class ModelComparison(Settings):
         if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
             settings["rows"] = "paired where the rows are the same"
         return Ranking(
-            self.estimator.name,
-            str(self.lens),
-            tuple(order),
-            {side.name: side.estimate for side in compared_models},
-            tuple(comparisons),
-            max(side.n_rows for side in compared_models),
-            self.interval_spec.level,
-            self._null_description(pairs),
-            settings,
-            tuple(dict.fromkeys(notes)),
+            estimator=self.estimator.name,
+            lens=str(self.lens),
+            order=tuple(order),
+            models={model.name: model.estimate for model in compared_models},
+            pairs=tuple(comparisons),
+            n=max(model.n_rows for model in compared_models),
+            level=self.interval_spec.level,
+            null=self._null_description(pairs),
+            settings=settings,
+            notes=tuple(dict.fromkeys(notes)),
         )
 
     def compare_all_pairs(self, models: Mapping[str, Model], seed: int) -> list[ErrorDifference]:
@@ -92,7 +87,7 @@ class ModelComparison(Settings):
         return [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)]
 
     def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
-        """The models to compare; models of the same rows share the key of their resamples."""
+        """The models to compare, and notes on pairing; models of the same rows share the key of their resamples."""
         rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
         return self._models_from_rows(rows, seed) if rows else self._models_from_tallies(models, seed)
 
@@ -117,11 +112,11 @@ class ModelComparison(Settings):
         for number, (name, preds) in enumerate(models.items()):
             key = [seed] if number == 0 else [seed, number]
             for earlier in compared_models:
-                same, reason = same_rows(earlier.preds, preds, self.paired)
-                pairing.record_pair(earlier.name, name, same=same, reason=reason, paired=self.paired)
+                is_paired, reason = same_rows(earlier.preds, preds, self.paired)
+                pairing.record_pair(earlier.name, name, is_paired=is_paired, reason=reason, paired=self.paired)
                 pairing.has_equal_sizes |= earlier.preds.n == preds.n
-                pairing.has_common_ids |= not same and count_common_ids(earlier.preds, preds) > 0
-                if same:
+                pairing.has_common_ids |= not is_paired and count_common_ids(earlier.preds, preds) > 0
+                if is_paired:
                     key = list(earlier.key)
                     break
             estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
@@ -136,7 +131,11 @@ class ModelComparison(Settings):
         level: float | None = None,
         joint: SimultaneousDifferences | None = None,
     ) -> Comparison:
-        """Assemble the result of one pair, with a simultaneous level and p-value within a ranking."""
+        """Assemble the result of one pair.
+
+        Within a ranking, `level` is the level of each interval for simultaneous coverage, and `joint` adjusts the
+        p-value.
+        """
         a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
         interval = None if has_no_interval else pair.interval(self.interval_spec.level if level is None else level)
         p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue, pair.min_pvalue)
@@ -156,19 +155,21 @@ class ModelComparison(Settings):
         if self.null == "swap":
             p, min_pvalue = self._swap_pvalue(pair, seed)
             notes.append(Note("TN229", SWAP_TEST_TEXT))
+        if joint is not None and p is not None:
+            p = joint.adjusted_pvalue(p, swapped=self.null == "swap")
         return Comparison(
-            self.estimator.name,
-            str(self.lens),
-            pair.value,
-            _count_compared_rows(pair),
-            pair.paired,
-            {a.name: a.estimate, b.name: b.estimate},
-            self._null_description([pair]),
-            interval,
-            p if joint is None or p is None else joint.adjusted_pvalue(p, swapped=self.null == "swap"),
-            min_pvalue,
-            self._settings_used(pair, interval is not None),
-            tuple(dict.fromkeys(notes)),
+            estimator=self.estimator.name,
+            lens=str(self.lens),
+            difference=pair.value,
+            n=_count_compared_rows(pair),
+            paired=pair.paired,
+            models={a.name: a.estimate, b.name: b.estimate},
+            null=self._null_description([pair]),
+            interval=interval,
+            pvalue=p,
+            min_pvalue=min_pvalue,
+            settings=self._settings_used(pair, interval is not None),
+            notes=tuple(dict.fromkeys(notes)),
         )
 
     def _swap_pvalue(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
@@ -194,12 +195,14 @@ class ModelComparison(Settings):
             method_text = "" if uses_standard_error else f"; {INVERSION_TEXT}"
             target = format_number(self.estimator.best_value)
             return f"the true values of both models are equally far from {target}{method_text}"
-        return NULL_HYPOTHESES[uses_standard_error]
+        if uses_standard_error:
+            return "the expected scores of both models are equal"
+        return f"the true errors of both models are equal; {INVERSION_TEXT}"
 
     def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
         """Settings of the estimator that are equal for both models, and settings of the interval."""
-        own, other = (side.estimate.settings for side in (pair.a, pair.b))
-        settings = {key: value for key, value in own.items() if key in other and other[key] == value}
+        settings_a, settings_b = pair.a.estimate.settings, pair.b.estimate.settings
+        settings = {key: value for key, value in settings_a.items() if key in settings_b and settings_b[key] == value}
         for key in ("interval", "level", "resamples", "resample", "redraws"):
             settings.pop(key, None)
         if has_interval:
@@ -227,15 +230,15 @@ class _Pairing:
     """Collects notes on which models have the same rows."""
 
     def __init__(self) -> None:
-        self.pairing_reasons: dict[str, None] = {}
-        self.mismatches: dict[str, None] = {}
+        self.pairing_reasons: dict[str, None] = {}  # why pairs of models count as paired; an ordered set
+        self.mismatches: dict[str, None] = {}  # unpaired models, each with the reason; an ordered set
         self.has_equal_sizes = False  # whether any two models may have the same rows in another order
         self.has_common_ids = False  # whether any two unpaired models have rows with the same id
 
-    def record_pair(self, first: str, second: str, *, same: bool, reason: str, paired: bool | None) -> None:
-        """Record whether two models have the same rows."""
+    def record_pair(self, first: str, second: str, *, is_paired: bool, reason: str, paired: bool | None) -> None:
+        """Record whether two models are paired, and why, unless the user set `paired`."""
         if paired is None:
-            if same:
+            if is_paired:
                 self.pairing_reasons[reason] = None
             else:
                 self.mismatches[f"{first} and {second}: {reason}"] = None
@@ -275,7 +278,7 @@ CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimat
 
 def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
     """Notes of both estimates, without those on their intervals."""
-    return [note for side in (a, b) for note in side.estimate.notes if note.code not in ("TN201", "TN211")]
+    return [note for model in (a, b) for note in model.estimate.notes if note.code not in ("TN201", "TN211")]
 
 
 def _count_compared_rows(pair: ErrorDifference) -> int:
@@ -285,12 +288,14 @@ def _count_compared_rows(pair: ErrorDifference) -> int:
 
 def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
     """A note if two calibrated models with these predictions would differ because of their noise floors."""
-    first, second = (side.estimate.noise_floor for side in (pair.a, pair.b))
-    if isinstance(estimator, Mean) or first is None or second is None or not np.isfinite(pair.value):
+    noise_floor_a, noise_floor_b = pair.a.estimate.noise_floor, pair.b.estimate.noise_floor
+    if isinstance(estimator, Mean) or noise_floor_a is None or noise_floor_b is None or not np.isfinite(pair.value):
         return None
     if estimator.has_target:
-        first, second = (float(estimator.as_loss(np.float64(value))) for value in (first, second))
-    gap = first - second
+        noise_floor_a, noise_floor_b = (
+            float(estimator.as_loss(np.float64(value))) for value in (noise_floor_a, noise_floor_b)
+        )
+    gap = noise_floor_a - noise_floor_b
     if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None
     text = (
@@ -305,82 +310,3 @@ def add_call_settings(
 ) -> Comparison | Ranking:
     """Add settings and notes of the call to the result."""
     return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))
-
-
-SWAP_NULL = (
-    "the predictions of both models are exchangeable within every {unit} (a stronger hypothesis than equal calibration)"
-)
-
-
-def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
-    """Differences of the errors after the models exchange the predictions of each row (or cluster) at random.
-
-    The probability of an exchange is 1/2. The errors are distances if the estimator has a target.
-    """
-    if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
-        raise InputError(
-            "TO205",
-            "The swap permutation requires that both models predict the same classes.",
-            f"{a.preds.k} and {b.preds.k} classes",
-            "Omit null.",
-        )
-    cluster = a.preds.cluster
-    units = a.preds.n if cluster is None else int(cluster.max()) + 1
-    differences = np.empty(draws)
-    estimator = a.estimand.estimator
-    as_error = (lambda values: estimator.as_loss(np.array(values))) if estimator.has_target else np.array
-    for r in range(draws):
-        exchanged = rng.random(units) < 0.5
-        if cluster is not None:
-            exchanged = exchanged[cluster]
-        values = [_evaluate_exchanged(own.estimand, other.estimand, exchanged) for own, other in ((a, b), (b, a))]
-        first, second = as_error(values)
-        differences[r] = first - second
-    return differences
-
-
-def _evaluate_exchanged(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
-    """Value of an estimand after some of its rows are exchanged with those of the other model."""
-    views = [_exchange_rows(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
-    return float(estimand.combine_views(estimand.estimator.values(views)))
-
-
-def _exchange_rows(own: View, other: View, exchanged: Array) -> View:
-    """The view with the rows of the mask (n,) from the other view."""
-    rows = exchanged[:, None] if own.joint else exchanged
-    p, y, partition_values = (
-        np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values")
-    )
-    uses_predictions = own.partition_values is own.p and other.partition_values is other.p
-    w = np.where(exchanged, other.w, own.w)
-    exact_rows = ExchangedRows(own, other, exchanged)
-    return View(
-        p,
-        y,
-        w,
-        partition_values=None if uses_predictions else partition_values,
-        name=own.name,
-        classes=own.classes,
-        votes=own.votes,
-        exact=exact_rows,
-    )
-
-
-class ExchangedRows:
-    """Complements and log-probabilities of two views whose rows are exchanged."""
-
-    def __init__(self, own: View, other: View, exchanged: Array) -> None:
-        self.own, self.other, self.exchanged = own, other, exchanged
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether either view has log-probabilities."""
-        return self.own.has_logs or self.other.has_logs
-
-    def complement(self, p: Array) -> Array:
-        """Complement of each row, from the view that the row is taken from."""
-        return np.where(self.exchanged, self.other.q, self.own.q)
-
-    def logs(self, outcomes: int) -> Array:
-        """Log-probabilities of each row, from the view that the row is taken from."""
-        return np.where(self.exchanged[:, None], self.other.log_P, self.own.log_P)

@@ -1,4 +1,4 @@
-"""One model of a comparison: its error, resamples and interval, from rows shared with other models or from a tally."""
+"""One model of a comparison, from rows or from a tally: its error, its resamples and the interval of its error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
-from trueodds.resampling import measure
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
@@ -35,17 +34,37 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.measure import reason_without_cell_interval
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
+from trueodds.resampling.tally_estimates import (
+    estimate_score_from_tally,
+    has_score_sums,
+    reason_without_cell_interval,
+    tally_estimand,
+    tally_notes,
+    tally_null_draws,
+)
 from trueodds.tallies.tally import Tally
 
 CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if cells are resampled
 
 
 class ComparedModel:
-    """One model of a comparison: its estimand, resamples and interval.
+    """One model of a comparison on its rows: its estimand, resamples and interval.
 
-    Models with the same `key` are evaluated on the same resamples of rows.
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    preds : Predictions
+        Its predictions.
+    estimand : Estimand
+        The error that is compared.
+    interval_spec : IntervalSpec
+        Settings of the interval.
+    key : sequence of int
+        Seed of the resamples. Models with the same key have the same rows, and are evaluated on the same resamples.
+    null_key : sequence of int
+        Added to `key` for the seed of the null draws.
     """
 
     def __init__(
@@ -58,7 +77,7 @@ class ComparedModel:
         null_key: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
-        self.reported_estimand = estimand.reported_estimand  # a debiased form reports the interval of its plug-in
+        self.reported_estimand = estimand.reported_estimand
         self.key, self._null_key = tuple(key), null_key
         self.clustered = preds.cluster is not None
         self.method = resolve_method(self.reported_estimand, interval_spec, clustered=self.clustered, cells=False)
@@ -124,7 +143,10 @@ class ComparedModel:
 
     @cached_property
     def row_draws(self) -> Array | None:
-        """Row resamples that two models can share; fewer of them if the other resamples are of cells."""
+        """Value in resamples of rows, which two models can share, for their correlation.
+
+        They are `draws`, unless these are resamples of cells, which are drawn for each model on its own.
+        """
         if self.resampled is None or self.resampled.resampled_units != "cells":
             return self.draws
         rng = np.random.default_rng(self.key)
@@ -147,29 +169,31 @@ class ComparedModel:
         """Unbiased square, plug-in square, and the unbiased square of each resample."""
         assert self.reported_estimand.cell_statistics is not None
         view, cell_statistic = self.reported_estimand.views[0], self.reported_estimand.cell_statistics[0]
-        t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
+        debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         rng = np.random.default_rng(self.key)
-        drawn = squared_error_draws(
+        square_draws = squared_error_draws(
             self.preds, view, cell_statistic.index, cell_statistic.size, self.interval_spec.resamples, rng
         )
-        return t, self.reported_value**2, drawn
+        return debiased_square, self.reported_value**2, square_draws
 
     @cached_property
     def plug_in(self) -> float:
         """Plug-in value on which the resamples of a debiased error are centered."""
-        return float(
-            self.estimand.combine_views(
-                np.array([self.estimand.estimator.plug_in_value(view) for view in self.estimand.views])
-            )
-        )
+        values = np.array([self.estimand.estimator.plug_in_value(view) for view in self.estimand.views])
+        return float(self.estimand.combine_views(values))
 
     @cached_property
     def null_draws(self) -> list[Array | None]:
-        """Null draws for the estimate, and for the error whose interval is reported."""
-        estimands = (
-            [self.estimand] if self.reported_estimand is self.estimand else [self.estimand, self.reported_estimand]
-        )
-        return list(noise_floor_draws(self.preds, estimands, np.random.default_rng([*self.key, *self._null_key])))
+        """Null draws of the estimand first, and of the one whose interval is reported last; they can be the same."""
+        rng = np.random.default_rng([*self.key, *self._null_key])
+        return list(noise_floor_draws(self.preds, self._drawn_estimands, rng))
+
+    @property
+    def _drawn_estimands(self) -> list[Estimand]:
+        """The estimand, and the one whose interval is reported if it is another one."""
+        if self.reported_estimand is self.estimand:
+            return [self.estimand]
+        return [self.estimand, self.reported_estimand]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
@@ -178,17 +202,16 @@ class ComparedModel:
             and self.is_squared
             and np.isfinite(self.reported_value)
             and n_independent_units(self.preds) > 1
-        ):
-            t, v, drawn = self.debiased_squares
-            return squared_error.root_interval(squared_error.debiased_interval(t, v, drawn, level)), ""
-        drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
-        interval_spec = replace(self.interval_spec, level=level)
+        ):  # the resampled squares are kept, because the difference of two models uses them too
+            debiased_square, plug_in_square, square_draws = self.debiased_squares
+            squares = squared_error.debiased_interval(debiased_square, plug_in_square, square_draws, level)
+            return squared_error.root_interval(squares), ""
         return estimate_interval(
             self.preds,
             self.reported_estimand,
             self.method,
-            interval_spec,
-            drawn_by,
+            replace(self.interval_spec, level=level),
+            self.resampled if self.method in RESAMPLING_METHODS else None,
             self.null_draws[-1],
             np.random.default_rng(self.key),
         )
@@ -206,68 +229,55 @@ class ComparedModel:
     @cached_property
     def gap_error(self) -> folded_normal.GapError:
         """Bias bounds and standard deviation for the difference of weighted means of absolute gaps."""
-        null = self.null_draws[-1]
-        assert null is not None
+        estimand, null_draws = self.reported_estimand, self.null_draws[-1]
+        assert null_draws is not None
         assert self.draws is not None
-        preds = self.preds if hasattr(self, "preds") else None
+        preds = self.preds if hasattr(self, "preds") else None  # a tally has none
         sd, clusters = float(self.draws.std(ddof=1)), self.clusters
-        n = self.reported_estimand.views[0].effective_n if clusters is None else clusters.effective_rows
-        shift = float(self.draws.mean()) - self.reported_value
-        bias = folded_normal.bias_bounds(
-            folded_normal.cell_gaps(self.reported_estimand, preds),
-            float(self.reported_estimand.combine_views(null).mean()),
-            shift,
-        )
+        n = estimand.views[0].effective_n if clusters is None else clusters.effective_rows
+        null_mean = float(estimand.combine_views(null_draws).mean())
+        resampled_bias = float(self.draws.mean()) - self.reported_value
         return folded_normal.GapError(
-            self.reported_value,
-            sd,
-            bias,
-            folded_normal.wilson_shift(sd, n, folded_normal.max_influence(self.reported_estimand)),
-            clusters,
+            value=self.reported_value,
+            sd=sd,
+            bias=folded_normal.bias_bounds(folded_normal.cell_gaps(estimand, preds), null_mean, resampled_bias),
+            wilson_shift=folded_normal.wilson_shift(sd, n, folded_normal.max_influence(estimand)),
+            clusters=clusters,
         )
 
     @cached_property
     def estimate(self) -> Estimate:
         """Complete estimate of this model."""
-        if self.interval_spec.interval is None:
-            return build_estimate(
-                self.estimand,
-                None,
-                "",
-                None,
-                self.interval_spec,
-                None,
-                notes=self._collect_notes(),
-                clustered=self.clustered,
-            )
-        interval, reason = self.interval(self.interval_spec.level)
-        resample = (
-            self.resampled.resampled_units if self.method in RESAMPLING_METHODS and self.resampled is not None else None
-        )
+        return self._build_estimate(collect_notes(self.preds, self.estimand))
+
+    def _build_estimate(self, notes: list[Note]) -> Estimate:
+        """Estimate of this model with its interval, its noise floor and these notes."""
+        interval, reason, null_draws, resampled_units = None, "", None, None
+        if self.interval_spec.interval is not None:
+            interval, reason = self.interval(self.interval_spec.level)
+            null_draws = self.null_draws[0]
+            if self.method in RESAMPLING_METHODS and self.resampled is not None:
+                resampled_units = self.resampled.resampled_units
         return build_estimate(
             self.estimand,
             interval,
             reason,
-            self.null_draws[0],
+            null_draws,
             self.interval_spec,
-            resample,
-            notes=self._collect_notes(),
+            resampled_units,
+            notes=notes,
             clustered=self.clustered,
         )
 
-    def _collect_notes(self) -> list[Note]:
-        """Notes of the data, the lens and the estimator."""
-        return collect_notes(self.preds, self.estimand)
-
 
 def jackknife_variance(jackknife_values: Array) -> float:
-    """Jackknife variance from the delete-one values."""
+    """Jackknife variance from the values (units,) with each row or cluster left out."""
     n = len(jackknife_values)
     return float((n - 1) / n * ((jackknife_values - jackknife_values.mean()) ** 2).sum())
 
 
 class ComparedTallyScore(ComparedModel):
-    """A proper score, whose mean and standard error are stored in the tally."""
+    """One model of a comparison by a proper score, whose mean and standard error are stored in the tally."""
 
     is_squared = False
     is_mean = True
@@ -278,12 +288,12 @@ class ComparedTallyScore(ComparedModel):
         self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: IntervalSpec, key: Sequence[int]
     ):
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
-        self.estimate = measure.estimate_score_from_tally(tally, score, lens, interval_spec)
+        self.estimate = estimate_score_from_tally(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.reported_value = self.estimate.value
         self.n_rows = self.n_units = tally.n
         self._standard_error = tally.score(score.name)["standard_error"]
-        # s²/n with the unbiased s², as the jackknife gives it for rows: the tally's own divides by n
+        # The jackknife variance is s²/n with the unbiased s²; that of the tally divides by n instead of n − 1.
         self.variance = self._standard_error**2 * tally.n / max(tally.n - 1, 1)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
@@ -294,7 +304,7 @@ class ComparedTallyScore(ComparedModel):
 
 
 class ComparedTally(ComparedModel):
-    """Any other error on the cells of a tally, which are resampled instead of rows."""
+    """One model of a comparison by any other error, on the cells of a tally, which are resampled instead of rows."""
 
     is_squared = False
     is_mean = False
@@ -307,12 +317,12 @@ class ComparedTally(ComparedModel):
         key: Sequence[int],
     ):  # fmt: skip
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
-        self.tally, self.estimand = tally, measure.tally_estimand(tally, estimator, lens, aggregate)
+        self.tally, self.estimand = tally, tally_estimand(tally, estimator, lens, aggregate)
         self.reported_estimand = self.estimand.reported_estimand
         self.n_rows = self.n_units = tally.n
         self.no_interval_reason = reason_without_cell_interval(self.reported_estimand)
-        chosen = resolve_method(self.reported_estimand, interval_spec, clustered=False, cells=True)
-        self.method = None if self.no_interval_reason else chosen
+        method = resolve_method(self.reported_estimand, interval_spec, clustered=False, cells=True)
+        self.method = None if self.no_interval_reason else method
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
@@ -324,37 +334,29 @@ class ComparedTally(ComparedModel):
     @cached_property
     def null_draws(self) -> list[Array | None]:
         """Null draws for the estimate, and for the error whose interval is reported."""
-        rng = np.random.default_rng([*self.key, 2**20])
-        estimands = (
-            [self.estimand] if self.reported_estimand is self.estimand else [self.estimand, self.reported_estimand]
-        )
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
-        return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
+        rng = np.random.default_rng([*self.key, 2**20])
+        return [tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in self._drawn_estimands]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
         if self.no_interval_reason:
             return None, self.no_interval_reason
-        interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
-        drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
         return estimate_interval(
-            None, self.reported_estimand, self.method, interval_spec, drawn_by, self.null_draws[-1], rng
+            None,
+            self.reported_estimand,
+            self.method,
+            replace(self.interval_spec, level=level),
+            self.resampled if self.method in RESAMPLING_METHODS else None,
+            self.null_draws[-1],
+            np.random.default_rng(self.key),
         )
 
     @cached_property
     def estimate(self) -> Estimate:
         """Complete estimate of this model."""
-        notes: list[Note] = measure.tally_notes(self.tally, self.estimand)
-        if self.interval_spec.interval is None:
-            return build_estimate(self.estimand, None, "", None, self.interval_spec, None, notes=notes)
-        interval, reason = self.interval(self.interval_spec.level)
-        resample = (
-            self.resampled.resampled_units if self.method in RESAMPLING_METHODS and self.resampled is not None else None
-        )
-        return build_estimate(
-            self.estimand, interval, reason, self.null_draws[0], self.interval_spec, resample, notes=notes
-        )
+        return self._build_estimate(tally_notes(self.tally, self.estimand))
 
 
 def compared_tally(
@@ -366,7 +368,7 @@ def compared_tally(
     interval_spec: IntervalSpec,
     key: Sequence[int],
 ) -> ComparedModel:
-    """One model of a comparison from its tally; raises TO403, TO405 or TO406 if the cells are insufficient."""
-    if isinstance(estimator, ProperScore) and measure.has_score_sums(tally, lens):
+    """Create a model of a comparison from its tally; raises TO403, TO405 or TO406 if the cells are insufficient."""
+    if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return ComparedTallyScore(name, tally, estimator, lens, interval_spec, key)
     return ComparedTally(name, tally, estimator, lens, aggregate, interval_spec, key)

@@ -1,4 +1,4 @@
-"""Differences of two models' errors: interval, p-value, and simultaneous (max-T) inference."""
+"""The difference of two models' errors with its interval and p-value, and simultaneous (max-T) intervals of several."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.lenses.ranked import has_errors
-from trueodds.resampling import estimate
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
+from trueodds.resampling.estimate import extend_interval
 from trueodds.resampling.intervals import folded_normal, normal, percentile
 from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
@@ -73,9 +73,11 @@ class ErrorDifference:
     @cached_property
     def reason_without_interval(self) -> str:
         """The reason why one of the two models has no interval; empty if both have one."""
-        return next(
-            (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
-        )
+        for model in (self.a, self.b):
+            _, reason = model.interval(model.interval_spec.level)
+            if reason:
+                return reason
+        return ""
 
     def interval(self, level: float) -> Interval | None:
         """Confidence interval of the difference of the true errors."""
@@ -87,16 +89,16 @@ class ErrorDifference:
         if self.draws is None:
             return None
         if np.ptp(self.draws) == 0:  # the predictions are equal, or the outcomes do not vary
-            same = self.paired and self.value == 0 and not self.draws.any()
-            return Interval(0.0, 0.0, level, self.method) if same else None
-        limits = self._evaluate_interval(level)
-        if (
-            limits is not None and self.uses_standard_error and self._t_test_pvalue > 1 - level
-        ):  # interval and p-value must agree
-            limits = estimate.extend_interval(limits, 0.0)
-        if limits is not None and self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
-            limits = estimate.extend_interval(limits, self.value)
-        return limits if limits is not None and limits.low <= limits.high else None  # False for NaN limits
+            has_equal_predictions = self.paired and self.value == 0 and not self.draws.any()
+            return Interval(0.0, 0.0, level, self.method) if has_equal_predictions else None
+        interval = self._evaluate_interval(level)
+        if interval is None:
+            return None
+        if self.uses_standard_error and self._t_test_pvalue > 1 - level:  # interval and p-value must agree
+            interval = extend_interval(interval, 0.0)
+        if self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
+            interval = extend_interval(interval, self.value)
+        return interval if interval.low <= interval.high else None  # false for NaN limits
 
     def _evaluate_interval(self, level: float) -> Interval | None:
         """Interval by the chosen method, before it is extended to agree with the value and the p-value."""
@@ -107,12 +109,14 @@ class ErrorDifference:
             return debiased_difference(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
         if self.method == "folded-normal":
             return folded_normal.folded_normal_difference(self.a.gap_error, self.b.gap_error, self.correlation, level)
-        own_a, own_b = self.a.interval(level)[0], self.b.interval(level)[0]
-        if own_a is None or own_b is None:
+        (interval_a, _), (interval_b, _) = self.a.interval(level), self.b.interval(level)
+        if interval_a is None or interval_b is None:
             return None
         if self.method == "roots":
-            (t_a, v_a, _), (t_b, v_b, _) = self.a.debiased_squares, self.b.debiased_squares
-            return root_difference(debiased_difference(t_a - t_b, v_a - v_b, self.draws, level), own_a, own_b)
+            debiased_a, plug_in_a, _ = self.a.debiased_squares
+            debiased_b, plug_in_b, _ = self.b.debiased_squares
+            squares = debiased_difference(debiased_a - debiased_b, plug_in_a - plug_in_b, self.draws, level)
+            return root_difference(squares, interval_a, interval_b)
         ends_a, ends_b = self.a.interval_ends(level), self.b.interval_ends(level)
         assert ends_a is not None
         assert ends_b is not None
@@ -126,15 +130,11 @@ class ErrorDifference:
             return percentile.percentile_interval(self.draws, level)
         if self.method == "basic":
             return percentile.basic_interval(value, self.draws, level)
-        if not self.paired:
-            jackknife_values = np.concatenate(
-                [
-                    self.a.jackknife_values,
-                    self.b.jackknife_values.mean() - self.b.jackknife_values + self.a.jackknife_values.mean(),
-                ]
-            )
-        else:
-            jackknife_values = self.a.jackknife_values - self.b.jackknife_values
+        values_a, values_b = self.a.jackknife_values, self.b.jackknife_values
+        if self.paired:
+            jackknife_values = values_a - values_b
+        else:  # leaving out a row of one model changes the difference by its influence on this model only
+            jackknife_values = np.concatenate([values_a, values_b.mean() - values_b + values_a.mean()])
         return percentile.bca_interval(value, self.draws, jackknife_values, level)
 
     @cached_property
@@ -162,9 +162,8 @@ class ErrorDifference:
             return jackknife_variance(self.a.jackknife_values - self.b.jackknife_values) ** 0.5, self.a.n_units - 1.0
         variance_a, variance_b, n_a, n_b = self.a.variance, self.b.variance, self.a.n_units, self.b.n_units
         denominator = variance_a**2 / (n_a - 1) + variance_b**2 / (n_b - 1)
-        return (variance_a + variance_b) ** 0.5, (
-            variance_a + variance_b
-        ) ** 2 / denominator if denominator > 0 else float(n_a + n_b - 2)
+        degrees = (variance_a + variance_b) ** 2 / denominator if denominator > 0 else float(n_a + n_b - 2)
+        return (variance_a + variance_b) ** 0.5, degrees
 
     @cached_property
     def pvalue(self) -> float | None:
@@ -178,10 +177,10 @@ class ErrorDifference:
     @cached_property
     def _t_test_pvalue(self) -> float:
         """p-value of a difference of means; NaN if they differ and the variance is 0."""
-        error, freedom = self.standard_error
+        error, degrees = self.standard_error
         if error == 0:
             return 1.0 if self.value == 0 else float("nan")
-        return float(2 * stdtr(freedom, -abs(self.value) / error))
+        return float(2 * stdtr(degrees, -abs(self.value) / error))
 
     @cached_property
     def decisive_units(self) -> float:
@@ -208,11 +207,14 @@ class ErrorDifference:
 
     @cached_property
     def _jackknife_moments(self) -> tuple[float, float]:
-        """Variance and third central moment of the difference, up to powers of one factor."""
-        values = [self.a.jackknife_values, -self.b.jackknife_values]
-        if self.paired:
-            values = [values[0] + values[1]]
-        deviations = np.concatenate([one.mean() - one for one in values])  # without a row of large error, less error
+        """Variance and third central moment of the difference, from the influence of each row or cluster.
+
+        The influence is proportional to the mean of the delete-one values minus the value without the row, which is
+        positive for a row of large error. The factor cancels in the skewness.
+        """
+        values_a, values_b = self.a.jackknife_values, self.b.jackknife_values
+        samples = [values_a - values_b] if self.paired else [values_a, -values_b]
+        deviations = np.concatenate([sample.mean() - sample for sample in samples])
         return float((deviations**2).sum()), float((deviations**3).sum())
 
     @property
@@ -235,10 +237,10 @@ class ErrorDifference:
 
     @cached_property
     def min_pvalue(self) -> float | None:
-        """Smallest possible p-value for this number of resamples."""
-        return (
-            None if self.method is None or self.uses_standard_error or self.draws is None else 1 / (1 + len(self.draws))
-        )
+        """Smallest possible p-value for this number of resamples; None if the p-value does not depend on resamples."""
+        if self.method is None or self.uses_standard_error or self.draws is None:
+            return None
+        return 1 / (1 + len(self.draws))
 
 
 def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
@@ -252,8 +254,8 @@ def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
 
     def excludes_zero(level: float) -> bool:
         """Whether the interval at this level exists and excludes 0."""
-        limits = interval(level)
-        return limits is not None and not limits.low <= 0 <= limits.high
+        ends = interval(level)
+        return ends is not None and not ends.low <= 0 <= ends.high
 
     low, high = next((level for level in START_LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
     if not excludes_zero(low):
@@ -279,15 +281,14 @@ class SimultaneousDifferences:
         self.n_hypotheses = max(1, len(pairs) if n_hypotheses is None else n_hypotheses)
         drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
         resamples_cells = any(
-            side.resampled is not None and side.resampled.resampled_units == "cells"
-            for p in drawn_pairs
-            for side in (p.a, p.b)
+            model.resampled is not None and model.resampled.resampled_units == "cells"
+            for pair in drawn_pairs
+            for model in (pair.a, pair.b)
         )
-        self.max_t_draws = (
-            None
-            if resamples_cells or len(drawn_pairs) < len(pairs)
-            else _max_t_statistics([p.draws for p in drawn_pairs])
-        )
+        # The max-T statistic of each resample; None for Bonferroni's correction.
+        self.max_t_draws: Array | None = None
+        if not resamples_cells and len(drawn_pairs) == len(pairs):
+            self.max_t_draws = _max_t_statistics([pair.draws for pair in drawn_pairs])
 
     def level(self, level: float) -> float:
         """Level of each single interval for simultaneous coverage."""
@@ -310,7 +311,7 @@ class SimultaneousDifferences:
 
 
 def _max_t_statistics(draws: Sequence[Array | None]) -> Array | None:
-    """Largest standardized deviation of each resample."""
+    """Largest standardized deviation of each resample over all differences, (draws,); None if none of them varies."""
     varying = [values for values in draws if values is not None and np.ptp(values) > 0]
     if not varying or len({len(values) for values in varying}) > 1:
         return None

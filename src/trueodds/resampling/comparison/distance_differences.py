@@ -1,4 +1,4 @@
-"""Differences of two models' distances from a target, for measures such as the O:E ratio that miss it either way."""
+"""Differences of two models' distances from a target value, for measures such as the O:E ratio, whose target is 1."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from trueodds.resampling.intervals.difference import IntervalEnds
 
 
 class ReflectedModel(ComparedModel):
-    """A model whose values are reflected about a target t: 2t − value. Its distance from t is the same."""
+    """A model whose values are reflected about a target t, 2t − value, so that their distance from t is the same.
+
+    The sum of two deviations from t is then the difference between a model and a reflected model.
+    """
 
     is_squared = False
 
     def __init__(self, model: ComparedModel, target: float):
         self.model, self.target = model, target
         self.name, self.key, self.interval_spec, self.method = model.name, model.key, model.interval_spec, model.method
-        if hasattr(model, "preds"):
+        if hasattr(model, "preds"):  # a tally has none
             self.preds = model.preds
         self.n_rows, self.n_units, self.resampled = model.n_rows, model.n_units, model.resampled
         self.value = 2 * target - model.value
@@ -80,7 +83,8 @@ class DistanceDifference(ErrorDifference):
 
     def __init__(self, a: ComparedModel, b: ComparedModel, target: float) -> None:
         super().__init__(a, b)
-        self.plain, self.target = ErrorDifference(a, b), target
+        self.target = target
+        self.value_difference = ErrorDifference(a, b)
         self.value = abs(a.value - target) - abs(b.value - target)
 
     @cached_property
@@ -90,8 +94,8 @@ class DistanceDifference(ErrorDifference):
 
     @property
     def contrasts(self) -> tuple[ErrorDifference, ...]:
-        """The difference and the sum."""
-        return self.plain, self.sum_of_deviations
+        """The difference D and the sum S."""
+        return self.value_difference, self.sum_of_deviations
 
     def interval(self, level: float) -> Interval | None:
         """Confidence interval of the difference of the distances."""
@@ -104,8 +108,10 @@ class DistanceDifference(ErrorDifference):
     @cached_property
     def pvalue(self) -> float | None:
         """p-value of the hypothesis that both values are equally far from the target."""
-        pvalues = [contrast.pvalue for contrast in self.contrasts]
-        return None if None in pvalues else max(p for p in pvalues if p is not None)
+        difference_pvalue, sum_pvalue = (contrast.pvalue for contrast in self.contrasts)
+        if difference_pvalue is None or sum_pvalue is None:
+            return None
+        return max(difference_pvalue, sum_pvalue)
 
     @cached_property
     def decisive_units(self) -> float:
@@ -120,11 +126,11 @@ def distance_limits(difference: tuple[float, float], total: tuple[float, float])
     ((0.1, 0.2), (-0.2, -0.1))
     """
     low, high = difference
-
-    def largest(low: float, high: float) -> float:
-        return max(min(high, total[1]), min(-low, -total[0]))
-
-    return -largest(-high, -low) + 0.0, largest(low, high) + 0.0
+    # |A| − |B| = max(min(D, S), min(−D, −S)) is largest at an end of both intervals. The smallest |A| − |B| is minus
+    # the largest |B| − |A|, which has the difference −D and the same sum.
+    largest = max(min(high, total[1]), min(-low, -total[0]))
+    largest_negated = max(min(-low, total[1]), min(high, -total[0]))
+    return -largest_negated + 0.0, largest + 0.0  # adding 0 turns −0 into 0
 
 
 def error_difference(a: ComparedModel, b: ComparedModel, estimator: Estimator) -> ErrorDifference:

@@ -1,4 +1,4 @@
-"""Differences of errors between disjoint subgroups, with simultaneous confidence intervals."""
+"""Gaps between disjoint subgroups: differences of their errors, with simultaneous confidence intervals."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from trueodds.resampling.intervals.method import IntervalSpec
 
 @dataclass(frozen=True)
 class GroupErrors:
-    """Settings for the errors of the subgroups."""
+    """How the error of a subgroup is estimated."""
 
     estimator: Estimator
     lens: Lens
-    aggregate: str
+    aggregate: str  # how the values of several views are combined
     interval_spec: IntervalSpec
-    seed: int
+    seed: int  # of the resamples and null draws
 
     def error_of_group(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """The error of a subgroup, from its rows only."""
+        """Return the error of a subgroup from its rows only; `number` distinguishes the resamples of the subgroups."""
         rows = preds[group.row_mask(preds)]
         estimand = Estimand.from_predictions(self.estimator, self.lens, rows, self.aggregate)
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def error_with_shared_clusters(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """The error of a subgroup that shares clusters with others; all use the same resamples of whole clusters."""
+        """Return the error of a subgroup that shares clusters with others; all use the same resamples of clusters."""
         estimand = Estimand.from_predictions(self.estimator, group.restrict_lens(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
@@ -52,54 +52,56 @@ class GroupDifference:
 
 
 def pairwise_gaps(
-    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], group_errors: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
-    """Gaps of all pairs of subgroups of a partition, with simultaneous intervals."""
-    compared = list(sides)
+    """Return the gaps of all pairs of subgroups of a partition, with simultaneous intervals.
+
+    `group_errors` has the error of each subgroup from its own rows.
+    """
+    compared = list(group_errors)
     if splits_clusters(preds, groups):
         compared = [settings.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
     index_pairs = list(combinations(range(len(groups)), 2))
-    return _estimate_differences(
-        settings, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs]
-    )
+    differences = [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs]
+    return _estimate_differences(settings, index_pairs, differences)
 
 
 def gaps_to_rest(
-    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], group_errors: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
-    """Gaps between each subgroup and all other rows."""
-    pairs: list[ErrorDifference] = []
+    """Return the gaps between each subgroup and all other rows, with simultaneous intervals.
+
+    `group_errors` has the error of each subgroup from its own rows. Subgroups of all rows have no gap.
+    """
+    differences: list[ErrorDifference] = []
     index_pairs: list[tuple[int, int]] = []
-    for i, (group, side) in enumerate(zip(groups, sides, strict=True)):
-        rest = Subgroup(group.values, is_complement=True)
-        if not (preds.w[rest.row_mask(preds)] > 0).any():
+    for i, (group, group_error) in enumerate(zip(groups, group_errors, strict=True)):
+        other_rows = Subgroup(group.values, is_complement=True)
+        if not (preds.w[other_rows.row_mask(preds)] > 0).any():
             continue
-        if splits_clusters(preds, [group, rest]):
-            pairs.append(
-                ErrorDifference(
-                    settings.error_with_shared_clusters(preds, group, i),
-                    settings.error_with_shared_clusters(preds, rest, 2**10 + i),
-                )
-            )
+        if splits_clusters(preds, [group, other_rows]):
+            error = settings.error_with_shared_clusters(preds, group, i)
+            other_error = settings.error_with_shared_clusters(preds, other_rows, 2**10 + i)
         else:
-            pairs.append(ErrorDifference(side, settings.error_of_group(preds, rest, 2**21 + i)))
+            error, other_error = group_error, settings.error_of_group(preds, other_rows, 2**21 + i)
+        differences.append(ErrorDifference(error, other_error))
         index_pairs.append((i, i))
-    return _estimate_differences(settings, index_pairs, pairs)
+    return _estimate_differences(settings, index_pairs, differences)
 
 
 def _estimate_differences(
-    settings: GroupErrors, index_pairs: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
+    settings: GroupErrors, index_pairs: Sequence[tuple[int, int]], differences: Sequence[ErrorDifference]
 ) -> list[GroupDifference]:
-    """Differences of pairs of subgroups, with simultaneous intervals unless intervals are omitted."""
-    if settings.interval_spec.interval is None:
-        return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(index_pairs, pairs, strict=True)]
-    # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        level = SimultaneousDifferences(pairs).level(settings.interval_spec.level)
-        intervals = [pair.interval(level) for pair in pairs]
+    """Return the values of differences of pairs of subgroups, with simultaneous intervals unless they are omitted."""
+    intervals: list[Interval | None] = [None] * len(differences)
+    if settings.interval_spec.interval is not None:
+        # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            level = SimultaneousDifferences(differences).level(settings.interval_spec.level)
+            intervals = [difference.interval(level) for difference in differences]
     return [
-        GroupDifference(i, j, pair.value, interval)
-        for (i, j), pair, interval in zip(index_pairs, pairs, intervals, strict=True)
+        GroupDifference(i, j, difference.value, interval)
+        for (i, j), difference, interval in zip(index_pairs, differences, intervals, strict=True)
     ]
 
 
@@ -121,8 +123,10 @@ def find_widest_gap(differences: Sequence[GroupDifference], level: float) -> tup
     bounded = [(difference, difference.interval) for difference in differences if difference.interval is not None]
     if not bounded:
         return None
-    separations = [max(0.0, ends.low, -ends.high) for _, ends in bounded]
-    high = max(max(abs(ends.low), abs(ends.high)) for _, ends in bounded)
-    largest, _ = bounded[max(range(len(bounded)), key=lambda i: (separations[i], abs(bounded[i][0].value)))]
-    first, second = (largest.first, largest.second) if largest.value >= 0 else (largest.second, largest.first)
-    return first, second, abs(largest.value), Interval(max(separations), high, level, "simultaneous")
+    distances_from_zero = [max(0.0, interval.low, -interval.high) for _, interval in bounded]
+    largest_limit = max(max(abs(interval.low), abs(interval.high)) for _, interval in bounded)
+    widest_index = max(range(len(bounded)), key=lambda i: (distances_from_zero[i], abs(bounded[i][0].value)))
+    widest, _ = bounded[widest_index]
+    first, second = (widest.first, widest.second) if widest.value >= 0 else (widest.second, widest.first)
+    interval_of_gap = Interval(max(distances_from_zero), largest_limit, level, "simultaneous")
+    return first, second, abs(widest.value), interval_of_gap

@@ -1,4 +1,4 @@
-"""Whether models predict the same rows, so that they are compared as paired samples, and which rows they share."""
+"""Whether models predict the same rows, so that they can be compared as paired samples, and alignment of these rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ PAIRING_REMEDY = "Pass the same rows in the same order, or ids of the rows (ques
 
 
 def align_rows(models: Mapping[str, Predictions], paired: bool | None) -> tuple[dict[str, Predictions], list[Note]]:
-    """Order the rows of the models by the ids of the first, if all models have ids, and drop no row silently.
+    """Return the models with their rows in the order of the first model, by the ids of the rows, and notes.
 
-    With ``paired=True`` only the rows that all models have are kept, and a note counts the others. Otherwise models
-    with exactly the ids of the first are put into its order.
+    With ``paired=True`` only the rows that all models have are kept, and a note counts the others. Otherwise only
+    models with exactly the ids of the first are put into its order. Without ids in all models, and with
+    ``paired=False``, the rows stay as they are.
 
     >>> a = Predictions([0, 1, 1], [0.2, 0.7, 0.9]).with_row_id(["x", "y", "z"])
     >>> b = Predictions([1, 1, 0], [0.6, 0.8, 0.5]).with_row_id(["z", "y", "w"])
@@ -70,7 +71,11 @@ def _common_ids(models: Mapping[str, Predictions], ids: Mapping[str, Array]) -> 
 
 
 def mismatch_reason(a: Predictions, b: Predictions) -> str:
-    """Reason why two models cannot have the same rows; empty if they can."""
+    """Return the reason why two models cannot have the same rows; empty if they can.
+
+    Compared are the ids, the numbers of rows, weights, clusters and outcomes. Raises InputError if the outcomes are
+    equal as numbers of columns, but the columns are in different orders.
+    """
     if reason := _ids_mismatch_reason(a, b):
         return reason
     if a.n != b.n:
@@ -86,8 +91,8 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
         return ""
     same_class_names = set(map(str, a.classes)) == set(map(str, b.classes))
     if not same_class_names and a.k == b.k and (_has_numbered_classes(a) or _has_numbered_classes(b)):
-        by_position = (_outcomes(a), _outcomes(b))  # the classes of one side have no names
-        return "" if _arrays_equal(*by_position) else "their outcomes differ"
+        # The classes of one model have no names, so the classes are compared by position.
+        return "" if _arrays_equal(_outcomes(a), _outcomes(b)) else "their outcomes differ"
     if same_class_names and a.votes is None and b.votes is None and _arrays_equal(a.y, b.y):
         raise InputError(
             "TO205",
@@ -99,7 +104,11 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
 
 
 def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:
-    """Whether to compare row by row, and the reason; `paired` is the setting of the user."""
+    """Return whether to compare two models row by row, and the reason.
+
+    `paired` is the setting of the user, and None if the rows decide. Raises InputError if ``paired=True`` is
+    impossible.
+    """
     if paired is False:
         return False, ""
     reason = mismatch_reason(a, b)
@@ -120,11 +129,10 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
 
 
 def _ids_mismatch_reason(a: Predictions, b: Predictions) -> str:
-    """Reason why the ids of the rows differ; empty if they are equal, or one of the models has none."""
+    """Return the reason why the ids of the rows differ; empty if they are equal, or one of the models has none."""
     if a.row_id is None or b.row_id is None:
         return ""
-    ids = _ids_as_text(a), _ids_as_text(b)
-    if np.array_equal(*ids):
+    if np.array_equal(_ids_as_text(a), _ids_as_text(b)):
         return ""
     n_common = count_common_ids(a, b)
     if n_common == a.n == b.n:
@@ -149,10 +157,10 @@ def _are_unique(ids: Array) -> bool:
 
 
 def _are_permuted(ids: Array, other_ids: Array) -> bool:
-    """Return whether rows have the same ids in any order; repeated ids only in the same order."""
-    if len(ids) != len(other_ids) or np.array_equal(ids, other_ids):
-        return len(ids) == len(other_ids)
-    return _are_unique(ids) and np.array_equal(np.sort(ids), np.sort(other_ids))
+    """Return whether rows have the same ids in any order; repeated ids must be in the same order."""
+    if np.array_equal(ids, other_ids):
+        return True
+    return len(ids) == len(other_ids) and _are_unique(ids) and np.array_equal(np.sort(ids), np.sort(other_ids))
 
 
 def _positions(target_ids: Array, ids: Array) -> Array:
@@ -191,16 +199,15 @@ def _outcomes(preds: Predictions) -> Any:
 
 def _named_outcomes(preds: Predictions) -> Any:
     """Outcomes by class name, because the class order may differ between models."""
+    outcomes, class_names = _outcomes(preds), [str(name) for name in preds.classes]
+    assert outcomes is not None
     if preds.votes is not None or preds.kind == "multilabel":
-        columns = preds.votes if preds.votes is not None else preds.y
-        assert columns is not None
-        return columns[:, np.argsort([str(name) for name in preds.classes], kind="stable")]
-    assert preds.y is not None
-    return np.array([str(name) for name in preds.classes])[preds.y]
+        return outcomes[:, np.argsort(class_names, kind="stable")]
+    return np.array(class_names)[outcomes]
 
 
-def _arrays_equal(one: Any, other: Any) -> bool:
+def _arrays_equal(first: Any, second: Any) -> bool:
     """Whether two arrays are equal, or both are None."""
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other))
+    if first is None or second is None:
+        return first is second
+    return bool(np.array_equal(first, second))

@@ -1,9 +1,9 @@
-"""Intervals of the difference of two errors: MOVER from their own intervals, or resamples of debiased squares."""
+"""Intervals of the difference of two errors: by MOVER from both intervals, or from resamples of debiased errors."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,7 +19,7 @@ class IntervalEnds:
     value: float
     low: float
     high: float
-    sd: float
+    sd: float  # standard deviation of the resamples
 
 
 def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: float) -> Interval:
@@ -53,15 +53,15 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
 
 def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
     """Clip the value to its interval, because a plug-in value may be outside the interval of the debiased error."""
-    return IntervalEnds(min(max(ends.value, ends.low), ends.high), ends.low, ends.high, ends.sd)
+    return replace(ends, value=min(max(ends.value, ends.low), ends.high))
 
 
 def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
     """Lower limit of the difference a − b; the upper one is minus that of b − a."""
     lower_margin, upper_margin = a.value - a.low, b.high - b.value
-    sampling_margin = (
-        min(lower_margin, z * a.sd) * min(1.0, max(a.low, 0.0) / lower_margin) if lower_margin > 0 else 0.0
-    )
+    sampling_margin = 0.0  # r, the part of the lower margin that is sampling error
+    if lower_margin > 0:
+        sampling_margin = min(lower_margin, z * a.sd) * min(1.0, max(a.low, 0.0) / lower_margin)
     square = sampling_margin**2 + upper_margin**2 - 2 * correlation * sampling_margin * upper_margin
     return a.value - b.value - (lower_margin - sampling_margin) - math.sqrt(max(square, 0.0))
 
@@ -69,8 +69,9 @@ def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float)
 def debiased_difference(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """[T − m, T + m] for the difference T of two debiased statistics whose plug-in values differ by V.
 
-    The resamples are centered on V. m is the larger of q_hi(T*) − V and V − q_lo(T*): with separate margins 93 to 100 %
-    of the intervals cover, with the larger one 95 to 100 %.
+    The resamples T* (`draws`) are centered on V. The margin m is the larger of q_hi(T*) − V and V − q_lo(T*), with the
+    quantiles q at (1 ± level) / 2. Of nominal 95 % intervals with separate margins 93 to 100 % covered the true
+    difference in simulations, with the larger margin 95 to 100 %.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     margin = float(max(high - plug_in_value, plug_in_value - low))
@@ -87,21 +88,18 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     largest, so that the interval contains 0 exactly if the interval of the squares does.
     """
     min_sum, max_sum = a.low + b.low, a.high + b.high
-    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _limits_with_side(squares))
-    if high > 0:
-        high = min(high, a.high - b.low) if a.high > b.low else high
-    if low < 0:
-        low = max(low, a.low - b.high) if a.low < b.high else low
+    low = _difference_of_roots(squares.low, min_sum if squares.low < 0 else max_sum)
+    high = _difference_of_roots(squares.high, min_sum if squares.high > 0 else max_sum)
+    # The intervals of both roots limit their difference as well.
+    if high > 0 and a.high > b.low:
+        high = min(high, a.high - b.low)
+    if low < 0 and a.low < b.high:
+        low = max(low, a.low - b.high)
     # The limits of the roots can cross if a debiased square is negative by more than the width of the interval.
     return Interval(min(low, high), max(low, high), squares.level, squares.method)
 
 
-def _limits_with_side(squares: Interval) -> list[tuple[float, bool]]:
-    """Both limits, each with whether it lies on its own side of 0: the lower one below, the upper one above."""
-    return [(squares.low, squares.low < 0), (squares.high, squares.high > 0)]
-
-
-def _signed_root(square: float, total: float) -> float:
-    """Difference of two roots from that of their squares and the sum of the roots."""
-    total = max(total, math.sqrt(abs(square)))
-    return square / total if total > 0 else 0.0
+def _difference_of_roots(difference_of_squares: float, sum_of_roots: float) -> float:
+    """Difference of two roots, from that of their squares and their sum, which is at least √|difference of squares|."""
+    divisor = max(sum_of_roots, math.sqrt(abs(difference_of_squares)))
+    return difference_of_squares / divisor if divisor > 0 else 0.0

@@ -1,9 +1,10 @@
-"""Folded-normal intervals of weighted means of absolute gaps, such as the ECE, with bounds of their bias.
+"""Confidence intervals of weighted means of absolute gaps, such as the ECE, with bounds of their bias.
 
-The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which decreases from .80 at 0 to .05 at 1.6.
-The bias of an expected calibration error is the sum of these excesses over its bins. It lies between 0 and the noise
-floor and depends on how the error is distributed over the bins: almost all of it remains with one miscalibrated bin,
-almost none with an error of two standard errors in every bin.
+The estimated gap of a bin with the true gap μ and the standard error s has a folded normal distribution, with the mean
+E|N(μ, s²)| = |μ| + s f(|μ| / s). The "excess" f(z) = 2φ(z) − 2zΦ(−z) decreases from .80 at 0 to .05 at 1.6. The bias of
+an expected calibration error is the sum of s f over its bins. It lies between 0 and the noise floor and depends on how
+the error is distributed over the bins: it is near the noise floor if only one bin is miscalibrated, and near 0 if every
+bin has a gap of two standard errors.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class BiasBounds:
 
 
 def folded_excess(z: Array) -> Array:
-    r"""E|N(z, 1)| − z for z ≥ 0.
+    r"""Return the excess f(z) = E|N(z, 1)| − z for z ≥ 0.
 
     >>> folded_excess(np.array([0.0, 1.6])).round(3).tolist()
     [0.798, 0.046]
@@ -74,7 +75,7 @@ def has_gaps(estimand: Estimand) -> bool:
 
 
 def cell_gaps(estimand: Estimand, preds: Predictions | None) -> CellGaps:
-    """Gaps of all views, multiplied by the weights of the views."""
+    """Return the gaps of the cells of all views, multiplied by the weights of the views."""
     assert estimand.cell_statistics is not None
     cluster = None if preds is None else preds.cluster
     cells = [
@@ -88,7 +89,10 @@ def cell_gaps(estimand: Estimand, preds: Predictions | None) -> CellGaps:
 
 
 def bias_bounds(gaps: CellGaps, null_mean: float, resampled_bias: float) -> BiasBounds:
-    """Bound the bias of a weighted mean of absolute gaps.
+    """Return bounds of the bias of a weighted mean of absolute gaps.
+
+    With few cells the bounds are sums over cells of the excess at the observed gap. With many cells they are multiples
+    of the mean excess over the estimated distribution of the true gaps (`mean_excess`). In between both are combined.
 
     `null_mean` is the mean error of the null draws, which is larger than under normality if cells are small.
     `resampled_bias` is the bias of the resamples, a lower bound of the bias of the value.
@@ -102,53 +106,42 @@ def bias_bounds(gaps: CellGaps, null_mean: float, resampled_bias: float) -> Bias
     mixed_variance = divide_or_zero(
         gaps.n_rows * gaps.sampling_variance + N_PSEUDO_ROWS * gaps.null_variance, gaps.n_rows - 1 + N_PSEUDO_ROWS
     )
-    overall_clear_share = float(
-        np.clip(
-            (gaps.abs_gap.sum() / noise_floor - CLEAR_ERROR_TRANSITION[0])
-            / (CLEAR_ERROR_TRANSITION[1] - CLEAR_ERROR_TRANSITION[0]),
-            0.0,
-            1.0,
-        )
-    )
-    clear_share = np.maximum(
-        overall_clear_share, np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0)
-    )
+    overall_clear_share = _transition_share(gaps.abs_gap.sum() / noise_floor, CLEAR_ERROR_TRANSITION)
+    cell_clear_share = np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0)
+    clear_share = np.maximum(overall_clear_share, cell_clear_share)
     std_errors = np.sqrt((1 - clear_share) * variance + clear_share * mixed_variance)
     z_scores, total_std_error = divide_or_zero(gaps.abs_gap, std_errors), float(std_errors.sum())
     normal_null_mean = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null_variance).sum())
     small_cell_factor = max(1.0, null_mean / normal_null_mean) if normal_null_mean > 0 else 1.0
     # One row with probability .5 always has a gap of one standard error, so gaps of few rows are uninformative.
     informative_z = z_scores * np.clip((gaps.n_rows - 1) / (MIN_INFORMATIVE_ROWS - 1), 0.0, 1.0)
-    low, high = (
-        MIN_BIAS_SHARE * float(std_errors @ folded_excess(z_scores)),
-        float(std_errors @ folded_excess(np.maximum(informative_z - GAP_SHRINKAGE, 0.0))),
-    )
-    many_cells_share = float(
-        np.clip(
-            (total_std_error**2 / float(std_errors @ std_errors) - CELLS_TRANSITION[0])
-            / (CELLS_TRANSITION[1] - CELLS_TRANSITION[0]),
-            0.0,
-            1.0,
-        )
-    )
+    low = MIN_BIAS_SHARE * float(std_errors @ folded_excess(z_scores))
+    high = float(std_errors @ folded_excess(np.maximum(informative_z - GAP_SHRINKAGE, 0.0)))
+    effective_cells = total_std_error**2 / float(std_errors @ std_errors)
+    many_cells_share = _transition_share(effective_cells, CELLS_TRANSITION)
     if many_cells_share == 0:
         return BiasBounds(low, max(small_cell_factor * high, resampled_bias))
     lower_excess = mean_excess(z_scores, std_errors)
     upper_excess = lower_excess if np.array_equal(informative_z, z_scores) else mean_excess(informative_z, std_errors)
     low += many_cells_share * (LOWER_BIAS_FACTOR * lower_excess * total_std_error - low)
     high += many_cells_share * (UPPER_BIAS_FACTOR * upper_excess * total_std_error - high)
-    lower_factor, upper_factor = (
-        1 + many_cells_share * MARGIN_GROWTH[0] * upper_excess,
-        1 + many_cells_share * MARGIN_GROWTH[1] * lower_excess,
-    )
+    lower_factor = 1 + many_cells_share * MARGIN_GROWTH[0] * upper_excess
+    upper_factor = 1 + many_cells_share * MARGIN_GROWTH[1] * lower_excess
     return BiasBounds(low, max(small_cell_factor * high, resampled_bias), (lower_factor, upper_factor))
 
 
-def mean_excess(z: Array, s: Array) -> float:
-    """Mean of f over the estimated distribution of the true standardized gaps.
+def _transition_share(x: float, limits: tuple[float, float]) -> float:
+    """Share from 0 at the lower limit to 1 at the upper limit, linear in between."""
+    lower, upper = limits
+    return float(np.clip((x - lower) / (upper - lower), 0.0, 1.0))
 
-    Nonparametric maximum likelihood estimate of the distribution of |μ| / s, with cells weighted by s, by the EM
-    algorithm on a grid. Source: Kiefer & Wolfowitz (1956); Laird (1978).
+
+def mean_excess(z: Array, s: Array) -> float:
+    """Return the mean excess f over the estimated distribution of the true standardized gaps |μ| / s.
+
+    `z` (cells,) are the observed standardized gaps and `s` (cells,) their standard errors, which are the weights of the
+    cells. The distribution is the nonparametric maximum likelihood estimate, by the EM algorithm on a grid. Source:
+    Kiefer & Wolfowitz (1956); Laird (1978).
 
     >>> round(mean_excess(np.full(100, 6.0), np.ones(100)), 3)
     0.0
@@ -181,7 +174,7 @@ def folded_normal_interval(
     *,
     critical_value: float | None = None,
 ) -> Interval:
-    r"""[V − b_high − z sd, V − b_low + m]: the value minus its bias bounds, with the spread of the resamples.
+    r"""[V − b_high − z sd, V − b_low + m]: the value V minus its bias bounds, with the variance of the resamples.
 
     With few cells the upper bound of the bias shrinks every gap by 1.1 standard errors, where the excess is larger, and
     the lower bound is half of the plug-in excess. With many cells both bounds use the estimated distribution of the
@@ -232,18 +225,20 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
 
 
 def wilson_shift(sd: float, n: float, max_influence: float) -> float:
-    """Wilson's shift divided by z²; 0 if a mean of n numbers up to `max_influence` has the largest variance."""
+    """Wilson's shift e of `folded_normal_interval`, divided by z²; 0 if the variance is the largest possible one."""
     return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
 
 
 def max_influence(estimand: Estimand) -> float:
-    """n times the largest influence of one row: 1 for one view, the sum of two class weights for several views.
+    """n times the largest influence of one row on the value: the sum of the weights of the views that it can change.
 
-    Changing the label of a row affects two classes, each with its weight.
+    Changing the label of a row affects two classes, each with its weight. If several events can occur together, it can
+    affect all views.
     """
     weights = _view_weights(estimand)
-    combined = weights if len(weights) == 1 or _events_can_cooccur(estimand) else np.sort(weights)[-2:]
-    return max(float(combined.sum()), 1e-12)
+    if len(weights) > 1 and not _events_can_cooccur(estimand):
+        weights = np.sort(weights)[-2:]
+    return max(float(weights.sum()), 1e-12)
 
 
 def _view_weights(estimand: Estimand) -> Array:
@@ -266,7 +261,10 @@ def _gap_weights(cell_statistic: CellStatistic) -> Array | None:
 def _cell_gaps_of_view(
     view: View, cell_statistic: CellStatistic, weight: float, cluster: Array | None
 ) -> tuple[Array, Array, Array, Array]:
-    """|gap|, both variances and the number of rows of the cells of one view."""
+    """The columns of `CellGaps` for the cells of one view, whose weight in the aggregate is `weight`.
+
+    `cluster` (n,) is the cluster of each row, or None for independent rows.
+    """
     weights = _gap_weights(cell_statistic)
     assert weights is not None
     binned = pooled_view(view, cell_statistic)
@@ -278,16 +276,19 @@ def _cell_gaps_of_view(
         sampling_variance = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
         null_variance = np.maximum(binned.sums("wwv"), 0.0)
         return share * np.abs(gap), scale * sampling_variance, scale * null_variance, w**2 / ww
-    # The independent terms are the residual sums of clusters within a cell, whose signs the null draws flip.
-    cell_of_cluster_code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index
-    _, first_rows, part_index = np.unique(cell_of_cluster_code, return_index=True, return_inverse=True)
+    # The independent terms are the residual sums of the rows of a cluster in a cell, whose signs the null draws flip.
+    code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index  # one for each cluster and cell
+    _, first_rows, term = np.unique(code, return_index=True, return_inverse=True)
     cell = cell_statistic.index[first_rows]
-    mass, residual_sums = np.bincount(part_index, view.w), np.bincount(part_index, view.w * (view.y - view.p))
+    mass, residual_sums = np.bincount(term, view.w), np.bincount(term, view.w * (view.y - view.p))
     means = np.zeros(cell_statistic.size)
     means[binned.bin_index] = gap
-    sampling_variance = np.bincount(cell, (residual_sums - mass * means[cell]) ** 2, cell_statistic.size)[
-        binned.bin_index
-    ]
-    null_variance = np.bincount(cell, residual_sums**2, cell_statistic.size)[binned.bin_index]
-    n_rows = divide_or_zero(w**2, np.bincount(cell, mass**2, cell_statistic.size)[binned.bin_index])
+
+    def sum_by_cell(x: Array) -> Array:
+        """Sums of the terms x over the occupied cells."""
+        return np.bincount(cell, x, cell_statistic.size)[binned.bin_index]
+
+    sampling_variance = sum_by_cell((residual_sums - mass * means[cell]) ** 2)
+    null_variance = sum_by_cell(residual_sums**2)
+    n_rows = divide_or_zero(w**2, sum_by_cell(mass**2))
     return share * np.abs(gap), scale * sampling_variance, scale * null_variance, n_rows

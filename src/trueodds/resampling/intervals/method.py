@@ -1,4 +1,8 @@
-"""Choose the confidence interval method for an estimand, and compute the interval."""
+"""Select the confidence interval method of an estimand, and compute the interval.
+
+`IntervalSpec` has the settings of the user, `resolve_method` selects a method, and `estimate_interval` applies it. The
+table `INTERVAL_METHODS` at the end lists all methods.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,8 @@ from trueodds.resampling.intervals.folded_normal import (
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
-RESAMPLING_UNITS = ("auto", "rows", "cells")  # resampling units
-METHOD_NAMES = ("auto", "percentile", "basic", "bca", "sun", "debiased")
+RESAMPLING_UNITS = ("auto", "rows", "cells")
+METHOD_NAMES = ("auto", "percentile", "basic", "bca", "sun", "debiased")  # methods that the user can choose
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,10 @@ UNDEFINED_VALUE_TEXT = "the value is infinite or undefined"
 
 
 def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
-    """Interval method, with "auto" resolved; None if no method with measured coverage exists."""
+    """Return the interval method, with "auto" resolved; None if no method with measured coverage exists.
+
+    `clustered` says that the rows are clustered, and `cells` that only the cells of a tally are available.
+    """
     method = _resolve_method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
@@ -72,14 +79,16 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
         return "sun"
     if estimand.estimator.interval == "residual-norm":
-        return "folded-normal" if has_gaps(estimand) else "residual-norm" if _is_norm(estimand) else None
+        if has_gaps(estimand):
+            return "folded-normal"
+        return "residual-norm" if _is_norm(estimand) else None
     if estimand.estimator.interval == "bca" and cells:
         return "percentile"  # approximately equal to BCa for a smooth statistic of many rows
     return estimand.estimator.interval
 
 
 def _is_norm(estimand: Estimand) -> bool:
-    """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
+    """Whether the error is a norm of residuals, so that the noise of the residuals can be measured by the same norm."""
     if estimand.cell_statistics is None:
         return False
     return all(
@@ -112,8 +121,8 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
             f"interval={method!r}",
             "Use interval='auto', which resamples whole clusters.",
         )
-    debiased = estimand.estimator.interval == "debiased" and method == "debiased"
-    if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not debiased:
+    is_debiased_error = estimand.estimator.interval == "debiased" and method == "debiased"
+    if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not is_debiased_error:
         raise InputError(
             "TO205",
             f"The {method} interval is for the squared error of one score.",
@@ -139,18 +148,22 @@ def estimate_interval(
     method: str | None,
     interval_spec: IntervalSpec,
     resampled: BootstrapResult | None,
-    null: Array | None,
+    null_draws: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
-    """Interval of an estimand by the chosen method, or the reason why there is none."""
+    """Return the interval of an estimand by a method, and the reason why there is none, or an empty text.
+
+    `preds` is None for a tally. `method` is the result of `resolve_method`, `resampled` the bootstrap results for
+    methods that use them, and `null_draws` (views, draws) the null draws of the estimand for methods that use them.
+    """
     value = float(estimand.combine_views(estimand.values))
     if not np.isfinite(value):
         return None, UNDEFINED_VALUE_TEXT
     if method is None:
-        return (
-            None,
-            "no method with measured coverage exists for this error; use interval='percentile' for the plain bootstrap",
+        text = (
+            "no method with measured coverage exists for this error; use interval='percentile' for the plain bootstrap"
         )
+        return None, text
     if preds is not None and n_independent_units(preds) < 2:
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
@@ -158,8 +171,8 @@ def estimate_interval(
         return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
-    interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
-    interval = INTERVAL_METHODS[method].interval(interval_data)
+    interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null_draws, rng, value)
+    interval = INTERVAL_METHODS[method].compute(interval_data)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
@@ -180,7 +193,7 @@ class _IntervalData:
     estimand: Estimand
     spec: IntervalSpec
     resampled: BootstrapResult | None  # None for methods without resamples
-    null: Array | None  # (views, draws) null draws, if the method needs them
+    null_draws_by_view: Array | None  # (views, draws), if the method needs them
     rng: np.random.Generator
     value: float  # the estimate
 
@@ -198,8 +211,8 @@ class _IntervalData:
     @property
     def null_draws(self) -> Array:
         """The value in each null draw."""
-        assert self.null is not None
-        return self.estimand.combine_views(self.null)
+        assert self.null_draws_by_view is not None
+        return self.estimand.combine_views(self.null_draws_by_view)
 
     @cached_property
     def clusters(self) -> EffectiveSampleSize | None:
@@ -287,12 +300,12 @@ def _noise_floor_interval(data: _IntervalData) -> Interval:
 
 def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
     """Interval of an excess loss, with the noise floor corrected for underdispersion."""
-    assert data.null is not None
-    parts = [
+    assert data.null_draws_by_view is not None
+    view_noise_floors = [
         data.estimand.estimator.noise_fraction(view, float(mean)) * mean
-        for view, mean in zip(data.estimand.views, data.null.mean(axis=-1), strict=True)
+        for view, mean in zip(data.estimand.views, data.null_draws_by_view.mean(axis=-1), strict=True)
     ]
-    noise_floor = float(data.estimand.combine_views(np.array(parts)))
+    noise_floor = float(data.estimand.combine_views(np.array(view_noise_floors)))
     return residual_norm.noise_floor_bounds_interval(
         data.value,
         data.draws,
@@ -336,10 +349,10 @@ def _residual_norm_interval(data: _IntervalData) -> Interval:
 
 @dataclass(frozen=True)
 class IntervalMethod:
-    """How an interval is computed, and whether from bootstrap resamples."""
+    """How an interval is computed, and whether from the common bootstrap resamples."""
 
-    interval: Callable[[_IntervalData], Interval]
-    resamples: bool = True
+    compute: Callable[[_IntervalData], Interval]
+    uses_resamples: bool = True
 
 
 INTERVAL_METHODS = {
@@ -351,9 +364,9 @@ INTERVAL_METHODS = {
     "noise-floor": IntervalMethod(_noise_floor_interval),
     "floor-bounds": IntervalMethod(_noise_floor_bounds_interval),
     "debiased": IntervalMethod(_debiased_interval),
-    "debiased-squares": IntervalMethod(_debiased_squares_interval, resamples=False),
-    "sun": IntervalMethod(_sun_interval, resamples=False),
+    "debiased-squares": IntervalMethod(_debiased_squares_interval, uses_resamples=False),
+    "sun": IntervalMethod(_sun_interval, uses_resamples=False),
 }
-RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.resamples)
+RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.uses_resamples)
 # These use only the resamples, so their intervals need not contain a biased estimate.
 PLAIN_BOOTSTRAP_METHODS = ("percentile", "basic", "bca")

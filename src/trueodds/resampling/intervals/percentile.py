@@ -16,7 +16,10 @@ from trueodds.resampling.estimand import Estimand
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:
-    """Central quantiles of the resamples. For a statistic with upward bias it is shifted up and can miss the truth."""
+    """Interval between the central quantiles of the resamples.
+
+    For a statistic with upward bias it is shifted upward and can miss the truth.
+    """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), level, "percentile")
 
@@ -27,20 +30,21 @@ def basic_interval(value: float, draws: Array, level: float) -> Interval:
     return Interval(float(2 * value - high), float(2 * value - low), level, "basic")
 
 
-def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> Interval:
+def bca_interval(value: float, draws: Array, jackknife_values: Array, level: float) -> Interval:
     r"""Efron's bias-corrected and accelerated interval.
 
     .. math:: \alpha = \Phi\Big(z_0 + \frac{z_0 + z}{1 - a (z_0 + z)}\Big)
 
-    with :math:`z_0` from the share of resamples below the estimate (half of those equal to it) and the acceleration
-    from the skewness of the delete-one values. Falls back to the percentile interval if all resamples are on one side
-    of the estimate. Source: Efron (1987).
+    is the level of the percentile that replaces Φ(z), with :math:`z_0` from the share of resamples below the estimate
+    (and half of those equal to it) and the acceleration a from the skewness of the delete-one values
+    `jackknife_values`. If all resamples are on one side of the estimate, it is the percentile interval. Source: Efron
+    (1987).
     """
     share_below = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
     if not 0 < share_below < 1:
         return percentile_interval(draws, level)
     z0 = ndtri(share_below)
-    deviations = jackknife.mean() - jackknife
+    deviations = jackknife_values.mean() - jackknife_values
     squares = deviations * deviations  # products are much faster than the third power
     scale = squares.sum()
     acceleration = (squares * deviations).sum() / (6 * scale**1.5) if scale > 0 else 0.0
@@ -53,7 +57,10 @@ MAX_JACKKNIFE_EVALUATIONS = 5_000  # a statistic without bins is recomputed for 
 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
-    """Statistic of each view with one row (or cluster) left out, (views, n or clusters)."""
+    """Value of each view with each unit, a row or a cluster, left out, (views, units).
+
+    Raises InputError for statistics without bins on more than MAX_JACKKNIFE_EVALUATIONS units.
+    """
     unit_of_row = np.arange(preds.n) if preds.cluster is None else preds.cluster
     if isinstance(estimand.estimator, Mean):
         return np.stack(
@@ -86,7 +93,10 @@ def jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:
 
 
 def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Array) -> Array:
-    """Jackknife through the bin sums: a row changes only its own bin."""
+    """Values (units,) of one view with each unit left out, from the bin sums minus those of the unit.
+
+    `unit_of_row` (n,) is the row or cluster to which each row belongs.
+    """
     m = view.p.shape[1] if view.joint else 1
     n_units = int(np.max(unit_of_row)) + 1
     values = np.empty(n_units)
@@ -94,20 +104,18 @@ def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Arra
     order = np.argsort(unit_of_row, kind="stable")
     unit_starts = np.searchsorted(unit_of_row[order], np.arange(n_units + 1))
     w, p, y = view.w, view.p.reshape(len(view.w), m), view.y.reshape(len(view.w), m)
-    shape = (cell_statistic.size,) if m == 1 else (cell_statistic.size, m)
-    full_sums = [
-        _sum_by_cell(cell_statistic.index, cell_statistic.size, x) for x in (w[:, None], w[:, None] * p, w[:, None] * y)
-    ]
-    for start in range(0, n_units, step):
+    size, index = cell_statistic.size, cell_statistic.index
+    shape = (size,) if m == 1 else (size, m)
+    summands = (w[:, None], w[:, None] * p, w[:, None] * y)
+    full_sums = [_sum_by_cell(index, size, x) for x in summands]
+    for start in range(0, n_units, step):  # a block of units
         stop = min(start + step, n_units)
         rows = order[unit_starts[start] : unit_starts[stop]]
-        cell = (unit_of_row[rows] - start) * cell_statistic.size + cell_statistic.index[rows]
+        cell_of_unit = (unit_of_row[rows] - start) * size + index[rows]
         remaining_sums = []
-        for full_sum, x in zip(full_sums, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
-            removed_sums = _sum_by_cell(cell, (stop - start) * cell_statistic.size, x[rows]).reshape(
-                stop - start, cell_statistic.size, -1
-            )
-            remaining_sums.append(full_sum[None] - removed_sums)
+        for full_sum, x in zip(full_sums, summands, strict=True):
+            unit_sums = _sum_by_cell(cell_of_unit, (stop - start) * size, x[rows]).reshape(stop - start, size, -1)
+            remaining_sums.append(full_sum[None] - unit_sums)
         # A bin whose rows are all left out contains only rounding errors and is set to 0.
         weights = np.where(remaining_sums[0][..., 0] > 1e-12 * w.sum(), remaining_sums[0][..., 0], 0.0)
         predicted, observed = (x.reshape(stop - start, *shape) for x in remaining_sums[1:])

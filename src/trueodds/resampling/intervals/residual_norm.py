@@ -1,4 +1,4 @@
-"""Intervals of upward biased errors from the norm of the residual noise, or from the noise floor."""
+"""Intervals of errors with upward bias, which is estimated by the norm of the residual noise or by the noise floor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def residual_norm_interval(
     `python -m benchmarks coverage`; at truth 0 no interval can cover from both sides.
     """
     z, resampled_quantile = float(ndtri((1 + level) / 2)), float(np.quantile(centered_norms, (1 + level) / 2))
-    if critical_value is not None:
+    if critical_value is not None:  # for few clusters all quantiles are scaled by the same factor
         z, resampled_quantile = critical_value, resampled_quantile * critical_value / z
     norm_quantile = max(resampled_quantile, float(np.quantile(null_draws, (1 + level) / 2)))
     margin = z * float(draws.std(ddof=1))
@@ -63,10 +63,10 @@ def noise_floor_interval(
     *,
     critical_value: float | None = None,
 ) -> Interval:
-    """Interval of an error that is not a norm but has upward bias, estimated from the null draws.
+    """Interval of an error that is not a norm but has upward bias, which is estimated from the null draws.
 
-    As `residual_norm_interval` with the null draws as residual noise. For the square of a norm (`power` 2) the root is
-    taken first, because noise is additive on that scale. Coverage is measured by the study `coverage`.
+    It is `residual_norm_interval` with the null draws as residual noise. For the square of a norm (`power` 2) the root
+    is taken first, because noise is additive on that scale. Coverage is measured by the study `coverage`.
     """
     value_root, draw_roots, null_roots = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null_draws))
     interval = residual_norm_interval(
@@ -104,10 +104,10 @@ def noise_floor_bounds_interval(
 
 
 def lower_limit_near_null(low: float, value: float, null_draws: Array, level: float) -> float:
-    """Limit the lower end to the value minus the upper null quantile if the value is close to that quantile.
+    """Return the lower limit, reduced to the value minus the upper null quantile if the value is near that quantile.
 
-    The interval then excludes a true value of 0 no more often than the nominal rate. The adjustment fades out for
-    larger values, because a discontinuity would make the limit depend on the seed.
+    The interval then excludes a true value of 0 no more often than the nominal rate. The reduction fades out between
+    NULL_TRANSITION multiples of the quantile, because a discontinuity would make the limit depend on the seed.
 
     >>> lower_limit_near_null(0.5, 1.0, np.array([0.9]), 0.95), lower_limit_near_null(0.5, 2.0, np.array([0.9]), 0.95)
     (0.09999999999999998, 0.5)

@@ -12,24 +12,26 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import SharedResamples
+from trueodds.resampling.shared_resamples import SharedResamples
 
 
 def debiased_squared_error(binned: View) -> tuple[float, float]:
-    r"""T_mn and the variance of its influence function, from the bins of a binary view.
+    r"""Return the debiased squared error T and the variance of its influence function, from the bins of a binary view.
 
     .. math:: T = \sum_b \frac{w_b}{w} \frac{(\sum wU)^2 - \sum w^2U^2}{(\sum w)^2 - \sum w^2}, \quad U = y - p
 
-    is unbiased for the weighted mean of squared expected residuals per bin. Bins with one row carry no information and
-    add 0. Source: Sun et al. (2024); weights by the same algebra.
+    (T_mn in the paper) is unbiased for the weighted mean of squared expected residuals per bin. Bins with one row carry
+    no information and add 0. Source: Sun et al. (2024); weights by the same algebra.
     """
     w, ww = binned.w, binned.sums("ww")
-    residual = w * (binned.y - binned.p)
+    residual_sums = w * (binned.y - binned.p)
     share = w / w.sum()
-    mean = residual / w
-    mean_squares = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
-    variance = float(share @ (4 * mean**2 * mean_squares - 3 * mean**4) - (share @ mean**2) ** 2)
-    return float(mean_square(w, residual, binned.sums("wwr"), ww)), max(variance, 0.0)
+    mean_residual = residual_sums / w
+    mean_square_residual = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
+    variance = float(
+        share @ (4 * mean_residual**2 * mean_square_residual - 3 * mean_residual**4) - (share @ mean_residual**2) ** 2
+    )
+    return float(mean_square(w, residual_sums, binned.sums("wwr"), ww)), max(variance, 0.0)
 
 
 def sun_interval(binned: View, level: float) -> Interval:
@@ -53,7 +55,8 @@ def sun_interval(binned: View, level: float) -> Interval:
 def debiased_interval(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in value on the same rows is V.
 
-    The resamples of a debiased statistic are centered on its plug-in value.
+    The resamples T* (`draws`) of a debiased statistic are centered on its plug-in value: drawing the same row several
+    times adds the bias again. q_lo and q_hi are their quantiles at (1 ∓ level) / 2.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(
@@ -85,7 +88,10 @@ def root_interval(interval: Interval) -> Interval:
 def squared_error_draws(
     preds: Predictions, view: View, index: Array, size: int, resamples: int, rng: np.random.Generator
 ) -> Array:
-    """T_mn of each row resample, for the interval of the debiased squared error."""
+    """Return the debiased squared error of each row resample, (resamples,), for its interval.
+
+    `index` (n,) is the bin of each row of the view among `size` bins.
+    """
     if preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -94,17 +100,17 @@ def squared_error_draws(
             "Use interval='auto', which resamples whole clusters.",
         )
     residuals = view.w * (view.y - view.p)
+    # `CellSums` adds up three values per row and accumulator. T needs four sums by bin, so every row adds to two
+    # accumulators: the first with w, the residual and its square, the second with w² as its second value.
     accumulator_index = np.stack([index, size + index], axis=1).astype(np.int32)
     weights = np.stack([view.w, view.w], axis=1)
-    first_values, second_values = (
-        np.stack([residuals, view.w**2], axis=1),
-        np.stack([residuals**2, np.zeros_like(residuals)], axis=1),
-    )
-    bootstrap_sums = CellSums(accumulator_index, weights, first_values, second_values, 2 * size)
+    second_values = np.stack([residuals, view.w**2], axis=1)
+    third_values = np.stack([residuals**2, np.zeros_like(residuals)], axis=1)
+    cell_sums = CellSums(accumulator_index, weights, second_values, third_values, 2 * size)
 
     def evaluate_draws(multiplicities: Array) -> Array:
-        """T_mn of a block of resamples."""
-        w, first_sums, second_sums = bootstrap_sums.sum_cells(multiplicities)
-        return mean_square(w[:, :size], first_sums[:, :size], second_sums[:, :size], first_sums[:, size:])
+        """Debiased squared error of a block of resamples."""
+        w, second_sums, third_sums = cell_sums.sum_cells(multiplicities)
+        return mean_square(w[:, :size], second_sums[:, :size], third_sums[:, :size], second_sums[:, size:])
 
     return np.concatenate(SharedResamples(len(residuals), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from trueodds.resampling.poisson_binomial import clopper_pearson_limits
+from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 from trueodds_studies.common.resumable_runs import Row
 
 

@@ -1,4 +1,8 @@
-"""Component statistics of the omnibus test from residual sums in nested cells of a score or of probability vectors."""
+"""Component statistics of the omnibus test, from residual sums in nested cells of a score or of probability vectors.
+
+The components are the level, the slope, and squared residual sums in the nodes of several scales. A node consists of
+adjacent fine cells, and the nodes of a scale are nested in those of the coarser scales.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.nested_cells import nested_cells
 from trueodds.core.typing import Array
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.kernels import map_items
 from trueodds.kernels.nested_sums import nested_squares
 from trueodds.lenses.view import View
@@ -45,8 +50,18 @@ MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 class BinaryCells:
     """Cells of a binary view with the coefficients of the component statistics.
 
-    `index` (n,) is the cell of each row among `size` cells, ordered by score. `linear` are the coefficients of
-    `_linear_coefficients`; `precision`, `diagonal_slope` and `diagonal_constant` those of `_square_coefficients`.
+    Attributes
+    ----------
+    index, size : ndarray of shape (n,), int
+        Cell of each row, and the number of cells, which are ordered by score.
+    variance : ndarray of shape (cells,)
+        Null variance of the residual sum of each cell.
+    nodes : Nodes
+        The nodes of the scales of `NODE_COUNTS` that are not finer than the cells.
+    linear : ndarray of shape (cells, 3)
+        See `_linear_coefficients`.
+    precision, diagonal_slope, diagonal_constant : ndarray
+        See `_square_coefficients`.
     """
 
     def __init__(self, view: View) -> None:
@@ -64,7 +79,11 @@ class BinaryCells:
         return np.bincount(self.index, x, self.size)
 
     def _linear_coefficients(self, view: View) -> Array:
-        """Coefficients (cells, 3) of the residual sums in the level, the slope and the centered slope."""
+        """Coefficients (cells, 3) of the residual sums in the level, the slope and the slope given the level.
+
+        Each statistic has null variance 1. The level and the slope given the level, whose logits are centered, are
+        uncorrelated, so the sum of their squares is Cox's score statistic.
+        """
         variance = self.variance
         logit = np.log(np.maximum(view.p.astype(np.float64), MIN_PROB)) - np.log(np.maximum(view.q, MIN_PROB))
         slope = _cell_mean(self._sum_by_cell, logit, view.sums("wwv"), view.w)
@@ -80,10 +99,11 @@ class BinaryCells:
         )
 
     def _square_coefficients(self, view: View) -> tuple[Array, Array, Array]:
-        """Coefficients of the squares in the nodes of each scale.
+        """Coefficients of Σ (R² − Σw²(y − p)²) / V over the nodes of each scale, with residual sums R of variance V.
 
-        They are the weights of the squares (scales, cells, 1), and the slope (cells, scales) and the constant (scales,)
-        of the sum of their diagonal terms as a line in Σwy.
+        Returned are the weights 1/V of the squares, by the node to which each cell belongs (scales, cells, 1). The sum
+        of the diagonal terms Σw²(y − p)² / V is linear in the Σwy of the cells, with a slope (cells, scales) and a
+        constant (scales,).
         """
         p, ww = view.p.astype(np.float64), view.sums("ww")
         if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
@@ -111,23 +131,24 @@ class BinaryCells:
 class Nodes:
     """Nested nodes of adjacent cells, from coarse to fine; sums of all scales cost as much as the finest one.
 
-    `starts` are the first cells of the nodes of each scale, among this number of cells.
+    `starts` has one array per scale, with the first cell of each node, among `n_cells` cells.
     """
 
     def __init__(self, starts: Sequence[Array], n_cells: int) -> None:
         self.starts = starts
+        # Whether each cell is the last one of its node, (scales, cells), from the finest scale to the coarsest.
         self.is_last = np.zeros((len(starts), n_cells), dtype=bool)
         for is_last, scale_starts in zip(self.is_last, reversed(starts), strict=True):
             is_last[np.append(scale_starts[1:], n_cells) - 1] = True
         self.first_children = [np.searchsorted(finer, coarser) for coarser, finer in pairwise(starts)]
 
     def node_of_cell(self, cell: Array, max_nodes: int) -> Array:
-        """Node of each cell at the finest scale with at most `max_nodes` nodes; 0 if there is none."""
+        """Node (n,) of each of these cells (n,) at the finest scale of at most `max_nodes` nodes; 0 without one."""
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 
     def broadcast_to_cells(self, x: Array, n_cells: int) -> Array:
-        """Values of the nodes of one scale, repeated for their cells."""
+        """Repeat the values x (nodes,) of the nodes of one scale for each of their cells, (cells,)."""
         starts = next(scale for scale in self.starts if len(scale) == len(x))
         return np.repeat(x, np.diff(starts, append=n_cells))
 
@@ -141,7 +162,7 @@ class Nodes:
         return by_scale[::-1]
 
     def squares(self, x: Array, weights: Array) -> Array:
-        """Return Σ weight · (sum of x in a node)² over the nodes of each scale, for x (…, cells, m), (…, scales).
+        """Return Σ weight · (sum of x in a node)² over the nodes and columns of x (…, cells, m), (…, scales).
 
         `weights` (scales, cells, m) are those of the node to which each cell belongs.
         """
@@ -159,20 +180,15 @@ def _renumber_occupied(cell: Array, n_cells: int) -> tuple[Array, Array, int]:
     return occupied, (np.cumsum(is_occupied) - 1)[cell], len(occupied)
 
 
-def has_vote_shares(view: View) -> bool:
-    """Whether the outcomes are shares of votes."""
-    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
-
-
 def _cell_mean(sum_by_cell: Callable[[Array], Array], x: Array, weight: Array, fallback: Array) -> Array:
-    """Weighted mean of x (n,) in each cell; `fallback` weights are used in cells of total weight 0."""
+    """Weighted mean of x (n,) in each cell with weights `weight` (n,), or `fallback` (n,) where these sum to 0."""
     weights, fallback_weights = sum_by_cell(weight), sum_by_cell(fallback)
     fallback_mean = sum_by_cell(x * fallback) / np.maximum(fallback_weights, MIN_VARIANCE)
     return np.where(weights > 0, sum_by_cell(x * weight) / np.where(weights > 0, weights, 1.0), fallback_mean)
 
 
 def _node_starts(mass: Array, n_nodes: int) -> Array:
-    """First cell of each of `nodes` nodes of equal mass, from the cumulative mass of the cells."""
+    """First cell of each of at most `n_nodes` nodes of equal mass, from the cumulative mass (cells,) of the cells."""
     middle = mass - np.diff(mass, prepend=0.0) / 2
     node = np.minimum((middle * n_nodes / mass[-1]).astype(np.int64), n_nodes - 1)
     starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
@@ -185,7 +201,7 @@ VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of sq
 
 
 def vector_components(n_classes: int) -> tuple[Component, ...]:
-    """Component statistics for vectors of `classes` classes."""
+    """The component statistics for probability vectors of `n_classes` classes."""
     return (
         Component("temperature", 0.2),
         Component("largest level", 0.08, n_maximum=n_classes),
@@ -202,10 +218,22 @@ def vector_components(n_classes: int) -> tuple[Component, ...]:
 class VectorLeaves:
     """Leaves of a tree over probability vectors with the coefficients of the component statistics.
 
-    `index` (n,) is the leaf of each row among `size` leaves. The coefficients of the residual sums are `logs`
-    (leaves · K,) for the temperature direction, `level` (K,) for the level of each class, and `slope` (leaves, K) for
-    its slope. `scale` (K,) are the weights of the squares of each class. The diagonal terms of the squares add up to
-    the line `without_outcome` + Σwy · `per_outcome` (leaves · K,).
+    Attributes
+    ----------
+    index, size : ndarray of shape (n,), int
+        Leaf of each row, and the number of leaves.
+    logs : ndarray of shape (leaves · K,)
+        Coefficients of the residual sums in the temperature direction: mean log p of the leaf.
+    level : ndarray of shape (K,)
+        Coefficients in the level of each class.
+    slope : ndarray of shape (leaves, K)
+        Coefficients in the slope of each class: centered mean log odds of the leaf.
+    scale : ndarray of shape (K,)
+        Weights of the squares of each class.
+    per_outcome, without_outcome : ndarray of shape (leaves · K,), float
+        The diagonal terms of the squares add up to `without_outcome` + Σwy · `per_outcome`.
+    nodes, node_weights : Nodes, ndarray of shape (scales, leaves, K)
+        The nodes of all scales, and the weights of their squares by leaf.
     """
 
     def __init__(self, view: View) -> None:
@@ -251,11 +279,13 @@ class VectorLeaves:
         log_odds = logs - np.log(np.maximum(1 - p, MIN_PROB))
 
         def sum_by_leaf(x: Array) -> Array:
+            """Sum of x (n,) over the rows of each leaf, (leaves,)."""
             return np.bincount(self.index, x, self.size)
 
         variance = sum_by_leaf(ww * v)
 
         def mean_by_leaf(x: Array) -> Array:
+            """Mean of x (n,) in each leaf, weighted by the variance, or by w where that is 0; (leaves,)."""
             by_variance = sum_by_leaf(ww * v * x) / np.where(variance > 0, variance, 1.0)
             return np.where(variance > 0, by_variance, sum_by_leaf(w * x) / mass)
 

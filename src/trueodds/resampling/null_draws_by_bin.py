@@ -1,4 +1,4 @@
-"""Null draws bin by bin: outcome counts from their Poisson-binomial distribution, at the cost of bins."""
+"""Null draws bin by bin: the outcome count of each bin is drawn from its distribution, at the cost of bins."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covarian
 
 
 def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_draws: bool = True) -> bool:
-    """Whether to draw labels per bin instead of per row: many rows, and an estimand that needs bin sums only.
+    """Whether to draw outcome counts per bin instead of labels: many rows, and an estimand that needs bin sums only.
 
-    Several jointly tested estimands, and several views of one, require one label per row. With `share_draws=False`,
-    views with a known joint distribution are allowed: disjoint rows, independent labels, or classes with few bins.
+    Estimands, and views of one estimand, that share their draws depend on the same labels, which must then be drawn.
+    With `share_draws=False`, several views of one estimand are allowed if their joint distribution is known: views of
+    disjoint rows, of independent labels, or of classes with few bins.
     """
     if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
@@ -47,10 +48,9 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_
     if max(sizes) > MAX_DRAWN_BINS:
         return False
     if len(views) > 1:
-        separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
-        if share_draws or not (
-            separate or (_is_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)
-        ):
+        are_independent = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
+        have_covariance = _is_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS
+        if share_draws or not (are_independent or have_covariance):
             return False
     if preds.weight is None:
         return True
@@ -64,10 +64,12 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_
     )
 
 
-def draw_by_bin(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
-    """Null draws of the statistic of each view, (views, draws); classes are correlated by their covariance."""
-    correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
-    return draw_by_cell(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
+def draw_bin_statistics_of_rows(
+    preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator
+) -> Array:
+    """Return null draws (views, draws) of an estimand on rows; classes are correlated by their null covariance."""
+    is_correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
+    return draw_bin_statistics(estimand, resamples, rng, null_covariance(estimand) if is_correlated else None)
 
 
 def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
@@ -76,7 +78,7 @@ def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
-def draw_by_cell(
+def draw_bin_statistics(
     estimand: Estimand,
     resamples: int,
     rng: np.random.Generator,
@@ -84,12 +86,13 @@ def draw_by_cell(
     *,
     flips_signs: bool = False,
 ) -> Array:
-    """Null draws of the statistic of each view with outcomes drawn per cell, (views, draws).
+    """Return null draws (views, draws) of an estimand on rows or on the cells of a tally, with outcomes drawn per bin.
 
     The outcome count of a bin has mean Σwp and variance Σw²p(1−p). Large bins use the normal distribution, small ones
-    the exact distribution of a sum of binomial fine cells. `covariance` (views · bins)² is the null covariance of
-    class-wise bins: with it the classes have the correlation of the data (a normal copula), without it they are
-    independent. With votes the signs of residuals are flipped: Σ±w(y − p) has variance Σw²(y − p)².
+    the exact distribution of a sum of binomial fine cells. `covariance` (views · bins, views · bins) is the null
+    covariance of class-wise bins: with it the classes have the correlation of the data (a normal copula), without it
+    they are independent. With `flips_signs`, as for votes, the signs of residuals are flipped: Σ±w(y − p) has variance
+    Σw²(y − p)².
     """
     if estimand.cell_statistics is None:
         raise InputError(
@@ -127,10 +130,10 @@ def draw_by_cell(
 
 
 def _draw_correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Standard normal scores with the correlation of the report cells."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    safe = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
+    """Return standard normal scores (draws, cells) with the correlation of a covariance (cells, cells)."""
+    std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    divisor = np.where(std > 0, std, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(divisor, divisor))
     values[values <= len(values) * np.finfo(float).eps * values[-1]] = 0.0  # rounding errors have a large square root
     # Use the symmetric root because it is unique. Eigenvectors differ between processors in their signs, and in their
     # choice for equal eigenvalues, and so would the draws.
@@ -142,7 +145,7 @@ def _draw_correlated_scores(covariance: Array, resamples: int, rng: np.random.Ge
 def _draw_event_weights(
     view: View, cell_statistic: CellStatistic, binned: View, z: Array, *, flips_signs: bool
 ) -> Array:
-    """Σwy of each bin at the normal scores z (draws, size)."""
+    """Return the drawn Σwy (draws, size) of each bin from its normal scores z (draws, size)."""
     bin_index = binned.bin_index
     variance = np.maximum(binned.sums("wwr" if flips_signs else "wwv"), 0.0)
     event_weights = np.zeros(z.shape)
@@ -159,10 +162,14 @@ def _draw_event_weights(
 
 
 def _fine_cells_of_bins(view: View, cell_statistic: CellStatistic, chosen_bins: Array) -> tuple[Array, Array, Array]:
-    """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
-    inside = np.flatnonzero(
-        chosen_bins[cell_statistic.index] if view.is_unweighted else chosen_bins[cell_statistic.index] & (view.n > 0)
-    )
+    """Return bin, number of rows and mean prediction of the fine cells of some bins, sorted by bin.
+
+    `chosen_bins` (size,) is the mask of these bins. The fine cells are those of a grid of rows, or of a tally.
+    """
+    is_inside = chosen_bins[cell_statistic.index]
+    if not view.is_unweighted:
+        is_inside = is_inside & (view.n > 0)
+    inside = np.flatnonzero(is_inside)
     index, p = cell_statistic.index[inside], view.p[inside]
     if view.is_rows:
         return count_subcells(p, index, cell_statistic.size)
@@ -171,7 +178,7 @@ def _fine_cells_of_bins(view: View, cell_statistic: CellStatistic, chosen_bins: 
 
 
 def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int, rng: np.random.Generator) -> Array:
-    """Null draws with the labels of a grid cell drawn from a multinomial at its mean prediction."""
+    """Return null draws (draws,) of a joint view, with the labels of a cell of the tally drawn from a multinomial."""
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
         raise InputError(
@@ -190,24 +197,27 @@ def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int,
 
 
 def null_covariance(estimand: Estimand) -> Array:
-    """Null covariance Σ w²(δ_kl p_k − p_k p_l) between the bins of mutually exclusive classes, (Σ bins)²."""
-    assert estimand.cell_statistics is not None
-    k, bins = len(estimand.views), max(one.size for one in estimand.cell_statistics)
-    n, first = len(estimand.cell_statistics[0].index), estimand.views[0]
+    """Return the null covariance Σ w²(δ_kl p_k − p_k p_l) between the bins of mutually exclusive classes k and l.
+
+    The sum is over the rows in both bins. The bins of all classes follow each other on both axes.
+    """
+    statistics = estimand.cell_statistics
+    assert statistics is not None
+    k, max_bins = len(estimand.views), max(statistic.size for statistic in statistics)
+    n, first_view = len(statistics[0].index), estimand.views[0]
 
     def add_block(start: int, stop: int, out: Array) -> None:
-        """Add the covariances of the rows from start to stop."""
+        """Add the covariances of the rows from start to stop − 1."""
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
-        w = np.empty(0) if first.is_unweighted else first.w[start:stop]
-        cells = np.stack([one.index[start:stop] for one in estimand.cell_statistics or ()], axis=1).astype(np.uint16)
+        w = np.empty(0) if first_view.is_unweighted else first_view.w[start:stop]
+        cells = np.stack([statistic.index[start:stop] for statistic in statistics], axis=1).astype(np.uint16)
         add_class_bin_covariances(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 
-    blocks = sum_blocks(add_block, n, (k * (k + 1) // 2, bins, bins), block=2**16)
-    pairs = np.zeros((k, bins, k, bins))
-    one, other = np.triu_indices(k)
-    pairs[one, :, other] = blocks
-    pairs[other, :, one] = blocks.transpose(0, 2, 1)
-    occupied = np.concatenate(
-        [c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.cell_statistics)]
-    )
-    return pairs.reshape(k * bins, k * bins)[np.ix_(occupied, occupied)]
+    class_pairs = sum_blocks(add_block, n, (k * (k + 1) // 2, max_bins, max_bins), block=2**16)
+    covariance = np.zeros((k, max_bins, k, max_bins))
+    row_class, column_class = np.triu_indices(k)
+    covariance[row_class, :, column_class] = class_pairs
+    covariance[column_class, :, row_class] = class_pairs.transpose(0, 2, 1)
+    # Classes with fewer bins than others leave the remaining rows and columns empty.
+    existing_bins = np.concatenate([c * max_bins + np.arange(statistic.size) for c, statistic in enumerate(statistics)])
+    return covariance.reshape(k * max_bins, k * max_bins)[np.ix_(existing_bins, existing_bins)]

@@ -1,4 +1,7 @@
-"""One-sided tests of whether a cross-fitted recalibration lowers a loss or a decision's regret."""
+"""One-sided tests of whether recalibration improves predictions on rows that it was not fitted on.
+
+`CrossFittedTest` tests the gain in a loss, and `DecisionRegretTest` the gain in the cost of decisions.
+"""
 
 from __future__ import annotations
 
@@ -114,29 +117,37 @@ class CrossFittedTest(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """t, its one-sided p-value, and the mean gain."""
         out_of_fold = self.statistic.out_of_fold(view)
-        w, by_outcome = view.w[out_of_fold.row], self.statistic.values_by_outcome(out_of_fold, view)
-        gain = (by_outcome * out_of_fold.Y).sum(axis=1)
-        expected = (by_outcome * out_of_fold.P).sum(axis=1)
-        null_variance = float((w * w) @ np.maximum((by_outcome**2 * out_of_fold.P).sum(axis=1) - expected**2, 0.0))
+        w = view.w[out_of_fold.row]
+        gain_by_outcome = self.statistic.values_by_outcome(out_of_fold, view)
+        gain = (gain_by_outcome * out_of_fold.Y).sum(axis=1)
+        expected_gain = (gain_by_outcome * out_of_fold.P).sum(axis=1)
+        expected_square = (gain_by_outcome**2 * out_of_fold.P).sum(axis=1)
+        null_variance = float((w * w) @ np.maximum(expected_square - expected_gain**2, 0.0))
         settings, effect = self.statistic.settings_used(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
         n = len(gain)
         mean = float(w @ gain / w.sum()) if n else 0.0
-        std_error = float(np.sqrt(max(n / (n - 1) * ((w * (gain - mean)) ** 2).sum(), null_variance))) if n > 1 else 0.0
+        std_error = 0.0
+        if n > 1:
+            sample_variance = n / (n - 1) * ((w * (gain - mean)) ** 2).sum()
+            std_error = float(np.sqrt(max(sample_variance, null_variance)))
         if std_error == 0:
             text = "All rows have the same gain from the cross-fitted calibrator, so the standard error is 0."
             p = 1.0 if mean <= 0 else float("nan")
             return ViewResult(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
         t = float(w @ gain) / std_error
         n_nonzero = int((gain != 0).sum())
-        doubt = f"Only {n_nonzero:,} rows have a nonzero gain, too few for the mean to be approximately normal."
+        warnings: tuple[str, ...] = ()
+        if n_nonzero < MIN_NONZERO_GAINS:
+            text = f"Only {n_nonzero:,} rows have a nonzero gain, too few for the mean to be approximately normal."
+            warnings = (text,)
         return ViewResult(
-            t,
-            float(stdtr(n - 1, -t)),
-            effect,
-            parts,
-            settings,
-            doubts=(doubt,) if n_nonzero < MIN_NONZERO_GAINS else (),
+            statistic=t,
+            pvalue=float(stdtr(n - 1, -t)),
+            effect=effect,
+            parts=parts,
+            settings_used=settings,
+            asymptotic_warnings=warnings,
         )
 
 

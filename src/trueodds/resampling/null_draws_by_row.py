@@ -1,8 +1,12 @@
-"""Null draws row by row: labels drawn with their probabilities or residual signs flipped, added up into bin sums."""
+"""Null draws row by row: the label of each row is drawn from its probabilities, or the sign of its residual is flipped.
+
+Most statistics depend on sums by bin, which are added up without storing the labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +24,8 @@ from trueodds.kernels.random_label_sums import (
 )
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
+from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_estimand
+from trueodds.resampling.estimand import Estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 
@@ -35,9 +40,10 @@ def draw_label_sums(
     *,
     share_integers: bool = False,
 ) -> list[Array]:
-    """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities.
+    """Return null draws (views, draws) of estimands on bin sums, with labels drawn from the predicted probabilities.
 
-    With `share_integers`, the labels are those of the other functions of this module with the same key.
+    The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with
+    the same key; without it a faster generator may be used. `cluster_share` is that of `null_draws`.
     """
     layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
@@ -46,7 +52,7 @@ def draw_label_sums(
 
     P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
     is_multilabel = preds.kind == "multilabel"
-    # Sorting the rows by cell makes consecutive rows add to the same accumulators.
+    # With many cells of vectors the rows are sorted by cell, so that consecutive rows add to the same accumulators.
     if layout.n_accumulators > MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
         P, weights, tables = P[rows], weights[rows], tables[:, rows]
@@ -57,13 +63,13 @@ def draw_label_sums(
         drawn = DrawnLabels(P, key, resamples, row_numbers=rows, cluster=cluster, cluster_probability=share)
 
         def draw_sums(start: int, stop: int) -> Array:
-            """Σwy (draws, accumulators) of the draws from start to stop."""
+            """Σwy (draws, accumulators) of the draws from start to stop − 1."""
             return sum_weights_of_labels(drawn.labels(start, stop), weights, tables, layout.n_accumulators)
 
     else:
 
         def draw_sums(start: int, stop: int) -> Array:
-            """The same, without the labels of single rows."""
+            """The same sums, without storing the labels of single rows."""
             return sum_label_weights(
                 P,
                 weights,
@@ -94,7 +100,7 @@ def draw_total_variation(
     progress: Callable[[float], None] | None,
     _cluster_share: float | None,
 ) -> list[Array]:
-    """Null draws of mean total variation distances, for independent rows."""
+    """Return null draws (views, draws) of mean total variation distances by cell, for independent rows."""
     statistics = []
     for i, estimand in enumerate(estimands):
         layout = AccumulatorLayout([estimand])
@@ -112,7 +118,7 @@ def draw_total_variation(
     return statistics
 
 
-def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
+def uses_row_labels(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic uses the label of each row instead of bin sums."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
@@ -130,21 +136,22 @@ def draw_row_labels(
     progress: Callable[[float], None] | None,
     cluster_share: float | None,
 ) -> list[Array]:
-    """Null draws of statistics that use the label of each row."""
+    """Return null draws (views, draws) of statistics that use the label of each row."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    outcomes = [estimand.lens.outcome_codes(preds) for estimand in estimands]
-    block = max(1, MAX_BLOCK_LABELS // preds.n)
-    for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
+    outcome_codes = [estimand.lens.outcome_codes(preds) for estimand in estimands]
+    block_size = max(1, MAX_BLOCK_LABELS // preds.n)
+    for start in range(0, resamples, block_size):
+        stop = min(start + block_size, resamples)
         labels = draw_labels_by_row(
             preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=cluster_share or 0.0
         )
         for i, estimand in enumerate(estimands):
             for v, cell_statistic in enumerate(estimand.cell_statistics or ()):
-                statistics[i][v].append(cell_statistic.statistic_from_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
+                view_labels = outcome_codes[i][v].outcome_numbers(labels)
+                statistics[i][v].append(cell_statistic.statistic_from_labels(view_labels))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
-    return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]
+    return [np.array([np.concatenate(blocks) for blocks in by_view]) for by_view in statistics]
 
 
 def draw_sign_flips(
@@ -155,17 +162,17 @@ def draw_sign_flips(
     progress: Callable[[float], None] | None,
     _cluster_share: float | None,
 ) -> list[Array]:
-    """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
+    """Return null draws (views, draws) with the signs of the residuals of clusters (or rows) flipped at random."""
     layout = AccumulatorLayout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     accumulator_index = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
     w, wp, _ = layout.observed_sums()
-    base = np.bincount(accumulator_index.ravel(), predicted.ravel(), layout.n_accumulators)
+    predicted_sums = np.bincount(accumulator_index.ravel(), predicted.ravel(), layout.n_accumulators)
 
     def draw_sums(start: int, stop: int) -> Array:
-        """Σwy (draws, accumulators) of the draws from start to stop."""
-        return base + sign_flips.sum_sign_flips(
+        """Σwy (draws, accumulators) of the draws from start to stop − 1: predicted sums plus flipped residuals."""
+        return predicted_sums + sign_flips.sum_sign_flips(
             cluster, accumulator_index, observed - predicted, layout.n_accumulators, key, start, stop
         )
 
@@ -181,7 +188,10 @@ def _evaluate_in_blocks(
     draw_sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    """Evaluate the statistics of all draws, whose Σwy `draw_sums` returns for a range of them."""
+    """Return the statistics (views, draws) of each estimand, from observed Σw and Σwp by view and drawn Σwy.
+
+    `draw_sums(start, stop)` returns the Σwy (draws, accumulators) of a range of draws.
+    """
 
     def evaluate_block(drawn_sums: Array) -> list[Array]:
         """Statistic of each view from Σwy (draws, accumulators)."""
@@ -206,52 +216,67 @@ def _evaluate_in_blocks(
 
 
 def _outcome_codes_of_views(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
-    """Outcome codes of each view of all estimands."""
-    return [outcome for estimand in estimands for outcome in estimand.lens.outcome_codes(preds)]
+    """Return how labels are mapped to the outcomes of each view of all estimands."""
+    return [codes for estimand in estimands for codes in estimand.lens.outcome_codes(preds)]
 
 
 def _label_accumulator_tables(
     layout: AccumulatorLayout,
-    outcomes: Sequence[OutcomeCodes | None],
+    outcome_codes: Sequence[OutcomeCodes | None],
     preds: Predictions,
     estimands: Sequence[Estimand],
 ) -> Array:
-    """Accumulator index of each row for each drawn label; views that use different labels share a table."""
+    """Return which accumulator a row adds its weight to for each label it can draw, (tables, n, K); −1 for none.
+
+    A drawn label is looked up in every table. Views that depend on different labels, or on different rows, share a
+    table, which saves look-ups. `outcome_codes` has one item per view; None for multilabel predictions.
+    """
     tables: list[Array] = []
-    readers: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
-    columns = [
-        c for estimand in estimands for c in (estimand.lens.class_columns(preds) if preds.kind == "multilabel" else [])
-    ]
+    uses_by_table: list[list[_LabelUse]] = []
+    columns = []  # of multilabel predictions: the label of each view
+    if preds.kind == "multilabel":
+        columns = [column for estimand in estimands for column in estimand.lens.class_columns(preds)]
     for v, (cell_statistic, m, offset) in enumerate(
         zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)
     ):
-        outcome = outcomes[v]
-        if outcome is None:
-            reads = {columns[v]}
+        codes = outcome_codes[v]
+        if codes is None:
+            labels = {columns[v]}
             code = (np.arange(preds.k) == columns[v]).astype(np.int64)[None, :]
         else:
-            code = outcome.code
-            reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
-        base = (offset + cell_statistic.index * m)[:, None]
-        counted = layout.views[v].w[:, None] > 0  # rows outside a subgroup have weight 0
-        table = next(
-            (t for t, used in enumerate(readers) if not any(_share_labels(counted, reads, *u) for u in used)), None
-        )
-        if table is None:
+            code = codes.code
+            labels = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
+        use = _LabelUse(rows=layout.views[v].w[:, None] > 0, labels=labels)  # rows outside a subgroup have weight 0
+        t = _first_table_without_conflict(uses_by_table, use)
+        if t == len(tables):
             tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
-            readers.append([])
-            table = len(tables) - 1
-        readers[table].append((counted, reads))
+            uses_by_table.append([])
+        uses_by_table[t].append(use)
+        first_accumulator = (offset + cell_statistic.index * m)[:, None]
         if m > 1:
-            tables[table] = np.where(counted, base + code, tables[table]).astype(np.int32)
+            tables[t] = np.where(use.rows, first_accumulator + code, tables[t]).astype(np.int32)
         elif len(code) == 1:
-            columns_read = sorted(reads)
-            tables[table][:, columns_read] = np.where(counted, base, tables[table][:, columns_read])
+            label_columns = sorted(labels)
+            tables[t][:, label_columns] = np.where(use.rows, first_accumulator, tables[t][:, label_columns])
         else:
-            tables[table] = np.where(counted & (code == 1), base, tables[table]).astype(np.int32)
+            tables[t] = np.where(use.rows & (code == 1), first_accumulator, tables[t]).astype(np.int32)
     return np.stack(tables)
 
 
-def _share_labels(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
-    """Whether two views use the same label of the same row."""
-    return bool(labels & other_labels) and bool((rows & other_rows).any())
+class _LabelUse(NamedTuple):
+    """The rows and the labels on which a view depends."""
+
+    rows: Array  # (n, 1) bool
+    labels: set[int]
+
+    def conflicts_with(self, other: _LabelUse) -> bool:
+        """Whether two views depend on the same label of the same row."""
+        return bool(self.labels & other.labels) and bool((self.rows & other.rows).any())
+
+
+def _first_table_without_conflict(uses_by_table: Sequence[Sequence[_LabelUse]], use: _LabelUse) -> int:
+    """Return the number of the first table whose views depend on other labels or rows; the number of tables if none."""
+    for t, uses in enumerate(uses_by_table):
+        if not any(use.conflicts_with(other) for other in uses):
+            return t
+    return len(uses_by_table)

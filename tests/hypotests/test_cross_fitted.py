@@ -10,7 +10,7 @@ import trueodds as to
 from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.hypotests.out_of_sample import CrossFittedTest, DecisionRegretTest
+from trueodds.hypotests.cross_fitted import CrossFittedTest, DecisionRegretTest
 from trueodds.lenses.view import View
 
 TREAT = [[0.0, 4.0], [1.0, 0.0]]  # to miss costs 4, to treat in vain 1: treat from p = .2 on

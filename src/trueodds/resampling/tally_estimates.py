@@ -1,4 +1,4 @@
-"""Estimate an error with its interval and noise floor, from the rows or from the cells of a tally."""
+"""Estimates from a tally instead of rows: value, confidence interval, noise floor and null draws from its cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
@@ -17,28 +16,11 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import build_estimate, estimate_all, evaluate_parts
+from trueodds.resampling.estimate import build_estimate, evaluate_parts
 from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
 from trueodds.resampling.intervals.normal import normal_interval
-from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
-from trueodds.resampling.null_cells import draw_by_cell
+from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
-
-
-def estimate_error(
-    rows: Predictions | Tally,
-    error: Estimator,
-    lens: Lens,
-    aggregate: str,
-    interval_spec: IntervalSpec,
-    rng: np.random.Generator,
-) -> Estimate:
-    """Estimate an error with its interval and noise floor."""
-    if isinstance(rows, Tally):
-        return estimate_from_tally(rows, error, lens, aggregate, interval_spec, DEFAULT_REDRAWS, rng)
-    estimands = [Estimand.from_predictions(error, lens, rows, aggregate)]
-    (estimate,) = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
-    return estimate
 
 
 def estimate_from_tally(
@@ -50,23 +32,24 @@ def estimate_from_tally(
     redraws: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient."""
+    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient.
+
+    `aggregate` is how the values of several views are combined, and `redraws` the number of null draws.
+    """
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
-    null = (
-        None
-        if interval_spec.interval is None or isinstance(estimator, ProperScore)
-        else tally_null_draws(tally, estimand, redraws, rng)[0]
-    )
-    reported_null = None
-    if null is not None and estimand.reported_estimand is not estimand:
-        reported_null = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)[0]
-    return estimate_from_cells(estimand, interval_spec, rng, null, tally_notes(tally, estimand), reported_null)
+    null_draws, reported_null_draws = None, None
+    if interval_spec.interval is not None and not isinstance(estimator, ProperScore):
+        null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
+        if estimand.reported_estimand is not estimand:
+            reported_null_draws, _ = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)
+    notes = tally_notes(tally, estimand)
+    return estimate_from_cells(estimand, interval_spec, rng, null_draws, notes, reported_null_draws)
 
 
 def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:
-    """The value of an estimator alone, from a tally."""
+    """Return the value of an estimator from a tally, without interval and noise floor."""
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, IntervalSpec(interval=None)).value
     estimand = tally_estimand(tally, estimator, lens, aggregate)
@@ -74,7 +57,7 @@ def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: 
 
 
 def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:
-    """Estimand on the cells of a tally; raises InputError if it requires rows or left-closed bins."""
+    """Return the estimand on the cells of a tally; raise InputError if it requires rows or left-closed bins."""
     if estimator.needs_rows:
         raise InputError(
             "TO403",
@@ -90,7 +73,7 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
 
 
 def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
-    """Notes of the tally, its resolution, and bins that do not match cell edges."""
+    """Return the notes of the tally, on its resolution, and on bins that do not match cell edges."""
     notes = [*tally.notes(estimand.lens), Note("TN405", f"Computed from a {tally.resolution}.")]
     partition = getattr(estimand.estimator, "partition", None)
     if partition is not None and not estimand.views[0].joint:
@@ -101,13 +84,15 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
 
 
 def has_score_sums(tally: Tally, lens: Lens) -> bool:
-    """Whether the score sums of the tally apply to this lens, that is, to the complete prediction."""
+    """Whether the sums of proper scores in the tally apply to this lens: they are those of the complete prediction."""
     lens_names = {"classes": ["canonical"], "confidence": ["confidence"], "multilabel": ["classwise"]}[tally.kind]
-    return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else lens_names)
+    if tally.kind == "classes" and tally.k == 2:
+        lens_names = ["canonical", "positive"]
+    return lens.name in lens_names
 
 
 def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
-    """Estimate a proper score from its sums, with the normal interval of a mean."""
+    """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean."""
     if getattr(estimator, "min_prob", 0.0):
         raise InputError(
             "TO403",
@@ -143,12 +128,12 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
         settings = estimator.settings_used(estimand.views[0]) | settings
         notes = tally_notes(tally, estimand)
     return Estimate(
-        estimator.name,
-        str(lens),
-        value,
-        tally.n,
-        interval,
-        noise_floor,
+        estimator=estimator.name,
+        lens=str(lens),
+        value=value,
+        n=tally.n,
+        interval=interval,
+        noise_floor=noise_floor,
         parts=parts,
         settings=settings,
         notes=tuple(notes),
@@ -156,15 +141,19 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
 
 
 def tally_null_draws(tally: Tally, estimand: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
-    """Null draws of each view, and whether the views are drawn jointly."""
+    """Return the null draws (views, draws), and whether the views are drawn jointly.
+
+    Classes are drawn jointly if the tally stores the null covariance of the bins, and otherwise independently.
+    """
     has_votes = tally.counts.voted > 0
-    correlated = isinstance(estimand.lens, Classwise) and _on_report_cells(tally, estimand) and not has_votes
-    covariance = tally.null_covariance if correlated else None
-    joint = covariance is not None or len(estimand.views) == 1
-    return draw_by_cell(estimand, redraws, rng, covariance, flips_signs=has_votes), joint
+    is_classwise = isinstance(estimand.lens, Classwise)
+    has_covariance = is_classwise and not has_votes and _has_bins_of_covariance(tally, estimand)
+    covariance = tally.null_covariance if has_covariance else None
+    is_joint = covariance is not None or len(estimand.views) == 1
+    return draw_bin_statistics(estimand, redraws, rng, covariance, flips_signs=has_votes), is_joint
 
 
-def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
+def _has_bins_of_covariance(tally: Tally, estimand: Estimand) -> bool:
     """Whether the bins of the error are those whose null covariance is stored in the tally."""
     if not isinstance(estimand.estimator, BinnedError):
         return False
@@ -173,7 +162,7 @@ def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
 
 
 def reason_without_cell_interval(estimand: Estimand) -> str:
-    """Reason why the cells of a tally do not provide an interval; empty if they do."""
+    """Return the reason why the cells of a tally do not provide an interval; empty if they do."""
     if len(estimand.views) > 1:
         return "a tally does not store the joint distribution of several views"
     if estimand.views[0].joint:
@@ -189,11 +178,12 @@ def estimate_from_cells(
     rng: np.random.Generator,
     null_draws: Array | None,
     notes: list[Note],
-    reported_null: Array | None = None,
+    reported_null_draws: Array | None = None,
 ) -> Estimate:
     """Estimate from the cells of a tally; aggregates over classes have no interval.
 
-    `reported_null` are the null draws of the estimator whose interval is reported, if it differs.
+    `null_draws` are those of the estimand, and `reported_null_draws` those of the estimand whose interval is reported,
+    if it is another one.
     """
     if interval_spec.resample == "rows":
         raise InputError(
@@ -201,26 +191,22 @@ def estimate_from_cells(
         )
     reported = estimand.reported_estimand
     method = resolve_method(reported, interval_spec, clustered=False, cells=True)
-    resampled = None
-    if interval_spec.interval is None:
-        interval, no_interval_reason = None, ""
-    elif len(estimand.views) > 1:
-        notes = [
-            *notes,
-            Note(
-                "TN402",
-                "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not"
-                " stored.",
-            ),
-        ]
-        interval, no_interval_reason = None, ""
-    elif no_interval_reason := reason_without_cell_interval(estimand):
-        interval = None
-    else:
-        resampled = bootstrap_cells(reported, interval_spec.resamples, rng) if method in RESAMPLING_METHODS else None
-        interval, no_interval_reason = estimate_interval(
-            None, reported, method, interval_spec, resampled, null_draws if reported is estimand else reported_null, rng
+    resampled, interval, no_interval_reason = None, None, ""
+    if interval_spec.interval is not None and len(estimand.views) > 1:
+        text = (
+            "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not"
+            " stored."
         )
+        notes = [*notes, Note("TN402", text)]
+    elif interval_spec.interval is not None:
+        no_interval_reason = reason_without_cell_interval(estimand)
+        if not no_interval_reason:
+            if method in RESAMPLING_METHODS:
+                resampled = bootstrap_cells(reported, interval_spec.resamples, rng)
+            method_null_draws = null_draws if reported is estimand else reported_null_draws
+            interval, no_interval_reason = estimate_interval(
+                None, reported, method, interval_spec, resampled, method_null_draws, rng
+            )
     return build_estimate(
         estimand,
         interval,

@@ -1,4 +1,4 @@
-"""Table of fitted shifts and slopes with confidence intervals, tests and their interpretation in words."""
+"""Text table of fitted shifts and slopes with confidence intervals, tests, and sentences that interpret them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ParameterTable:
 
     Intervals of δ are exponentiated intervals of τ and so not symmetric. The Wald test of a class tests τ = 0 and γ = 1
     jointly, with a χ² distribution with 2 degrees of freedom; Holm's p adjusts for all classes. With jackknife standard
-    errors the reference distributions are Student's t and Hotelling's T², as in the test.
+    errors the reference distributions are Student's t and Hotelling's T², as in the tests `cox` and `mcllo`.
     """
 
     classes: tuple[Any, ...]  # names of the K classes
@@ -252,10 +252,10 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
         certainty.effective_units is not None
         and certainty.effective_units < MIN_UNITS_PER_PARAMETER * 2 * _count_classes(certainty)
     ):
-        kind = "clusters" if certainty.std_error_method == "clusters" else "rows"
+        unit_noun = "clusters" if certainty.std_error_method == "clusters" else "rows"
         sentences.append(
-            f"The effective number of {kind} is only {certainty.effective_units:.3g}: intervals and tests use t and F"
-            " distributions and are wide."
+            f"The effective number of {unit_noun} is only {certainty.effective_units:.3g}: intervals and tests use t"
+            " and F distributions and are wide."
         )
     if certainty.penalized and certainty.std_error_method in STD_ERROR_METHODS:
         sandwich_text = "" if certainty.std_error_method == "curvature" else ", in the sandwich too"

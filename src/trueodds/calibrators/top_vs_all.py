@@ -38,7 +38,7 @@ _TOP_MARGIN = 1 + 1e-12  # factor by which the top stays above the next, so that
 
 @dataclass(frozen=True)
 class TopVsAllMap(CalibrationMap):
-    """A map of the confidence; the other classes are scaled in proportion. A temperature applies to the whole row."""
+    """A map of the confidence, which also scales the other classes in proportion; a temperature maps the whole row."""
 
     name: ClassVar[str] = "top_vs_all"
     takes_logs: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class TopVsAllMap(CalibrationMap):
         Q[all_rows, predicted] = 0.0
         largest_other = np.where(others_total > 0, largest_other, 1.0)
         others_total = np.where(others_total > 0, others_total, k - 1)
-        # Where the runner-up, in proportion, is as large.
+        # The confidence at which the runner-up, scaled in proportion, is as large.
         min_confidence = largest_other / (others_total + largest_other) * _TOP_MARGIN
         is_raised = confidence < min_confidence
         confidence = np.where(is_raised, min_confidence, confidence)
@@ -189,10 +189,9 @@ class TopVsAllSpec(CalibratorSpec):
         return spec
 
     def _resolve_spec_for(self, P: Probabilities) -> CalibratorSpec:
-        """The same, with the default smallest probability for log-probabilities if P holds these."""
-        return (
-            lower_min_prob_for_logs(self._resolve_spec()) if isinstance(P, LogProbabilities) else self._resolve_spec()
-        )
+        """The settings of the inner calibrator, with a lower default `min_prob` if P holds log-probabilities."""
+        spec = self._resolve_spec()
+        return lower_min_prob_for_logs(spec) if isinstance(P, LogProbabilities) else spec
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """Fit the calibrator to the confidence of each row."""
@@ -211,7 +210,7 @@ class TopVsAllSpec(CalibratorSpec):
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
             return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
-        # A confidence of exactly 0 may have been raised.
+        # TN505 on exact zeros is counted again below, because a confidence of exactly 0 may have been raised.
         confidence_pairs, correctness = _correctness_problem(P, Y)
         fit_notes = [
             note
@@ -234,14 +233,17 @@ class TopVsAllSpec(CalibratorSpec):
 
 
 def _correctness_problem(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
-    """The rows as the two-class problem whether the predicted class is correct; ties go to the first class."""
+    """The two-class problem whether the predicted class is correct: confidence pairs (n, 2) and outcomes (n, 2).
+
+    Of tied classes the first is predicted.
+    """
     all_rows, predicted = np.arange(len(P)), predicted_class(P)
     correct = Y[all_rows, predicted] if Y.ndim == 2 else (predicted == Y).astype(np.float64)
     return _confidence_pairs(P, predicted), np.stack([1 - correct, correct], axis=1)
 
 
 def _confidence_pairs(P: Probabilities, predicted: Array) -> Probabilities:
-    """The sum of the other classes and the predicted class, (n, 2)."""
+    """The probabilities (n, 2) that the predicted class (n,) is wrong and correct, or their logarithms."""
     if isinstance(P, LogProbabilities):
         logs, all_rows = P.values, np.arange(len(P))
         others = logs.copy()
@@ -252,10 +254,10 @@ def _confidence_pairs(P: Probabilities, predicted: Array) -> Probabilities:
 
 
 def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:
-    """First and second derivative of the log loss of the confidence with respect to β.
+    """First and second derivative of the log loss of the tempered confidence s with respect to β = 1/T.
 
-    With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
-    Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
+    With c the correctness, and μ and ν the mean and variance under q of the other classes' log-probabilities minus that
+    of the predicted class, they are Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
     """
     first = second = 0.0
     for p, y, weights in iterate_blocks(P, Y, w):

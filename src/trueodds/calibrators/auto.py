@@ -228,7 +228,8 @@ class AutoSpec(CalibratorSpec):
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if refusal := _insufficient_data_message(Y, cluster):
             return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal)])
-        rng, specs = as_generator(self.rng), sort_by_complexity(specs)
+        rng = as_generator(self.rng)
+        specs = sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
         compared_cluster = None if cluster is None else cluster[compared]
         rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
@@ -244,7 +245,7 @@ class AutoSpec(CalibratorSpec):
         if confirmed:
             applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster)
         share = applied_map.share if isinstance(applied_map, MixedMap) else None
-        notes += outcome_notes(choice, confirmation, len(P), share, _count_zero_rows(P))
+        notes += outcome_notes(choice, confirmation, len(P), share, _zero_rows_clause(P))
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
@@ -271,7 +272,7 @@ class AutoSpec(CalibratorSpec):
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
         ]
         choice = choose_by_log_loss(rows, specs, cross_fitted_logs, nested_choice)
-        nested_logs = _assemble_nested_predictions(rows, cross_fitted_logs, nested_choice)
+        nested_logs = _nested_log_probabilities(rows, cross_fitted_logs, nested_choice)
         confirmation = confirm_gain(
             rows.P,
             nested_logs,
@@ -313,13 +314,13 @@ def _fit_confirmed(
     return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 
-def _count_zero_rows(P: Probabilities) -> str:
+def _zero_rows_clause(P: Probabilities) -> str:
     """A clause that states how many rows of P (n, K) have an exact zero; empty if none has."""
     n_zero_rows = int((np.isneginf(to_logs(P))).any(axis=1).sum())
     return f"{n_zero_rows:,} of {len(P):,} rows keep a probability of exactly 0" if n_zero_rows else ""
 
 
-def _assemble_nested_predictions(
+def _nested_log_probabilities(
     rows: CrossFittingRows, cross_fitted_logs: Sequence[Array | None], nested_choice: NestedChoice
 ) -> Array:
     """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""

@@ -16,6 +16,9 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
 
+MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
+
+
 class SoftmaxTerm(NamedTuple):
     """One component of a mixture: a weight and softmax(W log p + b).
 
@@ -26,12 +29,10 @@ class SoftmaxTerm(NamedTuple):
     weight: float
     W: Array  # (K, K), or its diagonal (K,)
     b: Array  # (K,)
-    min_prob: float | Array = 0.0  # of every class, or (K,): replaces a smaller p; with 0 an exact zero has the log −∞
+    # Replaces a smaller p: one number, or one for each class (K,). With 0, an exact zero has the log −∞.
+    min_prob: float | Array = 0.0
     zeros_only: bool = False  # whether `min_prob` replaces exact zeros only
     normalized: bool = False  # whether log p is that of the row divided by its sum
-
-
-MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
 
 
 class CalibrationMap(ABC):

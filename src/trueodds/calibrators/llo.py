@@ -52,7 +52,7 @@ class LloMap(CalibrationMap):
     gamma: float  # slope of the log odds
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether the optimum is finite without smoothed targets
-    certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, from the rows of the fit
+    uncertainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, by the rows of the fit
 
     @property
     def delta(self) -> float:
@@ -80,17 +80,17 @@ class LloMap(CalibrationMap):
         if self.name != LloMap.name:  # a subclass, whose method has no standard errors
             return []
         tau, gamma = np.array([self.tau]), np.array([self.gamma])
-        return ParameterTable(classes, 0, tau, gamma, self.certainty, method=self.name).lines()
+        return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
 
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
         parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
-        return parameters | uncertainty_to_dict(self.certainty)
+        return parameters | uncertainty_to_dict(self.uncertainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Read finite numbers."""
-        certainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
+        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
         tau, gamma = (
             saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
         )
@@ -99,7 +99,7 @@ class LloMap(CalibrationMap):
             gamma,
             saved_parameters.read_count(parameters, "n_passes"),
             bool(saved_parameters.read_count(parameters, "converged")),
-            certainty,
+            uncertainty,
         )
 
 
@@ -160,8 +160,9 @@ class LloSpec(SummedSpec):
         """Fit shift and slope."""
         rows = data.map_rows(_logistic_rows)
         optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
-        certainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
-        return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
+        uncertainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
+        tau, gamma = optimum.theta.tolist()
+        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, uncertainty)
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""

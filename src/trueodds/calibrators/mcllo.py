@@ -69,7 +69,7 @@ class MclloMap(CalibrationMap):
     min_prob: float  # replaces a baseline of exactly zero
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether every class was observed and the optimum is finite
-    certainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
+    uncertainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrate in logarithms, so that small probabilities keep their digits; the result is (n, K).
@@ -109,7 +109,7 @@ class MclloMap(CalibrationMap):
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""
-        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.certainty).lines()
+        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).lines()
 
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, baseline and smallest probability, facts about the fit, and the uncertainty."""
@@ -120,13 +120,13 @@ class MclloMap(CalibrationMap):
             "min_prob": self.min_prob,
             "n_passes": self.n_passes,
             "converged": self.converged,
-            **uncertainty_to_dict(self.certainty),
+            **uncertainty_to_dict(self.uncertainty),
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
         """Read K − 1 finite shifts and slopes and the number of a class."""
-        certainty = read_uncertainty(parameters, _SAVED_KEYS, k)
+        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, k)
         saved_parameters.read_number(parameters, "baseline", 0, k - 1)
         return cls(
             saved_parameters.read_vector(parameters, "tau", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
@@ -135,7 +135,7 @@ class MclloMap(CalibrationMap):
             saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
             saved_parameters.read_count(parameters, "n_passes"),
             read_flag(parameters, "converged"),
-            certainty,
+            uncertainty,
         )
 
 
@@ -234,9 +234,9 @@ class MclloSpec(SummedSpec):
         )
         contrast_fit = fit_baseline_logits(log_odds, np.flatnonzero(fitted_classes) != baseline, self.penalty)
         tau[is_estimated], gamma[is_estimated] = contrast_fit.shifts, contrast_fit.slopes
-        certainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
+        uncertainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
         converged = contrast_fit.optimum.converged and all_observed
-        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, certainty)
+        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, uncertainty)
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""

@@ -56,11 +56,11 @@ class Recalibration:
 
     choice: CandidateChoice | None  # None where the rows were too few to choose
     confirmation: Confirmation | None  # of the whole procedure
-    applied: str  # the calibrator whose map is applied
-    summary: str  # that map in a few words
-    fit_rows: int
-    confirm_rows: int  # on which the candidates were compared and the gain was tested, by fits without the row
-    min_prob: float | None  # of the fits that take logarithms
+    applied: str  # name of the calibrator whose map is applied
+    summary: str  # description of the applied map in a few words
+    fit_rows: int  # rows to which the applied map was fitted
+    confirm_rows: int  # rows on which the candidates were compared and the gain was tested, by fits without the row
+    min_prob: float | None  # smallest probability of the fits that take logarithms
     notes: tuple[Note, ...] = ()
     predicted_classes: PredictedClasses | None = None
     held_out: HeldOutProbabilities | None = field(default=None, repr=False, compare=False)
@@ -89,9 +89,10 @@ class Recalibration:
         return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
 
     def without_required_rows(self) -> Recalibration:
-        """This report for data in which nothing else rejects calibration, so that a small gain may well be noise.
+        """This report with the outcome `no gain` in place of `too few rows`.
 
-        A number of rows that would confirm it would be extrapolated from that noise, so there is `no gain`.
+        It is for data in which no test rejects calibration. A small estimated gain may then well be noise, and a number
+        of rows that would confirm it should not be extrapolated.
         """
         if self.confirmation is None or self.outcome != NOT_ENOUGH_ROWS:
             return self
@@ -181,10 +182,11 @@ def round_to_two_digits(rows: float) -> int:
 def outcome_notes(
     choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None, zero_rows: str = ""
 ) -> list[Note]:
-    """The notes on evaluation and gain; the map is fitted to `n_fit` rows.
+    """The notes on how the gain was evaluated (TN508), and on its outcome (TN509, TN510 or TN543).
 
-    `share` is that of the uniform distribution in the map, None for the identity. `zero_rows` states how many rows have
-    a predicted probability of exactly 0, which the identity keeps.
+    The applied map was fitted to `n_fit` rows. `share` is that of the uniform distribution in this map, None for the
+    identity. `zero_rows` is a clause that states how many rows have a predicted probability of exactly 0, which the
+    identity keeps.
     """
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")

@@ -42,29 +42,29 @@ class TopVsAllMap(CalibrationMap):
 
     name: ClassVar[str] = "top_vs_all"
     takes_logs: ClassVar[bool] = True
-    inner: CalibrationMap  # for two classes: the predicted class is wrong, or correct
+    inner_map: CalibrationMap  # of the confidence: its two classes are a wrong and a correct prediction
 
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
         """Passes of the fit of the inner map."""
-        return self.inner.n_passes
+        return self.inner_map.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether the fit of the inner map converged."""
-        return self.inner.converged
+        return self.inner_map.converged
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrated rows, in which the predicted class stays."""
-        if isinstance(self.inner, TemperatureMap):
-            return self.inner.apply(P)
+        if isinstance(self.inner_map, TemperatureMap):
+            return self.inner_map.apply(P)
         return apply_in_blocks(lambda p: self.recalibrate_rows(p)[0], P)
 
     def recalibrate_rows(self, P: Probabilities) -> tuple[Array, Array]:
         """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
         k, all_rows, predicted = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = to_probabilities(P).astype(np.float64)
-        confidence = self.inner.apply(to_accepted_input(self.inner, _confidence_pairs(P, predicted)))[:, 1]
+        confidence = self.inner_map.apply(to_accepted_input(self.inner_map, _confidence_pairs(P, predicted)))[:, 1]
         Q[all_rows, predicted] = 0.0
         others_total, largest_other = Q.sum(axis=1), Q.max(axis=1)
         Q[others_total == 0] = 1.0  # beside a confidence of 1 the others share equally
@@ -81,15 +81,15 @@ class TopVsAllMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of a temperature; other inner maps have none."""
-        return self.inner.mixture_terms(k) if isinstance(self.inner, TemperatureMap) else None
+        return self.inner_map.mixture_terms(k) if isinstance(self.inner_map, TemperatureMap) else None
 
     def describe(self) -> str:
         """The inner map and its name."""
-        return f"{self.inner.name} of the confidence: {self.inner.describe()}"
+        return f"{self.inner_map.name} of the confidence: {self.inner_map.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Name and parameters of the inner map."""
-        return {"calibrator": self.inner.name, "parameters": self.inner.to_dict()}
+        return {"calibrator": self.inner_map.name, "parameters": self.inner_map.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
@@ -208,13 +208,13 @@ class TopVsAllSpec(CalibratorSpec):
         assert isinstance(calibration_map, TopVsAllMap)
         spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
-            assert isinstance(calibration_map.inner, TemperatureMap)
-            return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
+            assert isinstance(calibration_map.inner_map, TemperatureMap)
+            return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner_map.beta)
         # TN505 on exact zeros is counted again below, because a confidence of exactly 0 may have been raised.
         confidence_pairs, correctness = _correctness_problem(P, Y)
         fit_notes = [
             note
-            for note in spec.notes(calibration_map.inner, to_accepted_input(spec, confidence_pairs), correctness, w)
+            for note in spec.notes(calibration_map.inner_map, to_accepted_input(spec, confidence_pairs), correctness, w)
             if note.code != "TN505"
         ]
         n_raised, has_no_zero = 0, []

@@ -84,7 +84,7 @@ class MixtureLayer(torch.nn.Module):
 
 
 class SoftmaxLayer(torch.nn.Module):
-    """softmax(W log p + b) as `SoftmaxTerm` defines it, with infinite logarithms."""
+    """softmax(W log p + b) as `SoftmaxTerm` defines it, also for the infinite logarithms of exact zeros."""
 
     def __init__(self, term: SoftmaxTerm, on_raw_logits: bool) -> None:
         super().__init__()
@@ -108,6 +108,8 @@ class SoftmaxLayer(torch.nn.Module):
             x = x - torch.logsumexp(logs, dim=1, keepdim=True)
         if W.ndim == 1:
             return _softmax(torch.where(W == 0, 0.0, W * x) + b, b)
+        # The log −∞ of an exact zero gives −∞ where its weight is positive. Where it is negative, it gives +∞, which
+        # prevails.
         is_zero = torch.isneginf(x)
         eta = torch.where(is_zero, 0.0, x) @ W.T + b
         for infinity, has_sign in ((-torch.inf, W > 0), (torch.inf, W < 0)):
@@ -312,7 +314,7 @@ def safe_log(p: torch.Tensor) -> torch.Tensor:
 
 
 def _softmax(eta: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Rows proportional to exp η; an entry +∞ takes the row, one of −∞ alone is uniform over the finite b."""
+    """Rows proportional to exp η; an entry +∞ has probability 1, and a row of only −∞ is uniform over the finite b."""
     largest = eta.detach().amax(dim=1, keepdim=True)
     takes_row = torch.zeros_like(eta).masked_fill(~torch.isposinf(eta), -torch.inf)
     eta = torch.where(torch.isposinf(largest), takes_row, eta)
@@ -321,7 +323,7 @@ def _softmax(eta: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _sigmoid_pair(eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """1 − q and q of the log odds η of q, both with full precision."""
+    """1 − q and q for the log odds η of q, both with full precision."""
     return torch.sigmoid(-eta), torch.sigmoid(eta)
 
 

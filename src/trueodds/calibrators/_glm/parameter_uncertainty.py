@@ -87,16 +87,18 @@ class ParameterUncertainty:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON values; those of `_OPTIONAL_SAVED_KEYS` that are None are left out."""
-        V = None if self.covariance is None else self.covariance.tolist()
-        fields = dict(
-            zip(
-                _SAVED_KEYS,
-                (self.std_error_method, V, self.likelihood_ratio, self.rank, self.n, self.penalized),
-                strict=True,
-            )
-        )
-        signs = None if self.both_signs is None else self.both_signs.tolist()
-        optional_fields = {"units": self.effective_units, "even": signs}
+        fields = {
+            "errors": self.std_error_method,
+            "covariance": None if self.covariance is None else self.covariance.tolist(),
+            "ratio": self.likelihood_ratio,
+            "rank": self.rank,
+            "n": self.n,
+            "penalized": self.penalized,
+        }
+        optional_fields = {
+            "units": self.effective_units,
+            "even": None if self.both_signs is None else self.both_signs.tolist(),
+        }
         return fields | {key: value for key, value in optional_fields.items() if value is not None}
 
     @classmethod
@@ -140,9 +142,9 @@ class ParameterUncertainty:
         )
 
 
-def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
+def uncertainty_to_dict(uncertainty: ParameterUncertainty | None) -> dict[str, Any]:
     """The entry that a map adds to its saved parameters; empty if it has no uncertainty, as in older files."""
-    return {} if certainty is None else {"certainty": certainty.to_dict()}
+    return {} if uncertainty is None else {"certainty": uncertainty.to_dict()}
 
 
 def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> ParameterUncertainty | None:

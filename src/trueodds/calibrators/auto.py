@@ -263,9 +263,7 @@ class AutoSpec(CalibratorSpec):
             held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
         )
 
-    def _choose_and_confirm(
-        self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
-    ) -> EvaluatedChoice:
+    def _choose_and_confirm(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> EvaluatedChoice:
         """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
         nested_choice = choose_leaving_one_fold_out(rows, specs)
         cross_fitted_logs = [

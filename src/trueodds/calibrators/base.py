@@ -15,7 +15,6 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-
 MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
 
 

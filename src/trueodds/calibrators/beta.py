@@ -93,7 +93,7 @@ class BetaMap(IterativeOneVsRest):
         return (SoftmaxTerm(1.0, np.array([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
     def describe(self) -> str:
-        """`a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
+        """The coefficients, such as `a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
         if len(self.curves) > 1:
             return f"{len(self.curves)} curves"
         return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")

@@ -30,7 +30,7 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
     name: ClassVar[str] = "bias_corrected_temperature"
 
     def describe(self) -> str:
-        """`T = 1.96, biases -0.134 to 0.248`."""
+        """The temperature and the range of the biases, such as `T = 1.96, biases -0.134 to 0.248`."""
         beta = float(self.weights[0])
         temperature_text = f"T = {1 / beta:.3g}" if beta > 0 else f"β = {beta:.3g}"
         return f"{temperature_text}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"

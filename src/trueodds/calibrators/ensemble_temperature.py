@@ -83,7 +83,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return tuple(SoftmaxTerm(v, np.full(k, b), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
     def describe(self) -> str:
-        """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
+        """The shares, such as `a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
         names = (f"temperature scaling ({format_temperature(self.beta)})", "the original", "uniform")
         percentages = [round(100 * share) for share in self.shares]
         order = sorted(range(len(names)), key=lambda i: -percentages[i])

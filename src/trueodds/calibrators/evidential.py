@@ -86,7 +86,7 @@ class EvidentialMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(2, gamma), np.array([0.0, tau])),)
 
     def describe(self) -> str:
-        """`θ = 0.45`, or slope and intercept."""
+        """The parameter, such as `θ = 0.45`, or slope and intercept."""
         if isinstance(self.contour, SlopeBeliefs):
             return f"θ = {format_number(self.contour.theta)}"
         tau, gamma = self.contour.theta.tolist()

@@ -14,8 +14,8 @@ from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
-from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns, prob_columns
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
@@ -26,7 +26,6 @@ from trueodds.data.weights import are_counts
 from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
-
 
 ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
 _COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
@@ -160,7 +159,6 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     return [Note("TN501", f"No calibration row has class {class_list}: the map for it is not backed by data.")]
 
 
-
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
     """Fit a calibrator to rows in memory, to a tally, or in passes over a source with a method `reduce`.
 
@@ -227,8 +225,10 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     if not isinstance(spec, TalliedSpec):
         raise _no_tally_fit_error(spec)
     check_supported(spec, tally.kind, tally.k)
-    lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
-    views = tally.views(lens)
+    if tally.kind == "confidence":
+        views = tally.views("confidence")
+    else:
+        views = tally.views("positive" if tally.k == 2 else "classwise")
     calibration_map = spec.fit_from_views(views)
     class_totals = np.array([float(view.w @ view.y) for view in views])
     if len(views) == 1:
@@ -291,7 +291,6 @@ class FirstPassSummary:
             Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.other_notes.items())
         ]
         return [*self.special_row_counts.notes(), *other_notes]
-
 
 
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:

@@ -84,10 +84,13 @@ class HistogramMap(OneVsRest):
 
 
 def format_bins(curves: Sequence[StepCurve]) -> str:
-    """`15 bins`, or `12 to 15 bins in 4 curves`."""
+    """The number of bins as text, such as `15 bins`, or `12 to 15 bins in 4 curves`."""
     sizes = sorted({len(curve.values) for curve in curves})
-    bins = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
-    return bins + (f" in {len(curves)} curves" if len(curves) > 1 else "")
+    if len(sizes) > 1:
+        text = f"{sizes[0]} to {sizes[-1]} bins"
+    else:
+        text = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}"
+    return text + (f" in {len(curves)} curves" if len(curves) > 1 else "")
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class LloMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau])),)
 
     def describe(self) -> str:
-        """`δ = 0.64, γ = 0.57`."""
+        """The parameters, such as `δ = 0.64, γ = 0.57`."""
         return f"δ = {format_number(self.delta)}, γ = {format_number(self.gamma)}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:

@@ -103,7 +103,7 @@ class MclloMap(CalibrationMap):
         return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), min_prob, zeros_only=True),)
 
     def describe(self) -> str:
-        """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
+        """The ranges of the parameters, such as `δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
         delta = np.exp(np.minimum(self.tau, MAX_EXPONENT))
         return f"δ {format_range(delta)}, γ {format_range(self.gamma)}, against class {self.baseline}"
 

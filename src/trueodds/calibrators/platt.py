@@ -114,7 +114,7 @@ class PlattMap(IterativeOneVsRest):
         return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept])),)
 
     def describe(self) -> str:
-        """`slope 0.55, intercept -0.45`, or the range of the slopes."""
+        """The parameters, such as `slope 0.55, intercept -0.45`, or the range of the slopes of several curves."""
         if len(self.curves) == 1:
             return f"slope {format_number(self.curves[0].slope)}, intercept {format_number(self.curves[0].intercept)}"
         slopes = [curve.slope for curve in self.curves]

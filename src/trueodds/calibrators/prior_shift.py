@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
-from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
 from trueodds.calibrators.calibrator_predictions import check_prob_matrix, prob_columns
+from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import CHECKED_BY_CLASS

@@ -254,5 +254,5 @@ def _power_text(confirmation: Confirmation) -> str:
 
 
 def _percent(level: float) -> str:
-    """`95 %`, with the space that prose has before the sign."""
+    """A level as text such as `95 %`, with the space that prose has before the percent sign."""
     return f"{format_percent(level)[:-1]} %"

@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
+from trueodds.calibrators.calibrator_predictions import class_names_array
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
-from trueodds.calibrators.calibrator_predictions import class_names_array
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array

@@ -42,7 +42,6 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Positive, Range
 from trueodds.core.typing import Array
 
-
 _DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
 _N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
 _MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given

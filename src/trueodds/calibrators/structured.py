@@ -61,7 +61,7 @@ class StructuredMap(CalibrationMap):
         return (tempered, uniform), self._linear_step().mixture_terms(k)
 
     def describe(self) -> str:
-        """`T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
+        """The parameters, such as `T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
         return f"{TemperatureMap(self.beta).describe()}, then {self._linear_step().describe()}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class TemperatureMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(k, self.beta), np.zeros(k)),)
 
     def describe(self) -> str:
-        """`T = 1.60`."""
+        """The temperature, such as `T = 1.60`."""
         return format_temperature(self.beta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: i
 
 
 def format_temperature(beta: float) -> str:
-    """`T = 1.60`."""
+    """The temperature T = 1/β as text, such as `T = 1.60`."""
     temperature = 1 / beta
     if temperature < 0.1:
         return f"T = {temperature:.3g}"

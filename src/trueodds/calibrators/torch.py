@@ -9,9 +9,9 @@ import torch
 from trueodds.calibrators._curves.one_vs_rest import OneVsRest
 from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.calibrator_predictions import check_class_count, check_prob_matrix, missing_logits_error
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.irova_ts import IrovaTsMap
-from trueodds.calibrators.calibrator_predictions import check_prob_matrix, check_class_count, missing_logits_error
 from trueodds.calibrators.torch_layers import (
     ConfidenceLayer,
     IdentityLayer,

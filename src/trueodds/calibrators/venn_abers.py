@@ -245,7 +245,6 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
     )
 
 
-
 def pair_score(a: Array, b: Array) -> Array:
     """A score (n,) from 0 to 1 that increases with b/(a + b) and is 1/2 if a = b; swapping a and b gives 1 minus it.
 

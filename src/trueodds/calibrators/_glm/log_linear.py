@@ -131,7 +131,7 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
 
 
 def format_range(x: Array) -> str:
-    """`0.91 to 1.25`, or a single number if both ends look the same."""
+    """The range of the numbers x as text, such as `0.91 to 1.25`, or one number if both ends have the same digits."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -323,7 +323,6 @@ def negative_slope_notes(slopes: Array) -> list[Note]:
             " of the model: check the order of the classes, or set a penalty.",
         )
     ]
-
 
 
 def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:

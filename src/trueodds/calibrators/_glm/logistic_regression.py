@@ -168,8 +168,8 @@ def _maximize_likelihood(
 ) -> tuple[Minimum, Array, int]:
     """Maximize the likelihood: the optimum for the decorrelated columns, θ (m,) for the original ones, and their rank.
 
-    `n_events` and `n_nonevents` are the total weights of the targets, whose log odds are the start of the intercept. Directions that the
-    rows do not identify stay as in `default_theta` (m,).
+    `n_events` and `n_nonevents` are the total weights of the targets, whose log odds are the
+    start of the intercept. Directions that the rows do not identify stay as in `default_theta` (m,).
     """
     transformation = moments.decorrelation
     start = -transformation.inverse @ default_theta

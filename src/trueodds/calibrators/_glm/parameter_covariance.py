@@ -203,7 +203,7 @@ class IndependentUnits:
         return np.bincount(self.unit_of_row, values, int(self.unit_of_row.max(initial=0)) + 1)
 
     def sums(self, x: Array, residuals: Array) -> Array:
-        """Σ r x and Σ r of each unit, (G, 2m), for x and residuals r (n, m); the two columns of a class are adjacent."""
+        """Σ r x and Σ r of each unit, (G, 2m), for x and residuals r (n, m); both columns of a class are adjacent."""
         size = int(self.unit_of_row.max(initial=0)) + 1
         unit_sums = np.empty((size, 2 * x.shape[1]))
         for j, (column, r) in enumerate(zip(x.T, residuals.T, strict=True)):

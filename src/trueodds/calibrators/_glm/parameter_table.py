@@ -233,7 +233,9 @@ def format_pvalue(p: float) -> str:
 
 def format_probability(p: float) -> str:
     """Format a probability, never as exactly 0 or 1."""
-    return ">0.9999" if p > 0.9999 else "<0.0001" if p < 0.0001 else format_number(p)
+    if p > 0.9999:
+        return ">0.9999"
+    return "<0.0001" if p < 0.0001 else format_number(p)
 
 
 def describe_uncertainty(uncertainty: ParameterUncertainty | None, method: str) -> list[str]:

@@ -19,7 +19,7 @@ from trueodds.calibrators.choose import (
     keeps_score_order,
     one_standard_error_rule,
 )
-from trueodds.calibrators.confirm import confirm_gain
+from trueodds.calibrators.confirm_gain import confirm_gain
 from trueodds.calibrators.cross_validation import (
     MeanEstimate,
     mean_and_standard_error,

@@ -47,18 +47,18 @@ def test_the_reference_numbers():
 
 def errors(m):
     """Standard errors of τ and γ."""
-    return np.sqrt(m.certainty.covariance[0].diagonal())
+    return np.sqrt(m.uncertainty.covariance[0].diagonal())
 
 
 def test_the_reference_evidence():
     want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
     m = fit_map(*reference())
-    certainty = m.certainty
+    uncertainty = m.uncertainty
     assert errors(m) == pytest.approx([want["se_tau"], want["se_gamma"]], rel=1e-9)
-    assert (certainty.likelihood_ratio, certainty.rank) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
-    assert certainty.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
-    assert certainty.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
-    assert (certainty.likelihood_ratio, certainty.posterior) == pytest.approx(
+    assert (uncertainty.likelihood_ratio, uncertainty.rank) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
+    assert uncertainty.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
+    assert uncertainty.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
+    assert (uncertainty.likelihood_ratio, uncertainty.posterior) == pytest.approx(
         (other["lrt"], other["posterior_cal"]), rel=1e-8
     )
 
@@ -67,7 +67,7 @@ def test_its_standard_errors_are_those_of_mcllo_of_two_classes():
     P, y = reference()
     w = np.random.default_rng(0).random(len(P))
     for weight in (np.ones(len(P)), w):
-        one, other = fit_map(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
+        one, other = fit_map(P, y, weight).uncertainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).uncertainty
         assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
         assert (one.std_error_method, one.rank, one.n) == (other.std_error_method, other.rank, other.n)
         assert one.likelihood_ratio == (
@@ -81,7 +81,7 @@ def test_it_reaches_the_maximum_where_nelder_mead_stops_short():
     P, y = reference()
     m = fit_map(P, y)
     assert abs(m.delta - short["delta"]) > 5e-5
-    assert m.certainty.likelihood_ratio > short["lrt"]
+    assert m.uncertainty.likelihood_ratio > short["lrt"]
 
 
 def test_the_slope_vanishes_at_the_solution():
@@ -114,7 +114,7 @@ def test_the_likelihood_ratio_keeps_its_size():
     for _ in range(400):
         P = both(1 / (1 + np.exp(-rng.normal(size=1000))))
         Y = one_hot(rng.random(1000) < P[:, 1])
-        rejected += LloSpec().fit(P, Y, np.ones(1000)).certainty.pvalue <= 0.05
+        rejected += LloSpec().fit(P, Y, np.ones(1000)).uncertainty.pvalue <= 0.05
     low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
     assert low <= rejected <= high
 
@@ -129,7 +129,7 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
         # Four standard errors: once in 16,000 seeds.
         assert (np.abs([m.tau - 0.3, m.gamma - 0.6]) < 4 * errors(m)).all()
     # With weights the sandwich is wider, by Σw² n / (Σw)² in the variance, and no ratio is told.
-    assert m.certainty.likelihood_ratio is None
+    assert m.uncertainty.likelihood_ratio is None
     even = LloSpec().fit(P, Y, np.ones(20_000))
     kish = np.sqrt((w @ w) * 20_000) / w.sum()
     assert errors(m)[1] / errors(even)[1] == pytest.approx(kish, rel=0.05)
@@ -139,7 +139,7 @@ def test_separated_outcomes_have_no_errors():
     result = fit(LloSpec(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
     assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN515"]
-    assert result.calibration_map.certainty.std_error_method == "infinite"
+    assert result.calibration_map.uncertainty.std_error_method == "infinite"
     assert "No standard errors: no finite δ and γ are optimal" in result.summary()
     assert "likelihood ratio" not in result.summary()
 
@@ -156,9 +156,9 @@ def test_equal_scores_shift_and_keep_their_slope():
     assert result.calibration_map.gamma == 1.0
     assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
     # A shift is told, and no slope: 2 [3 log .75 + log .25 − 3 log .9 − log .1] on one degree of freedom.
-    certainty = result.calibration_map.certainty
-    assert (certainty.std_error_method, certainty.rank) == ("untold", 1)
-    assert certainty.likelihood_ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
+    uncertainty = result.calibration_map.uncertainty
+    assert (uncertainty.std_error_method, uncertainty.rank) == ("untold", 1)
+    assert uncertainty.likelihood_ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
 
 
 def test_an_exact_zero_stays_zero_and_its_floor_is_noted():

@@ -60,12 +60,12 @@ def test_the_reference_numbers(baseline):
     assert changed == want["argmax_changed"]
     assert m.n_passes <= 8
     # scipy's inverse Hessian, at parameters 5e-8 off.
-    V = m.certainty.covariance
+    V = m.uncertainty.covariance
     assert np.sqrt(V[:, 0, 0]) == pytest.approx(want["se_tau"], abs=1e-7)
     assert np.sqrt(V[:, 1, 1]) == pytest.approx(want["se_gamma"], abs=1e-7)
     assert V[:, 0, 1] == pytest.approx(np.array(want["cov_tau_gamma"])[:3, 3:].diagonal(), abs=1e-7)
-    assert (m.certainty.likelihood_ratio, m.certainty.rank) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
-    assert m.certainty.pvalue == pytest.approx(want["p_lrt"], rel=1e-7)
+    assert (m.uncertainty.likelihood_ratio, m.uncertainty.rank) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
+    assert m.uncertainty.pvalue == pytest.approx(want["p_lrt"], rel=1e-7)
 
 
 def test_sums_of_parts_of_the_rows_find_the_same_fit():
@@ -135,7 +135,7 @@ def test_many_classes_go_without_curvature():
     m = MclloSpec(penalty=1.0).fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, 1.0) <= 1e-8
-    assert m.certainty.std_error_method == "many"
+    assert m.uncertainty.std_error_method == "many"
     assert m.table(tuple(range(520)))[-1].startswith("No standard errors: beyond 501 classes")
 
 

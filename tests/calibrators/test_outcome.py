@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.auto import AutoSpec
-from trueodds.calibrators.confirm import detectable_gain
+from trueodds.calibrators.confirm_gain import detectable_gain
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec

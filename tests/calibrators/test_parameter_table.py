@@ -62,13 +62,13 @@ def test_two_scores_have_errors_by_hand():
     a, preds = np.log(9), Predictions([1, 1, 1, 0, 1, 1, 0, 0], [0.9] * 4 + [0.1] * 4)
     gain = 2 * (np.log(0.75**3 * 0.25 * 0.5**4) - np.log(0.9**3 * 0.1 * 0.1**2 * 0.9**2))
     for name, settings in (("llo", {}), ("mcllo", {"baseline": 0})):
-        certainty = to.fit(preds, name, **settings).calibration_map.certainty
+        uncertainty = to.fit(preds, name, **settings).calibration_map.uncertainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
-        assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
-        assert (certainty.std_error_method, certainty.rank, certainty.n) == ("curvature", 2, 8)
-        assert certainty.likelihood_ratio == pytest.approx(gain, abs=1e-9)
-        assert certainty.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
-        assert certainty.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
+        assert uncertainty.covariance[0] == pytest.approx(want, abs=1e-9)
+        assert (uncertainty.std_error_method, uncertainty.rank, uncertainty.n) == ("curvature", 2, 8)
+        assert uncertainty.likelihood_ratio == pytest.approx(gain, abs=1e-9)
+        assert uncertainty.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
+        assert uncertainty.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
 
 
 def test_the_ends_of_delta_are_those_of_its_logarithm():
@@ -81,7 +81,7 @@ def test_the_table_says_what_the_test_says():
     rows = reference()
     preds = Predictions(rows.Y.argmax(axis=1), rows.P)
     result, parts = fit(MclloSpec(), preds).calibration_map, test.test(preds, "mcllo").parts
-    shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.certainty)
+    shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.uncertainty)
     for i in range(3):
         want = parts[f"class:{i}"]
         assert shown.std_errors[i] == pytest.approx([want["tau_se"], want["gamma_se"]], rel=1e-7)
@@ -90,8 +90,8 @@ def test_the_table_says_what_the_test_says():
         delta, gamma = (ends[i] for ends in shown.intervals())
         assert delta == pytest.approx([want["delta_low"], want["delta_high"]], rel=1e-7)
         assert gamma == pytest.approx([want["gamma_low"], want["gamma_high"]], rel=1e-7)
-    assert result.certainty.likelihood_ratio == pytest.approx(parts["joint"]["likelihood_ratio"], rel=1e-9)
-    assert result.certainty.posterior == pytest.approx(parts["joint"]["posterior"], rel=1e-7)
+    assert result.uncertainty.likelihood_ratio == pytest.approx(parts["joint"]["likelihood_ratio"], rel=1e-9)
+    assert result.uncertainty.posterior == pytest.approx(parts["joint"]["posterior"], rel=1e-7)
 
 
 def test_the_columns_are_aligned():
@@ -199,8 +199,8 @@ def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
     calibrators["clusters"] = fit(MclloSpec(), animals(cluster=np.arange(400) // 5))
     calibrators["votes"] = fit(MclloSpec(), Predictions(0.9 * rows.Y + 0.025, rows.P))
     for errors, result in calibrators.items():
-        assert result.calibration_map.certainty.std_error_method == errors
-        assert (result.calibration_map.certainty.likelihood_ratio is None) == (errors != "curvature")
+        assert result.calibration_map.uncertainty.std_error_method == errors
+        assert (result.calibration_map.uncertainty.likelihood_ratio is None) == (errors != "curvature")
         shown = [line for line in result.summary().split("\n") if "likelihood ratio" in line]
         assert len(shown) == 1
         assert shown[0].startswith(f"With {errors}, standard errors") == (errors != "curvature")
@@ -212,10 +212,10 @@ def test_with_a_penalty_the_curvature_is_the_penalized_one(cluster):
     # As strong a pull as a hundred thousand nats leaves a variance of 1/2λ and no ratio.
     plain = fit(MclloSpec(penalty=1e5), animals(cluster=cluster))
     if cluster is None:
-        assert plain.calibration_map.certainty.covariance == pytest.approx(
+        assert plain.calibration_map.uncertainty.covariance == pytest.approx(
             np.tile(np.eye(2) / 2e5, (3, 1, 1)), rel=0.05, abs=1e-7
         )
-    assert plain.calibration_map.certainty.likelihood_ratio is None
+    assert plain.calibration_map.uncertainty.likelihood_ratio is None
     assert "the penalized Hessian" in plain.summary()
     assert ("in the sandwich too" in plain.summary()) == (cluster is not None)
 
@@ -224,11 +224,11 @@ def test_copies_of_rows_in_clusters_tell_no_more_than_the_rows():
     # The variance of the scores is the same; it has the factor G/(G − 1) of clusters.
     P, y = draw_predictions(200, 3, 1.5, 1)
     twice = np.repeat(np.arange(200), 2)
-    one = fit(LloSpec(), Predictions(y == 0, P[:, 0], cluster=np.arange(200))).calibration_map.certainty.covariance
-    two = fit(LloSpec(), Predictions(y[twice] == 0, P[twice, 0], cluster=twice)).calibration_map.certainty.covariance
+    one = fit(LloSpec(), Predictions(y == 0, P[:, 0], cluster=np.arange(200))).calibration_map.uncertainty.covariance
+    two = fit(LloSpec(), Predictions(y[twice] == 0, P[twice, 0], cluster=twice)).calibration_map.uncertainty.covariance
     assert two == pytest.approx(one, rel=1e-7)
-    one = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(200))).calibration_map.certainty.covariance
-    two = fit(MclloSpec(), Predictions(y[twice], P[twice], cluster=twice)).calibration_map.certainty.covariance
+    one = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(200))).calibration_map.uncertainty.covariance
+    two = fit(MclloSpec(), Predictions(y[twice], P[twice], cluster=twice)).calibration_map.uncertainty.covariance
     assert two == pytest.approx(one, rel=1e-7)
 
 
@@ -253,15 +253,15 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
     rng, rejected = np.random.default_rng(8), 0
     for _ in range(200):
         P, w = rng.dirichlet(np.ones(3), 200), rng.choice([1.0, 10.0], 200)
-        certainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.calibration_map).certainty
-        rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
-        assert (certainty.std_error_method, certainty.n, certainty.likelihood_ratio) == ("weights", 200, None)
+        uncertainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.calibration_map).uncertainty
+        rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, uncertainty).pvalues <= 0.05).sum()
+        assert (uncertainty.std_error_method, uncertainty.n, uncertainty.likelihood_ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
     P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
-    one = to.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
-    other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.certainty
+    one = to.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.uncertainty
+    other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.uncertainty
     assert (one.std_error_method, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
     assert one.likelihood_ratio == pytest.approx(other.likelihood_ratio, rel=1e-9)
@@ -271,7 +271,7 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
 def test_equal_weights_say_nothing(penalty):
     P, y = draw_predictions(150, 3, 1.5, 2)
     plain, thrice = (
-        MclloSpec(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).certainty for c in (1.0, 3.0)
+        MclloSpec(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).uncertainty for c in (1.0, 3.0)
     )
     assert (thrice.std_error_method, thrice.n) == ("curvature", 150)
     assert thrice.covariance == pytest.approx(plain.covariance, rel=1e-8)
@@ -281,7 +281,7 @@ def test_equal_weights_say_nothing(penalty):
 def test_the_test_and_the_table_have_one_sandwich_for_weights():
     P, y = draw_predictions(300, 3, 1.5, 4)
     preds = Predictions(y, P, weight=np.random.default_rng(4).lognormal(0, 1.2, 300))
-    parts, V = test.test(preds, "mcllo").parts, to.fit(preds, "mcllo").calibration_map.certainty.covariance
+    parts, V = test.test(preds, "mcllo").parts, to.fit(preds, "mcllo").calibration_map.uncertainty.covariance
     # A fit scales the weights to a mean of 1, on which the sandwich does not depend.
     for i in range(2):
         assert np.sqrt(V[i].diagonal()) == pytest.approx([parts[f"class:{i}"][f"{a}_se"] for a in ("tau", "gamma")])
@@ -299,7 +299,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
         w = rng.exponential(size=600) if kind == "weights" else np.ones(600)
         cluster = np.arange(600) // 10 if kind == "clusters" else None
         m = MclloSpec().fit_with_report(P, Y, w / w.mean(), cluster)[0]
-        low, high = ParameterTable((0, 1, 2), 2, m.tau, m.gamma, m.certainty).intervals()[1][0]
+        low, high = ParameterTable((0, 1, 2), 2, m.tau, m.gamma, m.uncertainty).intervals()[1][0]
         n_covered += low <= 0.6 <= high
     assert binom.ppf(0.0005, 300, 0.94) <= n_covered <= binom.ppf(0.9995, 300, 0.95)
 
@@ -320,7 +320,7 @@ def test_what_withholds_standard_errors_is_noted():
         "untold": fit(MclloSpec(), flat),
     }
     for errors, result in calibrators.items():
-        assert (result.calibration_map.certainty.std_error_method, result.calibration_map.certainty.covariance) == (
+        assert (result.calibration_map.uncertainty.std_error_method, result.calibration_map.uncertainty.covariance) == (
             errors,
             None,
         )
@@ -329,7 +329,7 @@ def test_what_withholds_standard_errors_is_noted():
         assert "No standard errors" in result.summary()
         assert "confident" not in result.summary()
     assert (
-        calibrators["untold"].calibration_map.certainty.rank == 2
+        calibrators["untold"].calibration_map.uncertainty.rank == 2
     )  # two shifts of four numbers, whose gain χ² with 2 df judges
     assert "χ² with 2 degrees of freedom" in calibrators["untold"].summary()
     assert (
@@ -343,9 +343,9 @@ def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
     # Where x = 0 its scores are 0, as would be its standard error;
     # where x is another number, they are those of the shift.
     P, w = np.tile([0.6, 0.4], (20, 1)), np.linspace(0.5, 1.5, 20)
-    certainty = MclloSpec(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
-    assert (certainty.std_error_method, certainty.covariance) == ("untold", None)
-    assert MclloSpec(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.std_error_method == "untold"
+    uncertainty = MclloSpec(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).uncertainty
+    assert (uncertainty.std_error_method, uncertainty.covariance) == ("untold", None)
+    assert MclloSpec(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).uncertainty.std_error_method == "untold"
 
 
 def test_a_penalty_is_advised_where_there_is_none_and_it_can_help():
@@ -366,7 +366,7 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
     y = np.random.default_rng(9).permutation(np.arange(40) % 3)
     result = fit(MclloSpec(baseline=0), Predictions(y, P))
     one, two = [line for line in result.summary().split("\n") if ": where" in line]
-    assert result.calibration_map.certainty.both_signs.tolist() == [False, True]
+    assert result.calibration_map.uncertainty.both_signs.tolist() == [False, True]
     assert "(an extrapolation: it never predicts them as equally likely)" in one
     assert "extrapolation" not in two
 
@@ -375,10 +375,10 @@ def test_few_units_are_noted_and_no_probability_is_quite_certain():
     # Six clusters of thirty: intervals are by t with fewer than five degrees of freedom.
     P, y = draw_predictions(180, 2, 1.0, 3)
     result = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(180) // 30))
-    certainty = result.calibration_map.certainty
-    assert 2 < certainty.effective_units <= 6
-    assert f"The effective number of clusters is only {certainty.effective_units:.3g}:" in result.summary()
-    assert certainty.interval_factor == pytest.approx(t.ppf(0.975, certainty.effective_units - 1))
+    uncertainty = result.calibration_map.uncertainty
+    assert 2 < uncertainty.effective_units <= 6
+    assert f"The effective number of clusters is only {uncertainty.effective_units:.3g}:" in result.summary()
+    assert uncertainty.interval_factor == pytest.approx(t.ppf(0.975, uncertainty.effective_units - 1))
     assert (format_probability(1.0), format_probability(0.0), format_probability(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 
@@ -473,5 +473,6 @@ def test_every_way_to_be_unsure_has_words():
             in ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), ParameterUncertainty(errors)).lines()[2]
         )
     for errors in STD_ERROR_METHODS:
-        certainty = ParameterUncertainty(errors, np.array(V[:1]), None, 2, 10.0)
-        assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), certainty).lines()) == 5 + (errors != "curvature")
+        uncertainty = ParameterUncertainty(errors, np.array(V[:1]), None, 2, 10.0)
+        lines = ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), uncertainty).lines()
+        assert len(lines) == 5 + (errors != "curvature")

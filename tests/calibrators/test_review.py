@@ -65,7 +65,7 @@ def test_irm_keeps_labels_of_scores_that_are_all_but_equal():
 def test_top_vs_all_says_where_no_temperature_is_best():
     P, y = np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([0, 1] * 20)
     calibrator = fit(made("top_vs_all"), Predictions(y, P))
-    assert not calibrator.calibration_map.inner.converged
+    assert not calibrator.calibration_map.inner_map.converged
     assert "TN503" in [note.code for note in calibrator.notes]
 
 

@@ -160,8 +160,8 @@ def test_what_hangs_together_leaves_the_parameters_and_takes_their_errors(name, 
     a, b = to.fit(preds, name), in_passes(preds, name)
     np.testing.assert_allclose(b.calibration_map.tau, a.calibration_map.tau, rtol=1e-9)
     np.testing.assert_allclose(b.calibration_map.gamma, a.calibration_map.gamma, rtol=1e-9)
-    assert a.calibration_map.certainty.std_error_method == ("votes" if what == "votes" else "clusters")
-    assert (b.calibration_map.certainty.std_error_method, b.calibration_map.certainty.covariance) == ("far", None)
+    assert a.calibration_map.uncertainty.std_error_method == ("votes" if what == "votes" else "clusters")
+    assert (b.calibration_map.uncertainty.std_error_method, b.calibration_map.uncertainty.covariance) == ("far", None)
     assert "there are no standard errors" in b.notes[-1].text
     assert "which sums over a source do not allow" in b.summary()
 

@@ -11,8 +11,8 @@ import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
-from trueodds.calibrators.confirm import Recalibration
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+from trueodds.calibrators.recalibration_report import Recalibration
 from trueodds.core.errors import Note
 from trueodds.core.printable import (
     has_surrogates,

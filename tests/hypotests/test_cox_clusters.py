@@ -67,11 +67,11 @@ def test_pvalues_of_the_parts_are_those_of_their_intervals():
 def test_the_regression_agrees_with_llo_and_the_audit():
     preds = copied(4, 300)
     parts = to.test(preds, "cox", null="redraw", resamples=19).parts
-    certainty = to.fit(preds, "llo").calibration_map.certainty
-    assert np.sqrt(np.diag(certainty.covariance[0])) == pytest.approx(
+    uncertainty = to.fit(preds, "llo").calibration_map.uncertainty
+    assert np.sqrt(np.diag(uncertainty.covariance[0])) == pytest.approx(
         [parts["joint"]["intercept_se"], parts["joint"]["slope_se"]], rel=1e-6
     )
-    assert certainty.effective_units == pytest.approx(parts["joint"]["units"], rel=1e-6)
+    assert uncertainty.effective_units == pytest.approx(parts["joint"]["units"], rel=1e-6)
     slope = parts["slope"]
     half_width = t.ppf(0.975, slope["units"] - 1) * slope["slope_se"]
     measures = measures_by_name(standard_measures(preds, 0.95, np.random.default_rng(0)))
@@ -145,11 +145,11 @@ def test_one_pvalue_of_clustered_rows_decides_and_agrees_with_the_interval(part)
 
 def test_the_joint_test_of_clustered_rows_is_that_of_llo():
     preds = copied(4, 300)
-    certainty = to.fit(preds, "llo").calibration_map.certainty
+    uncertainty = to.fit(preds, "llo").calibration_map.uncertainty
     verdict = to.test(preds, "cox")
     deviation = np.array([verdict.parts["joint"]["intercept"], verdict.parts["joint"]["slope"] - 1])
     # The llo fit has the same coefficients in another order of its covariance: T² is unaffected by its scale.
-    statistic = deviation @ np.linalg.inv(certainty.covariance[0]) @ deviation
+    statistic = deviation @ np.linalg.inv(uncertainty.covariance[0]) @ deviation
     assert verdict.statistic == pytest.approx(statistic, rel=1e-4)
 
 

@@ -86,9 +86,9 @@ def test_the_covariance_is_that_of_leaving_units_out_of_the_reference_fit(cluste
         assert result.null.endswith("Hotelling's T² of clusters with 6 dimensions")
         assert "posterior" not in result.parts["joint"]
         # The table of the fit says the same, by the same laws.
-        certainty = to.fit(preds, "mcllo").calibration_map.certainty
-        assert certainty.effective_units == pytest.approx(effective_n, rel=1e-5)
-        assert np.sqrt(certainty.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
+        uncertainty = to.fit(preds, "mcllo").calibration_map.uncertainty
+        assert uncertainty.effective_units == pytest.approx(effective_n, rel=1e-5)
+        assert np.sqrt(uncertainty.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
     else:
         result = Mcllo(variance="empirical").evaluate(View(p=rows.P, y=rows.Y))
     T2 = deviation @ np.linalg.solve(V, deviation)
@@ -156,7 +156,7 @@ def test_nor_do_clusters_of_very_unequal_size(k):
         view = View(p=P, y=Y) if k > 2 else View(p=P[:, 1], y=Y[:, 1])
         rejected += Mcllo().evaluate_with_clusters(view, cluster).pvalue <= 0.05
         m = MclloSpec().fit_with_report(P, Y, np.ones(400), cluster)[0]
-        p = ParameterTable(tuple(range(k)), m.baseline, m.tau, m.gamma, m.certainty).pvalues
+        p = ParameterTable(tuple(range(k)), m.baseline, m.tau, m.gamma, m.uncertainty).pvalues
         in_table, classes = in_table + (p <= 0.05).sum(), classes + len(p)
     assert rejected <= binom.ppf(0.9995, 150, 0.08)
     assert in_table <= binom.ppf(0.9995, classes, 0.08)

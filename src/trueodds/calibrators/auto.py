@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,15 @@ from trueodds.calibrators.choose import (
     choose_leaving_one_fold_out,
     sort_by_complexity,
 )
-from trueodds.calibrators.confirm import (
-    METHOD,
-    NO_GAIN,
-    NOT_ENOUGH_ROWS,
-    Confirmation,
-    Recalibration,
-    confirm_gain,
-    outcome_notes,
-)
+from trueodds.calibrators.confirm_gain import METHOD, NO_GAIN, NOT_ENOUGH_ROWS, Confirmation, confirm_gain
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
-from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
+from trueodds.calibrators.recalibration_report import (
+    HeldOutProbabilities,
+    PredictedClasses,
+    Recalibration,
+    outcome_notes,
+)
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
@@ -45,6 +42,14 @@ _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
 _NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
+
+
+class EvaluatedChoice(NamedTuple):
+    """A choice among the candidates, and the test of its gain on held-out rows."""
+
+    choice: CandidateChoice
+    confirmation: Confirmation
+    held_out_logs: Array  # (n, K) held-out log-probabilities whose gain was tested
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,9 @@ class AutoSpec(CalibratorSpec):
         """The settings, with the candidates by name."""
         return {**super().settings(), "candidates": tuple(spec.name for spec in self._make_candidate_specs())}
 
-    def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
+    def refuse_implausible_predictions(
+        self, n: int, doubts: Sequence[Note]
+    ) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the predictions look like labels or like those of other classes."""
         return _refuse_recalibration(n, None, doubts) if doubts else None
 
@@ -122,7 +129,7 @@ class AutoSpec(CalibratorSpec):
         candidates = self.candidates
         if candidates is None:
             candidates = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
-        if isinstance(candidates, (list, tuple)):
+        if isinstance(candidates, (list, tuple)):  # a scikit-learn estimator stands for its calibrator
             candidates = tuple(
                 candidate.make_spec() if hasattr(candidate, "make_spec") else candidate for candidate in candidates
             )
@@ -150,7 +157,7 @@ class AutoSpec(CalibratorSpec):
         return specs
 
     def _suitable_specs(self, n: int, k: int) -> list[CalibratorSpec]:
-        """The candidates for n compared rows of K classes; explicitly requested ones must support K classes."""
+        """The candidates for n compared rows of K classes; raises TO511 if a requested one does not suit K classes."""
         specs = self._make_candidate_specs()
         if self.candidates is None:
             return [spec for spec in specs if spec.is_suitable(n, k)]
@@ -170,17 +177,16 @@ class AutoSpec(CalibratorSpec):
         rows: CrossFittingRows,
         specs: Sequence[CalibratorSpec],
         cross_fitted_logs: Sequence[Array | None],
-        choice: CandidateChoice,
-        confirmation: Confirmation,
-        nested_logs: Array,
-    ) -> tuple[CandidateChoice, Confirmation, Array]:
-        """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows.
+        procedure: EvaluatedChoice,
+    ) -> EvaluatedChoice:
+        """The choice of the procedure if confirmed; else temperature scaling if it is confirmed or needs fewer rows.
 
-        The last value are the held-out log-probabilities (n, K) whose gain was tested.
+        One parameter that was named in advance can be confirmed with fewer rows than a choice among candidates.
         """
+        choice, confirmation, _ = procedure
         index = next((i for i, spec in enumerate(specs) if spec.name == _ONE_PARAMETER_METHOD), None)
         if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
-            return choice, confirmation, nested_logs
+            return procedure
         cross_fitted = cross_fitted_logs[index]
         logs = rows.cross_fitted_logs(specs[index]) if cross_fitted is None else cross_fitted
         one_parameter = confirm_gain(
@@ -198,8 +204,8 @@ class AutoSpec(CalibratorSpec):
             one_parameter.outcome == NOT_ENOUGH_ROWS and one_parameter.required_rows < required_rows
         )
         if is_better:
-            return choice.with_chosen(specs[index]), one_parameter, logs
-        return choice, confirmation, nested_logs
+            return EvaluatedChoice(choice.with_chosen(specs[index]), one_parameter, logs)
+        return procedure
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
@@ -208,9 +214,13 @@ class AutoSpec(CalibratorSpec):
     def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Recalibration]:
-        """The map that is finally applied, and the complete report."""
+        """The map that is finally applied, and the complete report.
+
+        Candidates are compared on a sample if there are many rows; the chosen one is fitted to all rows.
+        """
         has_weight = w > 0
-        P, Y, w, cluster = P[has_weight], Y[has_weight], w[has_weight], None if cluster is None else cluster[has_weight]
+        P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+        cluster = None if cluster is None else cluster[has_weight]
         n_compared = min(len(P), MAX_PROBABILITIES // P.shape[1])
         specs = self._suitable_specs(n_compared, P.shape[1])
         if isinstance(P, LogProbabilities):
@@ -218,7 +228,8 @@ class AutoSpec(CalibratorSpec):
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if refusal := _insufficient_data_message(Y, cluster):
             return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal)])
-        rng, specs = as_generator(self.rng), sort_by_complexity(specs)
+        rng = as_generator(self.rng)
+        specs = sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
         compared_cluster = None if cluster is None else cluster[compared]
         rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
@@ -229,9 +240,12 @@ class AutoSpec(CalibratorSpec):
             choice = choice.with_chosen(IdentitySpec())
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
         inputs = to_accepted_input(choice.spec, P)
-        applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster) if confirmed else (IdentityMap(), [])
+        applied_map: CalibrationMap = IdentityMap()
+        notes: list[Note] = []
+        if confirmed:
+            applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster)
         share = applied_map.share if isinstance(applied_map, MixedMap) else None
-        notes += outcome_notes(choice, confirmation, len(P), share, _count_zero_rows(P))
+        notes += outcome_notes(choice, confirmation, len(P), share, _zero_rows_clause(P))
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
@@ -249,19 +263,14 @@ class AutoSpec(CalibratorSpec):
             held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
         )
 
-    def _choose_and_confirm(
-        self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
-    ) -> tuple[CandidateChoice, Confirmation, Array]:
-        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting.
-
-        The last value are the held-out log-probabilities (n, K) whose gain was tested.
-        """
+    def _choose_and_confirm(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> EvaluatedChoice:
+        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
         nested_choice = choose_leaving_one_fold_out(rows, specs)
         cross_fitted_logs = [
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
         ]
         choice = choose_by_log_loss(rows, specs, cross_fitted_logs, nested_choice)
-        nested_logs = _assemble_nested_predictions(rows, cross_fitted_logs, nested_choice)
+        nested_logs = _nested_log_probabilities(rows, cross_fitted_logs, nested_choice)
         confirmation = confirm_gain(
             rows.P,
             nested_logs,
@@ -273,9 +282,8 @@ class AutoSpec(CalibratorSpec):
         )
         if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
             confirmation = replace(confirmation, gain_of=METHOD)
-        return self._prefer_one_parameter_unless_confirmed(
-            rows, specs, cross_fitted_logs, choice, confirmation, nested_logs
-        )
+        procedure = EvaluatedChoice(choice, confirmation, nested_logs)
+        return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, procedure)
 
 
 def _refuse_recalibration(
@@ -304,13 +312,13 @@ def _fit_confirmed(
     return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 
-def _count_zero_rows(P: Probabilities) -> str:
-    """How many rows of P (n, K) have an exact zero, as a clause; empty without any."""
+def _zero_rows_clause(P: Probabilities) -> str:
+    """A clause that states how many rows of P (n, K) have an exact zero; empty if none has."""
     n_zero_rows = int((np.isneginf(to_logs(P))).any(axis=1).sum())
     return f"{n_zero_rows:,} of {len(P):,} rows keep a probability of exactly 0" if n_zero_rows else ""
 
 
-def _assemble_nested_predictions(
+def _nested_log_probabilities(
     rows: CrossFittingRows, cross_fitted_logs: Sequence[Array | None], nested_choice: NestedChoice
 ) -> Array:
     """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""

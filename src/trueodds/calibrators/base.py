@@ -15,22 +15,23 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
+MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
+
 
 class SoftmaxTerm(NamedTuple):
     """One component of a mixture: a weight and softmax(W log p + b).
 
-    0 · log 0 is 0. An entry +∞ takes the whole row; a row of −∞ alone is uniform over the classes with finite b.
+    Exact zeros give infinite logarithms. A weight of 0 times such a logarithm is 0. A class whose entry of W log p + b
+    is +∞ gets probability 1; if all entries are −∞, the row is uniform over the classes with finite b.
     """
 
     weight: float
     W: Array  # (K, K), or its diagonal (K,)
     b: Array  # (K,)
-    min_prob: float | Array = 0.0  # of every class, or (K,): replaces a smaller p; with 0 an exact zero has the log −∞
+    # Replaces a smaller p: one number, or one for each class (K,). With 0, an exact zero has the log −∞.
+    min_prob: float | Array = 0.0
     zeros_only: bool = False  # whether `min_prob` replaces exact zeros only
     normalized: bool = False  # whether log p is that of the row divided by its sum
-
-
-MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
 
 
 class CalibrationMap(ABC):
@@ -52,14 +53,14 @@ class CalibrationMap(ABC):
         return None
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
-        """The map as a mixture of softmax(W log p + b), with logits in place of log p for a map of logits.
+        """The map as one mixture of softmax(W log p + b), with logits in place of log p for a map of logits.
 
-        None if the map is no such mixture; it then cannot be written as ONNX.
+        None if the map is no such mixture. By this form maps are converted to ONNX and PyTorch.
         """
         return None
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...] | None:
-        """The map as a sequence of such mixtures."""
+        """The map as a sequence of `mixture_terms`, each applied to the result of the one before, or None."""
         terms = self.mixture_terms(k)
         return None if terms is None else (terms,)
 
@@ -119,10 +120,10 @@ class CalibratorSpec(Settings, ABC):
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
-    def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
-        """The identity and a report if the procedure refuses a fit; otherwise None.
+    def refuse_implausible_predictions(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
+        """The identity and a report if `doubts` keep the calibrator from being fitted to n rows; otherwise None.
 
-        `doubts` are notes that the n rows look implausible, such as predictions that look like labels.
+        `doubts` are notes on implausible predictions, such as those that look like labels. Only `auto` refuses them.
         """
         return None
 
@@ -131,7 +132,7 @@ class CalibratorSpec(Settings, ABC):
         return self
 
     def fit_with_report(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
-        """Fit the map and return it with the report of a procedure that chooses, or None.
+        """Fit the map, and return it with the report on the choice among candidates (of `auto`) or None.
 
         `cluster` (n,) labels rows that are not independent.
         """
@@ -150,43 +151,43 @@ class SummedSpec(CalibratorSpec):
     """A calibrator that is fitted from sums over the rows, in memory or in passes over a source."""
 
     @abstractmethod
-    def fit_data(self, data: SummableRows) -> Any:
-        """Fit the map from sums over rows `FitData`, in memory or streamed."""
+    def fit_from_sums(self, data: SummableRows) -> Any:
+        """Fit the map from sums over `FitData`, whose rows are in memory or streamed."""
 
     @abstractmethod
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Coded facts about this fit, from sums over the rows."""
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
-        """The rows in the form that `fit_data` takes."""
+        """The rows as the `FitData` over which `fit_from_sums` takes sums."""
         return FitData.from_rows(
             P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False))
         )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """Fit the map to rows in memory."""
-        return self.fit_data(sums_in_memory(self.as_fit_data(P, Y, w)))
+        return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w)))
 
     def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
         """Fit the map to rows in memory, with standard errors that account for clusters."""
-        return self.fit_data(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None
+        return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Coded facts about a fit to rows in memory."""
-        return self.fit_notes(calibration_map, sums_in_memory(self.as_fit_data(P, Y, w)))
+        return self.notes_from_sums(calibration_map, sums_in_memory(self.as_fit_data(P, Y, w)))
 
 
 class TalliedSpec(CalibratorSpec):
-    """A calibrator that can be fitted to cells of scores with their outcomes, one table per class."""
+    """A calibrator that can be fitted to a tally: cells of similar scores with their outcomes, one table per class."""
 
     @abstractmethod
-    def fit_views(self, views: Sequence[View]) -> Any:
+    def fit_from_views(self, views: Sequence[View]) -> Any:
         """Fit the map to views of cells: one view for the second of two classes, or one for every class."""
 
     @abstractmethod
-    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Coded facts about a fit to cells."""
 
 
@@ -196,14 +197,14 @@ def sums_in_memory(data: FitData) -> InMemory:
 
 
 def lower_min_prob_for_logs(spec: CalibratorSpec) -> CalibratorSpec:
-    """The calibrator for log-probabilities: its default smallest probability then replaces exact zeros only."""
+    """The calibrator for log-probabilities: a default `min_prob` is lowered, so that it replaces exact zeros only."""
     if spec.takes_logs and getattr(spec, "min_prob", None) == MIN_PROB:
         return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # it has that setting
     return spec
 
 
 def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, P_held_out: Probabilities) -> Array:
-    """Fit a calibrator to some rows and apply it to others."""
+    """Fit a calibrator to P, Y (n, K) and w (n,), and return the recalibrated `P_held_out` (m, K)."""
     calibration_map = spec.fit(to_accepted_input(spec, P), Y, w)
     return calibration_map.apply(to_accepted_input(calibration_map, P_held_out))
 

@@ -19,7 +19,7 @@ from trueodds.data.weights import are_counts
 
 _BIN_COUNT_FACTOR = 10.0  # numbers of bins run from n^(1/3) / 10 to 10 n^(1/3)
 _MIN_ROWS_PER_BIN = 5  # on average, in the binning with the most bins
-_ROUNDING = 1e-9  # rounding error of a number of bins
+_ROUNDING = 1e-9  # rounding error of a bound on the number of bins
 _MAX_BINS = 3000  # reached by 2.7·10⁷ rows: counts as weights must not need more memory than rows could
 _PRIOR_ROWS = 2.0  # weight of the prior of each bin, as a number of rows
 _PRIOR_MEAN_RANGE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
@@ -90,7 +90,7 @@ class BbqSpec(CalibratorSpec):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinningEnsemble:
-    """All binnings that are averaged; the bins of one follow those of the other, each in increasing order."""
+    """All binnings that are averaged, with their bins concatenated; those of each binning are in increasing order."""
 
     first_bins: Array  # (binnings,) index of the first bin of each binning
     upper_edges: Array  # (bins,) upper edge of each bin
@@ -122,7 +122,10 @@ def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
 
 
 def fit_binnings(x: Array, y: Array, w: Array) -> BinningEnsemble:
-    """The binnings of scores x (n,) with outcomes y and weights w > 0, with their marginal likelihoods."""
+    """Fit all equal-mass binnings of scores x (n,) with outcomes y and weights w > 0, and compute their likelihoods.
+
+    The bins of all binnings are processed together in arrays, because a loop over binnings would take most of the time.
+    """
     n, w = effective_rows(w)
     by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums_by_score()
@@ -148,21 +151,27 @@ def fit_binnings(x: Array, y: Array, w: Array) -> BinningEnsemble:
 
 
 def _distinct_cuts(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
-    """The cuts of each distinct binning: the index in `scores` (m,) of the first score of every bin but the first."""
+    """The cuts of each distinct binning: the index in `scores` (m,) of the first score of every bin but the first.
+
+    n is the number of rows, the total weight. With `integer_weights`, cut i of B bins is after ⌊n i / B⌋ rows, else
+    after the weight n i / B.
+    """
     bin_counts = np.array(_bin_counts(n))
     n_cuts = bin_counts - 1
-    # The cuts of all binnings are concatenated: for each, the number of bins and the number of cuts in other binnings.
+    # The cuts of all binnings are concatenated. For each cut: the number of bins of its binning, the number of cuts of
+    # the binnings before, and the weight of the rows below the cut.
     n_bins = np.repeat(bin_counts, n_cuts)
     n_cuts_before = np.repeat(np.cumsum(n_cuts) - n_cuts, n_cuts)
     weight_up_to_cut = (np.arange(len(n_bins)) - n_cuts_before + 1) * n / n_bins
     last_scores, _ = by_score.scores_at_weight(np.floor(weight_up_to_cut) if integer_weights else weight_up_to_cut)
     cuts = np.searchsorted(scores, last_scores, "right")
-    # Within a tie several bins end together, and no bin begins after the last score.
+    # Cuts within a tie move to its end. Cuts of one binning that then coincide count once, and one after the last score
+    # does not count.
     is_distinct = cuts < len(scores)
     is_distinct[1:] &= (n_bins[1:] != n_bins[:-1]) | (cuts[1:] != cuts[:-1])
     n_distinct_cuts = np.bincount(n_bins[is_distinct], minlength=bin_counts[-1] + 1)[bin_counts]
     cuts_of_binning = np.split(cuts[is_distinct], np.cumsum(n_distinct_cuts)[:-1])
-    return list({binning.tobytes(): binning for binning in cuts_of_binning}.values())
+    return list({cuts.tobytes(): cuts for cuts in cuts_of_binning}.values())
 
 
 def _bin_counts(n: float) -> range:

@@ -10,7 +10,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._curves.one_vs_rest import (
+    ClassCurve,
+    IterativeOneVsRest,
+    OneVsRestRows,
+    fit_curves_from_sums,
+)
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
@@ -22,13 +27,13 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
-from trueodds.calibrators.platt import IterativeOneVsRest
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _PARAMETER_CHOICES = ("abm", "am", "ab", "a")
+_C, _A, _B, _EQUAL_AB = range(4)  # columns of the logistic model: those of c, a, b, and of a common value of a and b
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +93,7 @@ class BetaMap(IterativeOneVsRest):
         return (SoftmaxTerm(1.0, np.array([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
     def describe(self) -> str:
-        """`a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
+        """The coefficients, such as `a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
         if len(self.curves) > 1:
             return f"{len(self.curves)} curves"
         return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")
@@ -140,11 +145,11 @@ class BetaSpec(SummedSpec):
     parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: SummableRows) -> BetaMap:
+    def fit_from_sums(self, data: SummableRows) -> BetaMap:
         """Fit the curves."""
         return BetaMap(fit_curves_from_sums(partial(_fit_curve, spec=self), data))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.summary.replaced_counts.notes()
@@ -164,7 +169,10 @@ def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
 
 
 def _logistic_rows(class_rows: OneVsRestRows, centered: bool) -> LogisticRows:
-    """The columns 0 for c, 1 for a, 2 for b and 3 for a common a = b; `centered` sets q(1/2) = 1/2 for c = 0."""
+    """The columns `_C`, `_A`, `_B` and `_EQUAL_AB` (n, 4) of a logistic model of one class.
+
+    With `centered`, c = 0 means q(1/2) = 1/2.
+    """
     minus_log_rest, log_p = -class_rows.logs[:, 0], class_rows.logs[:, 1]
     if centered:
         log_p, minus_log_rest = log_p + np.log(2), minus_log_rest - np.log(2)
@@ -185,43 +193,50 @@ def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, f
 
 
 def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
-    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it.
+    """The optimal (c, a, b) with a, b ≥ 0, from fits with some of the coefficients set to 0.
 
+    The loss is convex. If the unconstrained optimum violates a bound, the constrained optimum lies on a bound that it
+    violates, where another fit finds it; if that fit violates the other bound, both coefficients are 0.
     `fit` is `fit_logistic_from_sums` or `fit_smoothed_from_sums`, and `data` are sums over `_logistic_rows`.
     """
     has_intercept = parameters.endswith("m")  # a free c, which moves the midpoint m of the curve
 
     def fit_columns(*columns: int) -> LogisticFit:
-        """Fit the coefficients of these columns of `_logistic_rows`; the others are 0."""
-        used_columns = [0, *columns] if has_intercept else list(columns)
+        """Fit the coefficients of these columns and c, if it is free; the others are 0."""
+        used_columns = [_C, *columns] if has_intercept else list(columns)
         if not used_columns:
             value = data.summary.total_weight * float(np.log(2))
             return LogisticFit(theta=np.zeros(3), value=value, n_passes=1, converged=True, rank=0)
-        default_theta = np.array([0.0 if j == 0 else 1.0 for j in used_columns])
+        default_theta = np.array([0.0 if j == _C else 1.0 for j in used_columns])
         optimum = fit(
             data.map_rows(partial(_select_columns, used_columns=used_columns)), default_theta, intercept=has_intercept
         )
-        return _order_parameters(optimum, used_columns)
+        return _expand_to_all_coefficients(optimum, used_columns)
 
     if parameters in ("am", "a"):
-        unconstrained = fit_columns(3)
-        return unconstrained if unconstrained.theta[1] >= 0 else fit_columns()
-    unconstrained = fit_columns(1, 2)
-    _, a, b = unconstrained.theta
-    if a >= 0 and b >= 0:
+        unconstrained = fit_columns(_EQUAL_AB)
+        return unconstrained if _is_nondecreasing(unconstrained) else fit_columns()
+    unconstrained = fit_columns(_A, _B)
+    if _is_nondecreasing(unconstrained):
         return unconstrained
-    # By convexity the optimum lies on a bound that the free one violates; its other bound may then bind too.
-    on_bounds = ([fit_columns(2)] if a < 0 else []) + ([fit_columns(1)] if b < 0 else [])
-    candidates = [
-        optimum if optimum.theta.min(where=[False, True, True], initial=0.0) >= 0 else fit_columns()
-        for optimum in on_bounds
-    ]
+    _, a, b = unconstrained.theta
+    fits_on_bounds = []
+    if a < 0:
+        fits_on_bounds.append(fit_columns(_B))
+    if b < 0:
+        fits_on_bounds.append(fit_columns(_A))
+    candidates = [optimum if _is_nondecreasing(optimum) else fit_columns() for optimum in fits_on_bounds]
     return min(candidates, key=lambda optimum: optimum.value)
 
 
-def _order_parameters(optimum: LogisticFit, used_columns: list[int]) -> LogisticFit:
+def _is_nondecreasing(optimum: LogisticFit) -> bool:
+    """Whether a and b of θ = (c, a, b) are at least 0, so that the curve does not decrease."""
+    return bool((optimum.theta[1:] >= 0).all())
+
+
+def _expand_to_all_coefficients(optimum: LogisticFit, used_columns: list[int]) -> LogisticFit:
     """The fit with θ = (c, a, b), from one with a coefficient for each used column of `_logistic_rows`."""
     theta = np.zeros(3)
     for j, coefficient in zip(used_columns, optimum.theta, strict=True):
-        theta[[1, 2] if j == 3 else [j]] = coefficient
+        theta[[_A, _B] if j == _EQUAL_AB else [j]] = coefficient
     return LogisticFit(theta, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)

@@ -30,7 +30,7 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
     name: ClassVar[str] = "bias_corrected_temperature"
 
     def describe(self) -> str:
-        """`T = 1.96, biases -0.134 to 0.248`."""
+        """The temperature and the range of the biases, such as `T = 1.96, biases -0.134 to 0.248`."""
         beta = float(self.weights[0])
         temperature_text = f"T = {1 / beta:.3g}" if beta > 0 else f"β = {beta:.3g}"
         return f"{temperature_text}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"
@@ -80,13 +80,14 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         """Whether there are more than two classes; for two it is `llo`."""
         return super().is_suitable(n, k) and k > 2
 
-    def fit_data(self, data: SummableRows) -> BiasCorrectedTemperatureMap:
-        """Fit the temperature and the biases."""
+    def fit_from_sums(self, data: SummableRows) -> BiasCorrectedTemperatureMap:
+        """Fit the temperature and the biases, as a log-linear map whose slopes are tied to one parameter."""
         k = data.summary.k
+        # The parameters are (β, b₁, …, b_K). Each class has the slope β and its own bias.
         tying = np.zeros((k, 2, k + 1))
         tying[:, 0, 0] = 1.0
         tying[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
-        target, start = np.zeros((2, k + 1))
+        target, start = np.zeros(k + 1), np.zeros(k + 1)
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
         rows = data.map_rows(partial(prepare_rows, subtract_max=True))
         optimum = fit_log_linear(
@@ -97,7 +98,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
             np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.n_passes, optimum.converged
         )
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [

@@ -117,12 +117,14 @@ class BoldnessSpec(CalibratorSpec):
         return max_loss if max_loss > _LOG_LIKELIHOOD_ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
-        """Fit the boldest map."""
-        max_loss, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
+        """Fit shift and slope by maximum likelihood, then find the boldest ones on the contour of the allowed loss."""
+        max_loss = self.max_log_likelihood_loss(float(w.sum()))
+        x, y = log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
-            optimum, y = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS), smoothed_targets(y, w)
+            optimum = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
+            y = smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and max_loss > 0:
             theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
@@ -170,7 +172,11 @@ def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
 
 
 def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) -> Array:
-    """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
+    """The τ and γ (2,) of largest standard deviation on a contour of the loss, `loss_increase` above its minimum.
+
+    `theta` (2,) is the minimum. The contour is searched on three increasingly fine grids of angles, with scores pooled
+    in groups, and the result is refined by Newton's method.
+    """
     groups = rows.pool_neighbors()
     surface = LikelihoodSurface.around_minimum(groups, theta)
     center_angle, half_width = 0.0, np.pi
@@ -187,9 +193,10 @@ def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) ->
 
 
 def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Array:
-    r"""The point near θ where the loss F equals `target_loss` and its gradient is parallel to that of the variance.
+    r"""The point near θ (2,) where the variance V of the probabilities is largest on the contour F = `target_loss`.
 
-    Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one Newton step is one pass.
+    F is the loss. At this point the gradients of F and V are parallel. Newton's method solves :math:`F = c` and
+    :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one step is one pass. θ itself is returned if the method diverges.
     """
     X, y = intercept_and_score(rows.x), rows.wy / rows.w
     start, scale = theta, np.abs(theta) + 1
@@ -216,7 +223,7 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, target_loss: float) -> Arr
 
 
 def _variance_derivatives(rows: ScoreCells, theta: Array) -> tuple[Array, Array]:
-    """Gradient and Hessian of n times the variance of the recalibrated probabilities."""
+    """Gradient (2,) and Hessian (2, 2) by (τ, γ) of n times the variance of the recalibrated probabilities."""
     X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
     derivative = q * expit(-(X @ theta))

@@ -1,4 +1,4 @@
-"""Centered isotonic regression, which keeps different scores different."""
+"""Centered isotonic regression: isotonic regression without flat segments, so that different scores stay different."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ class CenteredIsotonicSpec(CalibratorSpec):
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
-    """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
+    """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,).
 
-    A block at 0 or 1 keeps its first and its last score instead.
+    `mass` (m,) is Σw and `events` (m,) is Σwy at each score. A block whose event rate is 0 or 1 stays flat: its knots
+    are its first and its last score instead of its center.
     """
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     levels = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
@@ -86,5 +87,5 @@ def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve
     is_extreme = (levels == 0) | (levels == 1)
     x = np.stack([np.where(is_extreme, s[starts], centers), np.where(is_extreme, s[ends], centers)], axis=1).ravel()
     y = np.repeat(levels, 2)
-    keep = np.append(True, x[1:] != x[:-1])
-    return MonotoneCurve(x[keep], y[keep])
+    is_new = np.append(True, x[1:] != x[:-1])
+    return MonotoneCurve(x[is_new], y[is_new])

@@ -30,6 +30,68 @@ from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
+# Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
+LOSS_TOLERANCE = 1e-9
+MAX_DECREASE = 1e-3  # of the probability with a higher score, up to which a map is regarded as nondecreasing
+MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
+
+
+class CrossFittingRows(NamedTuple):
+    """The rows on which candidates are compared, with their folds."""
+
+    P: Probabilities  # (n, K)
+    Y: Array  # (n, K) outcome shares
+    w: Array  # (n,) weights above 0
+    fold_of_row: Array  # (n,) 0..folds − 1
+    cluster: Array | None = None  # (n,) labels of clusters, which no fold splits
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold_of_row.max()) + 1
+
+    def uniform_shares(self) -> Array:
+        """Share of the uniform distribution that is mixed into the held-out predictions of each row, (n, 1)."""
+        n, fold_sizes = len(self.w), np.bincount(self.fold_of_row).tolist()
+        share_of_fold = np.array([uniform_share(n - size) for size in fold_sizes])
+        return np.asarray(share_of_fold[self.fold_of_row][:, None])
+
+    def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
+        """Log-probabilities (m, K) of the rows `held_out` by a fit to the rows `train`; both are masks (n,).
+
+        They are mixed with the uniform distribution. The probabilities of the identity are not mixed, but raised to the
+        smallest probability that such a mixture can have.
+        """
+        share = uniform_share(int(train.sum()))
+        if spec.name == "identity":
+            return logs_floored_at_share(to_probabilities(self.P[held_out]), share)
+        Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
+        return np.asarray(np.log(mix_with_uniform(Q, share)))
+
+    def cross_fitted_logs(self, spec: CalibratorSpec) -> Array:
+        """Cross-fitted log-probabilities of all rows, (n, K)."""
+        logs = np.empty(self.Y.shape)
+        for f in range(self.n_folds):
+            in_fold = self.fold_of_row == f
+            logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
+        return logs
+
+    def keeps_score_order(self, logs: Array) -> bool:
+        """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, 2)."""
+        predicted = to_probabilities(self.P)
+        fold_masks = (self.fold_of_row == f for f in range(self.n_folds))
+        return all(keeps_score_order(predicted[in_fold], np.exp(logs[in_fold])) for in_fold in fold_masks)
+
+    def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
+        """Mean excess of each candidate's loss over that of the best candidate, with its standard error.
+
+        `losses` (candidates, rows) holds one loss per row of `rows_compared`, which is a mask or all rows.
+        """
+        w, cluster = self.w[rows_compared], None if self.cluster is None else self.cluster[rows_compared]
+        means = losses @ w / w.sum()
+        index_of_smallest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
+        return [mean_and_standard_error(loss - losses[index_of_smallest], w, cluster) for loss in losses]
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -37,7 +99,7 @@ class Candidate:
 
     method: str
     parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
-    log_loss: float  # mean, in nats, after mixing in the uniform
+    log_loss: float  # mean, in nats, after mixing with the uniform distribution
     brier: float | None
     difference: float | None  # mean log loss minus that of the best candidate; None if it was dropped early
     se: float | None  # of that difference, paired by row or cluster
@@ -118,20 +180,36 @@ def assign_folds(
     return CrossFittingRows(P, Y, w, fold, cluster)
 
 
+def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
+    """The candidates from the simplest to the most complex, always with the identity.
+
+    The table CALIBRATORS lists the calibrators in this order, with `auto` as the last one. Calibrators that it does not
+    list come just before `auto`, in the order of `candidates`.
+    """
+    specs = list(candidates)
+    if not any(spec.name == "identity" for spec in specs):
+        specs.append(IdentitySpec())
+    names = CALIBRATORS.names()
+    ranks = {name: rank for rank, name in enumerate(names)} | {names[-1]: len(names)}
+    return sorted(specs, key=lambda spec: ranks.get(spec.name, len(names) - 1))
+
+
 def choose_by_log_loss(
     rows: CrossFittingRows,
     specs: Sequence[CalibratorSpec],
     cross_fitted_logs: Sequence[Array | None],
     nested_choice: NestedChoice | None = None,
 ) -> CandidateChoice:
-    """Choose by the cross-fitted log-probabilities (n, K) of each candidate.
+    """Choose by the cross-fitted log-probabilities (n, K) of each candidate, and make the table of candidates.
 
-    None in their place marks a candidate that the `nested_choice` dropped early.
+    `specs` are in the order of complexity. Log-probabilities None mark a candidate that the `nested_choice` dropped
+    early.
     """
     cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
     losses = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     excess_losses = rows.compare_losses(np.stack([loss.log_loss for loss in losses.values()]))
-    excess_loss_of, indices = dict(zip(cross_fitted, excess_losses, strict=True)), list(cross_fitted)
+    excess_loss_of = dict(zip(cross_fitted, excess_losses, strict=True))
+    indices = list(cross_fitted)
     chosen_index = indices[one_standard_error_rule([specs[i] for i in indices], excess_losses)]
     predicted = to_probabilities(rows.P)
     table = []
@@ -176,90 +254,6 @@ def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: A
     )
 
 
-def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
-    """The candidates from the simplest to the most complex, always with the identity.
-
-    The table CALIBRATORS lists the calibrators in this order, with `auto` as the last one. Others than these follow
-    before `auto`, in the given order.
-    """
-    specs = list(candidates)
-    if not any(spec.name == "identity" for spec in specs):
-        specs.append(IdentitySpec())
-    names = CALIBRATORS.names()
-    ranks = {name: rank for rank, name in enumerate(names)} | {names[-1]: len(names)}
-    return sorted(specs, key=lambda spec: ranks.get(spec.name, len(names) - 1))
-
-
-# Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
-LOSS_TOLERANCE = 1e-9
-MAX_DECREASE = 1e-3  # of the probability with a higher score, up to which a map is regarded as nondecreasing
-MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
-
-
-class CrossFittingRows(NamedTuple):
-    """The rows on which candidates are compared, with their folds."""
-
-    P: Probabilities  # (n, K)
-    Y: Array  # (n, K) outcome shares
-    w: Array  # (n,) weights above 0
-    fold_of_row: Array  # (n,) 0..folds − 1
-    cluster: Array | None = None  # (n,) labels of clusters, which no fold splits
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return int(self.fold_of_row.max()) + 1
-
-    def uniform_shares(self) -> Array:
-        """Share of the uniform distribution that is mixed into the held-out predictions of each row, (n, 1)."""
-        n, sizes = len(self.w), np.bincount(self.fold_of_row)
-        return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold_of_row][:, None])
-
-    def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
-        """Log-probabilities (m, K) of the rows `held_out` by a fit to the rows `train`, after mixing.
-
-        Both are masks (n,). The identity is not mixed but limited below by the smallest probability that the mixture
-        can have.
-        """
-        share = uniform_share(int(train.sum()))
-        if spec.name == "identity":
-            return logs_floored_at_share(to_probabilities(self.P[held_out]), share)
-        Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
-        return np.asarray(np.log(mix_with_uniform(Q, share)))
-
-    def cross_fitted_logs(self, spec: CalibratorSpec) -> Array:
-        """Cross-fitted log-probabilities of all rows, (n, K)."""
-        logs = np.empty(self.Y.shape)
-        for f in range(self.n_folds):
-            in_fold = self.fold_of_row == f
-            logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
-        return logs
-
-    def keeps_score_order(self, logs: Array) -> bool:
-        """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, 2)."""
-        predicted = to_probabilities(self.P)
-        folds = (self.fold_of_row == f for f in range(self.n_folds))
-        return all(keeps_score_order(predicted[in_fold], np.exp(logs[in_fold])) for in_fold in folds)
-
-    def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
-        """Mean excess of each candidate's loss over that of the candidate with the smallest mean loss.
-
-        `losses` (candidates, rows) holds one loss per row of `rows_compared`, which is a mask or all rows.
-        """
-        w, cluster = self.w[rows_compared], None if self.cluster is None else self.cluster[rows_compared]
-        means = losses @ w / w.sum()
-        index_of_smallest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
-        return [mean_and_standard_error(loss - losses[index_of_smallest], w, cluster) for loss in losses]
-
-
-class NestedChoice(NamedTuple):
-    """Result of the nested choice, which leaves out one fold at a time."""
-
-    chosen_by_fold: tuple[int, ...]  # for each fold, the index of the candidate chosen on the other folds
-    dropped: frozenset[int]  # candidates that were never chosen and mostly dropped
-    losses: Array  # (candidates, n) mean log loss over the fits without two folds
-
-
 def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate]) -> int:
     """Index of the simplest candidate within one standard error of the best one, with at least half of its gain.
 
@@ -287,26 +281,45 @@ def keeps_score_order(P: Array, Q: Array) -> bool:
     return bool((np.maximum.accumulate(q) - q).max(initial=0.0) <= MAX_DECREASE)
 
 
+class NestedChoice(NamedTuple):
+    """Result of the nested choice, which leaves out one fold at a time."""
+
+    chosen_by_fold: tuple[int, ...]  # for each fold, the index of the candidate chosen on the other folds
+    dropped: frozenset[int]  # candidates that were never chosen and mostly dropped
+    losses: Array  # (candidates, n) mean log loss over the fits without two folds
+
+
 def choose_leaving_one_fold_out(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
     """Choose a candidate without each fold, as in nested cross-validation, by fits that leave out two folds.
 
-    A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs
-    are processed in turns, in each of which all folds occur equally often. After each turn except the last, candidates
-    are dropped that are `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more complex than the current
-    choice and no better.
+    A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. The
+    pairs of folds are processed in turns, in each of which all folds occur equally often. After every turn except the
+    last, candidates are dropped that are more than `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more
+    complex than the current choice and no better.
     """
-    folds, selection = rows.n_folds, _NestedSelection(rows, specs)
+    folds = rows.n_folds
+    selection = _NestedSelection(rows, specs)
     n_turns = folds // 2
     for turn in range(1, n_turns + 1):
-        for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
+        for j, k in _fold_pairs(folds, turn):
             selection.evaluate_without_folds(j, k)
         for f in range(folds):
             selection.choose_without_fold(f, drop=turn < n_turns)
     return selection.result()
 
 
+def _fold_pairs(folds: int, distance: int) -> list[tuple[int, int]]:
+    """The pairs of folds that are this far apart on a circle, in each of which the first number is smaller.
+
+    >>> _fold_pairs(5, 2)
+    [(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)]
+    """
+    pairs = [(f, (f + distance) % folds) for f in range(folds)]
+    return sorted({(min(pair), max(pair)) for pair in pairs})
+
+
 class _NestedSelection:
-    """The losses of a nested choice so far, and the candidates that remain for the choice without each fold."""
+    """State of a nested choice: the losses so far, and the candidates that remain for the choice without each fold."""
 
     def __init__(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> None:
         folds, n = rows.n_folds, len(rows.w)
@@ -323,11 +336,12 @@ class _NestedSelection:
         for i in np.flatnonzero(self.remains[j] | self.remains[k]).tolist():
             logs = self.rows.held_out_logs(self.specs[i], ~in_both, in_both)
             loss = log_loss_from_logs(logs, self.rows.Y[in_both])
-            self.losses[k, i, in_j], self.losses[j, i, in_k] = loss[in_j[in_both]], loss[in_k[in_both]]
+            self.losses[k, i, in_j] = loss[in_j[in_both]]
+            self.losses[j, i, in_k] = loss[in_k[in_both]]
         self.is_evaluated[k, in_j] = self.is_evaluated[j, in_k] = True
 
     def choose_without_fold(self, f: int, *, drop: bool) -> None:
-        """Choose by the losses so far on the other folds than f, and drop candidates on request."""
+        """Choose a candidate without fold f, by the losses so far on the others, and drop candidates on request."""
         remaining = np.flatnonzero(self.remains[f]).tolist()
         losses = self.losses[f][np.ix_(remaining, self.is_evaluated[f])]
         excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
@@ -341,7 +355,8 @@ class _NestedSelection:
     def result(self) -> NestedChoice:
         """The choices, the candidates that dropped out, and the mean losses of all."""
         folds, chosen = len(self.chosen), self.chosen.tolist()
-        dropped = {i for i in range(len(self.specs)) if 2 * self.remains[:, i].sum() < folds} - set(chosen)
+        mostly_dropped = {i for i in range(len(self.specs)) if 2 * self.remains[:, i].sum() < folds}
+        dropped = mostly_dropped - set(chosen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
             return NestedChoice(tuple(chosen), frozenset(dropped), np.nanmean(self.losses, axis=0))

@@ -11,7 +11,7 @@ from trueodds.tallies import proper_score_sums
 
 
 def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """The fold of each row (n,), 0 to folds − 1; sizes and class counts differ as little as the units allow.
+    """The fold of each row (n,), 0 to folds − 1, with sizes and class counts as equal as possible.
 
     The class of a row is that of its largest entry in Y (n, K). `cluster` (n,) labels rows that share a fold.
 
@@ -40,15 +40,15 @@ def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.ra
 
 
 def count_units(n: int, cluster: Array | None) -> int:
-    """Number of independent units (rows or clusters)."""
+    """Number of independent units: the clusters if there are any, else the n rows."""
     return n if cluster is None else len(np.unique(cluster))
 
 
 def _stratified_positions(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
     """Position of each row's unit when units are ordered by class, in random order within each class.
 
-    Assigning folds in this order is stratified. Copies of one row in a bootstrap are a cluster: pass the original row
-    ids.
+    Folds that are assigned in this order in turn are stratified. If rows were resampled by a bootstrap, pass the
+    original row numbers as `cluster`, so that copies of a row stay together.
     """
     label = Y.argmax(axis=1)
     if cluster is None:

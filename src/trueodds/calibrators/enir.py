@@ -69,9 +69,10 @@ class EnirMap(OneVsRest):
 class EnirSpec(CalibratorSpec):
     r"""ENIR: the average of all near-isotonic regressions, weighted by BIC.
 
-    The curve may decrease where the data insist, unlike with `isotonic`; a single decrease among few distinct scores is
-    smoothed away. Two classes have one curve, for the second class. With more classes each has a curve against the
-    rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and predicted classes may change.
+    Unlike that of `isotonic`, the curve may decrease where many rows support it; a single decrease among few distinct
+    scores is smoothed away. Two classes have one curve, for the second class. With more classes each has a curve
+    against the rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and predicted classes
+    may change.
 
     Notes
     -----
@@ -127,28 +128,30 @@ def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
 
 
 def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
-    """Weights of the models of the path, with sum 1, if each level costs `cost_per_level` in BIC.
+    """Weights exp(−BIC/2) of the models of the path, divided by their sum, if each level costs `cost_per_level`.
 
-    Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
-    likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
+    Most models have a negligible weight, and their likelihoods are not computed. Along the path both the likelihood and
+    the number of levels decrease, so the BIC of a model between two others is at least that of a model with the larger
+    likelihood of the first and the fewer levels of the last. Where even this bound is too large, the models between
+    the two get weight 0; otherwise the interval is bisected.
     """
     last, n_levels = len(path.lambdas) - 1, path.n_blocks
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # model 0, with λ = 0, repeats the outcomes; it is used only if it is the only one
     log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
-    intervals = [(first, last)]  # of models, whose ends are known
+    intervals = [(first, last)]  # of models; the BIC of both ends is known
     bic[[first, last]] = [n_levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
     while intervals:
         lower, upper = intervals.pop()
-        if (
-            upper - lower < 2
-            or n_levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
-        ):
+        if upper - lower < 2:
+            continue
+        min_bic_between = n_levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower]
+        if min_bic_between > bic.min() + _MAX_BIC_DIFFERENCE:
             continue
         middle = (lower + upper) // 2
         log_likelihoods[middle] = model_log_likelihood(path, middle)
         bic[middle] = n_levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
-        intervals += [(lower, middle), (middle, upper)]  # the simpler ones first, where the best ones are
+        intervals += [(lower, middle), (middle, upper)]  # the second, of simpler models, which are better, is next
     bic_difference = bic - bic.min()
     weights = np.where(
         bic_difference > _MAX_BIC_DIFFERENCE, 0.0, np.exp(-np.minimum(bic_difference, _MAX_BIC_DIFFERENCE) / 2)

@@ -31,6 +31,15 @@ _LOSS_NAMES = ("log", "brier")
 # Weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay.
 _MIN_UNCHANGED_WEIGHT = 1e-6
 
+# Of the search for the mixture weights:
+_OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
+_MAX_NEWTON_STEPS = 100  # for the weights of one subset of the components
+_GRADIENT_TOLERANCE = 1e-13  # largest remaining gradient, relative to the total weight
+_BOUNDARY_FRACTION = 0.99  # part of the way to the boundary of the simplex that a step may go
+_MIN_STEP_FRACTION = 1e-12  # fraction of a step below which no increase is expected
+_VALUE_ROUNDING = 1e-15  # relative rounding error of the log-likelihood
+_MIN_WEIGHT_CHANGE = 1e-16  # largest change of a weight that ends the search
+
 
 class MixtureShares(NamedTuple):
     """Weights of the components of the mixture; their sum is 1."""
@@ -74,7 +83,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return tuple(SoftmaxTerm(v, np.full(k, b), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
     def describe(self) -> str:
-        """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
+        """The shares, such as `a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
         names = (f"temperature scaling ({format_temperature(self.beta)})", "the original", "uniform")
         percentages = [round(100 * share) for share in self.shares]
         order = sorted(range(len(names)), key=lambda i: -percentages[i])
@@ -107,9 +116,9 @@ class EnsembleTemperatureMap(CalibrationMap):
 class EnsembleTemperatureSpec(CalibratorSpec):
     r"""Ensemble temperature scaling: a mixture of the tempered row, the unchanged row and the uniform distribution.
 
-    The uniform component bounds the loss of surprising outcomes, which temperature scaling alone would answer by
-    softening every row. For a model that is only overconfident the mixture weights are (1, 0, 0). The order within each
-    row is kept, and with it every predicted class.
+    The uniform component bounds the loss of very improbable outcomes. Temperature scaling alone can reduce their loss
+    only by making every row less confident. For a model that is only overconfident the mixture weights are (1, 0, 0).
+    The order within each row is kept, and with it every predicted class.
 
     Parameters
     ----------
@@ -178,11 +187,13 @@ class EnsembleTemperatureSpec(CalibratorSpec):
 
 
 def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
-    """Mixture weights of maximum likelihood, from the probability that each component gave each observed outcome."""
+    """Mixture weights (3,) of maximum likelihood: the components' probabilities of each observed outcome are mixed."""
     likelihoods, outcome_weights = [], []
     for p, y, weights in iterate_blocks(P, Y, w):
+        # One entry per row with a label, or per class with a positive share.
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
-        tempered, predicted = TemperatureMap(beta).apply(p)[rows, classes], to_probabilities(p)
+        tempered = TemperatureMap(beta).apply(p)[rows, classes]
+        predicted = to_probabilities(p)
         unchanged = predicted[rows, classes] / predicted.sum(axis=1)[rows]
         likelihoods.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
         outcome_weights.append(weights if y.ndim == 1 else weights[rows] * y[rows, classes])
@@ -190,18 +201,19 @@ def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float
 
 
 def _fit_weights_by_brier(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
-    """Mixture weights of least Brier score, from sums of products."""
+    """Mixture weights (3,) of least Brier score, which is quadratic in them."""
     k = P.shape[1]
-    G, c = np.zeros((3, 3)), np.zeros(3)  # sums of products of the components, and of them with the outcomes
+    # Sums of products of each two components, of which the lower triangle is computed, and of each with the outcomes.
+    G, c = np.zeros((3, 3)), np.zeros(3)
     for p, y, weights in iterate_blocks(P, Y, w):
         outcomes = one_hot_shares(y, k)
         predicted = to_probabilities(p)
         unchanged = predicted / predicted.sum(axis=1, keepdims=True)
         components = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
-        for i, one in enumerate(components):
-            c[i] += weights @ (one * outcomes).sum(axis=1)
-            for j, other in enumerate(components[: i + 1]):
-                G[i, j] += weights @ (one * other).sum(axis=1)
+        for i, component in enumerate(components):
+            c[i] += weights @ (component * outcomes).sum(axis=1)
+            for j, other_component in enumerate(components[: i + 1]):
+                G[i, j] += weights @ (component * other_component).sum(axis=1)
     return least_squares_weights(np.tril(G) + np.tril(G, -1).T, c)
 
 
@@ -221,20 +233,11 @@ def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tup
     return first, second
 
 
-_OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
-_MAX_NEWTON_STEPS = 100  # for the weights of one subset of the components
-_GRADIENT_TOLERANCE = 1e-13  # largest remaining gradient, relative to the total weight
-_BOUNDARY_FRACTION = 0.99  # part of the way to the boundary of the simplex that a step may go
-_MIN_STEP_FRACTION = 1e-12  # fraction of a step below which no increase is expected
-_VALUE_ROUNDING = 1e-15  # relative rounding error of the log-likelihood
-_MIN_WEIGHT_CHANGE = 1e-16  # largest change of a weight that ends the search
-
-
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:
-    r"""Weights v (m,) ≥ 0 with sum 1 that maximize :math:`\sum_r w_r \log(A_r v)`, A (r, m) ≥ 0.
+    r"""Mixture weights v (m,) ≥ 0 with sum 1 that maximize :math:`\sum_r w_r \log(A_r v)`, A (r, m) ≥ 0, w (r,).
 
-    The likelihood is concave: v is optimal if Σ w a/(A v) ≤ Σ w for every component. Components are tried alone, then
-    in pairs, and so on; of several optima the first one with the fewest components is taken.
+    The likelihood is concave: v is optimal if Σ w a/(A v) ≤ Σ w for the column a of every component. Components are
+    tried alone, then in pairs, and so on; of several optima the first one with the fewest components is taken.
 
     >>> maximum_likelihood_weights(np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]]), np.ones(3)).round(6).tolist()
     [0.416667, 0.583333]
@@ -257,7 +260,10 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
 
 
 def least_squares_weights(G: Array, c: Array) -> Array:
-    r"""Weights v (m,) ≥ 0 with sum 1 that minimize :math:`v^\top G v - 2c^\top v`, G (m, m) positive semidefinite.
+    r"""Mixture weights v (m,) ≥ 0 with sum 1 that minimize :math:`v^\top G v - 2c^\top v`, G (m, m), c (m,).
+
+    G is positive semidefinite. As in `maximum_likelihood_weights`, subsets of the components are tried, from the
+    smallest ones; those with a negative solution of the equality-constrained problem are skipped.
 
     >>> least_squares_weights(np.eye(2), np.array([0.7, 0.5])).round(6).tolist()
     [0.6, 0.4]
@@ -287,7 +293,7 @@ def _nonempty_subsets(m: int) -> list[list[int]]:
 
 
 def _expand_to_all_components(shares: Array, subset: list[int], m: int) -> Array:
-    """The weights (m,) of all components from those of a subset `subset`; the others are 0."""
+    """The weights (m,) of all components from those of the components in `subset`; the others are 0."""
     v = np.zeros(m)
     v[subset] = shares
     return v

@@ -45,10 +45,10 @@ class EvidentialMap(CalibrationMap):
 
     name: ClassVar[str] = "evidential"
     takes_logs: ClassVar[bool] = True
-    contour: SlopeBeliefs | ShiftSlopeBeliefs
+    contour: SlopeBeliefs | ShiftSlopeBeliefs  # of one parameter, or of shift and slope for two classes
     on: str = "log p"  # scores: "log p" or "probabilities"
     output: str = "pignistic"  # or "plausibility" or "point"
-    n_passes: int = 0  # of the fit
+    n_passes: int = 0  # over the rows, in the fit
 
     def apply(self, P: Probabilities) -> Array:
         """Pignistic probabilities, normalized plausibilities, or the probabilities of the point estimate."""
@@ -86,7 +86,7 @@ class EvidentialMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(2, gamma), np.array([0.0, tau])),)
 
     def describe(self) -> str:
-        """`θ = 0.45`, or slope and intercept."""
+        """The parameter, such as `θ = 0.45`, or slope and intercept."""
         if isinstance(self.contour, SlopeBeliefs):
             return f"θ = {format_number(self.contour.theta)}"
         tau, gamma = self.contour.theta.tolist()
@@ -127,8 +127,8 @@ class EvidentialSpec(CalibratorSpec):
     r"""Evidential calibration: belief and plausibility of each class from the likelihood of the parameters.
 
     All parameter values that fit nearly as well as the best one contribute. The interval from belief to plausibility
-    shows how well calibration is known; the two meet as rows are added. It is not made for accuracy. The method for
-    several classes is a reconstruction (see Notes).
+    shows how precisely the rows determine the recalibrated probability, and shrinks as rows are added. The method does
+    not aim at more accurate probabilities. For several classes it is a reconstruction (see Notes).
 
     Parameters
     ----------
@@ -208,7 +208,8 @@ class EvidentialSpec(CalibratorSpec):
             """Likelihood of θ and its derivatives."""
             return softmax_linear(features, shares, w, np.array([theta]))
 
-        if not (w * S.min(axis=1)).any():  # every row is uniform: the likelihood is constant
+        # Every row is uniform, so that the likelihood is constant. (The largest score of each row is 0.)
+        if not (w * S.min(axis=1)).any():
             return SlopeBeliefs.from_single_theta(1.0), 0
         optimum = minimize_newton(lambda theta: likelihood_at_theta(float(theta[0])), np.zeros(1))
         contour, n_passes = SlopeBeliefs.from_likelihood(float(optimum.theta[0]), likelihood_at_theta)
@@ -218,22 +219,20 @@ class EvidentialSpec(CalibratorSpec):
         """The contour of shift and slope for two classes, and the number of passes; y (n,) are shares."""
         x = log_ratio(P, self.min_prob) if self.on == "log p" else to_probabilities(P)[:, 1].astype(np.float64)
         optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
-        return ShiftSlopeBeliefs.from_surface(
-            LikelihoodSurface.around_minimum(
-                group_by_score(x, smoothed_targets(y, w), w).pool_neighbors(), optimum.theta
-            )
-        ), optimum.n_passes
+        score_groups = group_by_score(x, smoothed_targets(y, w), w).pool_neighbors()
+        surface = LikelihoodSurface.around_minimum(score_groups, optimum.theta)
+        return ShiftSlopeBeliefs.from_surface(surface), optimum.n_passes
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on uninformative scores."""
         assert isinstance(calibration_map, EvidentialMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
-        is_nonincreasing = (
-            contour.theta <= 0 or contour.low[-1] == contour.theta
-            if isinstance(contour, SlopeBeliefs)
-            else contour.theta[1] <= 0
-        )
+        if isinstance(contour, SlopeBeliefs):
+            is_undetermined = contour.low[-1] == contour.theta
+            is_nonincreasing = contour.theta <= 0 or is_undetermined
+        else:
+            is_nonincreasing = contour.theta[1] <= 0
         return [*fit_notes, *nonincreasing_curve_notes(int(is_nonincreasing))]
 
 

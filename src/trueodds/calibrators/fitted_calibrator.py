@@ -13,17 +13,18 @@ from numpy.typing import ArrayLike
 import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
 from trueodds.calibrators.base import CalibrationMap
-from trueodds.calibrators.probability_columns import (
-    check_class_order,
+from trueodds.calibrators.calibrator_predictions import (
+    check_class_count,
+    check_column_order,
+    check_predictions,
     check_prob_matrix,
-    check_same_classes,
-    class_array,
+    class_names_array,
     independent_labels_error,
     logit_columns,
     missing_logits_error,
     prob_columns,
+    replace_probabilities,
 )
-from trueodds.calibrators.recalibrated_predictions import check_predictions, replace_probabilities
 from trueodds.calibrators.saved_parameters import (
     REFIT_HINT,
     check_keys,
@@ -143,7 +144,7 @@ class FittedCalibrator(Result):
             Names of the classes; the first one where several are equally probable.
         """
         q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
-        return class_array(self.classes)[q.argmax(axis=1)]
+        return class_names_array(self.classes)[q.argmax(axis=1)]
 
     @checks_arguments
     def predict_interval(
@@ -217,10 +218,10 @@ class FittedCalibrator(Result):
             if y_prob.kind == "multilabel":
                 raise independent_labels_error(y_prob.k)
             if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
-                check_same_classes(y_prob.p, self.k, "y_prob")
+                check_class_count(y_prob.p, self.k, "y_prob")
                 return prob_columns(y_prob.p)  # which were checked, with their own tolerance
             y_prob, logits = y_prob.logits, True
-        check_class_order(y_prob, self.classes)
+        check_column_order(y_prob, self.classes)
         if not logits:
             try:
                 return check_prob_matrix(y_prob, self.k, sum_tolerance)
@@ -228,7 +229,7 @@ class FittedCalibrator(Result):
                 raise arrays.restate_own_arguments(problem) from None
         z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
         arrays.check_shape(z, "logits")
-        check_same_classes(z, self.k, "logits")
+        check_class_count(z, self.k, "logits")
         if self.calibration_map.logits:
             return logit_columns(check_logits(z))
         if self.calibration_map.takes_logs:

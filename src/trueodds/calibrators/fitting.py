@@ -14,8 +14,8 @@ from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
+from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns, prob_columns
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-from trueodds.calibrators.probability_columns import independent_labels_error, logit_columns, prob_columns
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
@@ -26,6 +26,9 @@ from trueodds.data.weights import are_counts
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.tally import Tally
+
+ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
+_COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
 
 
 def fit(
@@ -74,8 +77,8 @@ def fit(
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
-    declined = spec.refuse_doubtful(preds.n, doubts)
-    calibration_map, report = declined or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, preds.cluster)
+    refusal = spec.refuse_implausible_predictions(preds.n, doubts)
+    calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, preds.cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
@@ -92,22 +95,29 @@ def fit(
 
 
 def adapt_spec(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
-    """The calibrator with the smallest probability for these predictions, after a check that it supports them."""
+    """The calibrator for these predictions, with a lower default `min_prob` if logits are known.
+
+    Raises TO502 for independent labels, TO511 for a number of classes that the calibrator does not support.
+    """
     check_supported(spec, preds.kind, preds.k)
     return spec if preds.logits is None else lower_min_prob_for_logs(spec)
 
 
 def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
-    """Raise for independent labels, and for a number of classes that the calibrator does not support."""
+    """Raise TO502 for independent labels, TO511 for a number of classes that the calibrator does not support."""
     if kind == "multilabel":
         raise independent_labels_error(k)
     spec.check_classes(k)
 
 
 def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
-    """Probabilities, log-probabilities or logits, with outcomes and weights, as the calibrator takes them."""
+    """The arguments of the calibrator's `fit`: P, Y and w.
+
+    P (n, K) are probabilities, log-probabilities or logits, depending on the calibrator. Y are outcome shares (n, K),
+    or labels (n,) where the calibrator accepts them, and w (n,) weights.
+    """
     P: Any
-    P, Y = uncopied_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
+    P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities(log_softmax(preds.logits))
     if getattr(spec, "logits", False):
@@ -128,8 +138,8 @@ def settings_by_name(spec: CalibratorSpec) -> dict[str, Any]:
     return {"calibrator": spec.name, **settings}
 
 
-def uncopied_arrays(preds: Predictions) -> tuple[Array, Array]:
-    """Probabilities (n, K) in their own dtype, and labels (n,) if there are any: no large array is copied."""
+def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
+    """Probabilities (n, K) in their own dtype, and labels (n,) or else shares (n, K); large arrays are not copied."""
     return preds.p if preds.p.ndim == 2 else prob_columns(preds.P), preds.Y if preds.y is None else preds.y
 
 
@@ -143,13 +153,10 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     missing = np.flatnonzero(class_totals == 0)
     if len(missing) == 0:
         return []
-    class_list = ", ".join(str(classes[c]) for c in missing[:5]) + (
-        f" and {len(missing) - 5:,} more" * (len(missing) > 5)
-    )
+    class_list = ", ".join(str(classes[c]) for c in missing[:5])
+    if len(missing) > 5:
+        class_list += f" and {len(missing) - 5:,} more"
     return [Note("TN501", f"No calibration row has class {class_list}: the map for it is not backed by data.")]
-
-
-ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
@@ -159,9 +166,9 @@ def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -
     """
     if isinstance(rows, Predictions):
         return fit(spec, rows)
-    return (
-        fit_from_tally(spec, rows) if isinstance(rows, Tally) else fit_from_source(spec, rows.reduce, repeated=repeated)
-    )
+    if isinstance(rows, Tally):
+        return fit_from_tally(spec, rows)
+    return fit_from_source(spec, rows.reduce, repeated=repeated)
 
 
 def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: bool = False) -> FittedCalibrator:
@@ -186,20 +193,21 @@ def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: b
         first_pass.summary.scale_weights(scale),
         (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),),
     )
-    calibration_map = spec.fit_data(data)
+    calibration_map = spec.fit_from_sums(data)
     notes = [
         *first_pass.notes(),
         *unobserved_class_notes(data.summary.class_totals, first_pass.classes),
-        *spec.fit_notes(calibration_map, data),
+        *spec.notes_from_sums(calibration_map, data),
         _n_passes_note(reducer.n_passes, data.summary.std_error_method),
     ]
     return FittedCalibrator(calibration_map, first_pass.classes, data.summary.n, settings, tuple(notes))
 
 
 def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
-    """Fit a calibrator to a random sample of 2·10⁶ probabilities, which `reduce` draws in one pass.
+    """Fit a calibrator to a random sample of at most 2·10⁶ probabilities, which is drawn in one pass of `reduce`.
 
-    With `keyed=True` the step also gets the ids of the rows, so that the sample does not depend on the batches.
+    It is called with `keyed=True`, so that the step also gets the ids of the rows: the sample then does not depend on
+    how the rows are divided into batches. With `repeated`, weights are numbers of rows.
     """
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
@@ -212,15 +220,16 @@ def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeate
 def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     """Fit a calibrator to the cells of a tally, each as one score with its outcomes.
 
-    Raises InputError TO502 for labels that do not exclude each other, TO403 for a calibrator that needs more than
-    cells.
+    Raises InputError TO502 for labels that do not exclude each other, TO403 for a calibrator that needs single rows.
     """
     if not isinstance(spec, TalliedSpec):
         raise _no_tally_fit_error(spec)
     check_supported(spec, tally.kind, tally.k)
-    lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
-    views = tally.views(lens)
-    calibration_map = spec.fit_views(views)
+    if tally.kind == "confidence":
+        views = tally.views("confidence")
+    else:
+        views = tally.views("positive" if tally.k == 2 else "classwise")
+    calibration_map = spec.fit_from_views(views)
     class_totals = np.array([float(view.w @ view.y) for view in views])
     if len(views) == 1:
         class_totals = np.append(tally.weight - class_totals, class_totals)
@@ -228,14 +237,14 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     notes = [
         *tally.notes(),
         *unobserved_class_notes(class_totals, tally.classes),
-        *spec.notes_of_views(calibration_map, views),
+        *spec.notes_from_views(calibration_map, views),
         Note("TN561", text),
     ]
     return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_by_name(spec), tuple(notes))
 
 
 def methods_fitted_from_sums() -> tuple[str, ...]:
-    """Names of the calibrators that need no rows in memory."""
+    """Names of the calibrators that are fitted from sums or cells, and so need no rows in memory."""
     return tuple(name for name in CALIBRATORS.names() if issubclass(CALIBRATORS.load(name), (SummedSpec, TalliedSpec)))
 
 
@@ -284,11 +293,11 @@ class FirstPassSummary:
         return [*self.special_row_counts.notes(), *other_notes]
 
 
-_COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
-
-
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
-    """The rows of a batch in the form that the calibrator is fitted to."""
+    """The rows of a batch as the `FitData` that the calibrator is fitted to, with weights multiplied by `scale`.
+
+    With `repeated`, weights are numbers of rows, which are repeated.
+    """
     batch = batch.expand_frequencies() if repeated else batch
     P, Y, w = fit_arrays(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
@@ -308,7 +317,7 @@ def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
 
 
 def _tally_batch(batch: Predictions, repeated: bool) -> Tally:
-    """Tally the rows of one batch."""
+    """Tally the rows of one batch; with `repeated`, weights are numbers of rows."""
     return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
 
 

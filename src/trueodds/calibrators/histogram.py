@@ -35,7 +35,10 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 @dataclass(frozen=True, eq=False)
 class StepCurve:
-    """One value per bin; bins are closed on the right, the first one at 0 too. A bin [0, 0] holds exact zeros."""
+    """A step function of the probability, with one value per bin (a, b]; the first bin also contains 0.
+
+    Two first edges of 0 make a bin [0, 0] of exact zeros.
+    """
 
     edges: Array  # (b + 1,) from 0 to 1, strictly increasing except for the first two
     values: Array  # (b,) in [0, 1]
@@ -81,10 +84,13 @@ class HistogramMap(OneVsRest):
 
 
 def format_bins(curves: Sequence[StepCurve]) -> str:
-    """`15 bins`, or `12 to 15 bins in 4 curves`."""
+    """The number of bins as text, such as `15 bins`, or `12 to 15 bins in 4 curves`."""
     sizes = sorted({len(curve.values) for curve in curves})
-    bins = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
-    return bins + (f" in {len(curves)} curves" if len(curves) > 1 else "")
+    if len(sizes) > 1:
+        text = f"{sizes[0]} to {sizes[-1]} bins"
+    else:
+        text = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}"
+    return text + (f" in {len(curves)} curves" if len(curves) > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ class HistogramSpec(TalliedSpec):
         """Compute the event rates of the bins."""
         return HistogramMap(fit_curves(partial(_fit_curve_to_rows, partition=self._make_partition()), P, Y, w))
 
-    def fit_views(self, views: Sequence[View]) -> HistogramMap:
+    def fit_from_views(self, views: Sequence[View]) -> HistogramMap:
         """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_fit_curve_to_view(view, self._make_partition()) for view in views))
 
@@ -146,7 +152,7 @@ class HistogramSpec(TalliedSpec):
         """Notes on empty bins and exact zeros."""
         return [*self._empty_bin_notes(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
-    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Notes on empty bins and exact zeros, from cells."""
         assert isinstance(calibration_map, HistogramMap)
         return [
@@ -164,7 +170,7 @@ class HistogramSpec(TalliedSpec):
 
 
 def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
-    """Event rates of the bins of scores x (n,) with outcomes y and weights w."""
+    """Event rates of the bins of scores x (n,) with outcome shares y (n,) and weights w (n,)."""
     return _fit_curve_to_view(View(x, y, w), partition)
 
 
@@ -182,10 +188,10 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
 
 
 def edges_between_scores(edges: Array, scores: Array) -> Array:
-    """Edges that separate the sorted distinct scores as the given ones do, each midway between two of them.
+    """Edges from 0 to 1 that group the sorted distinct scores (m,) as `edges` do, but lie midway between two scores.
 
-    A group that ends within a tie has its edge on the tied score, and the next edge may leave no row between them. For
-    computed scores, rounding would otherwise separate a score from itself.
+    An edge on a score could put rows of that score into different bins, because computed scores have rounding errors.
+    Edges between the same two scores, as after a tie that spans several groups, become one.
 
     >>> edges_between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
     [0.0, 0.4, 1.0]
@@ -196,6 +202,9 @@ def edges_between_scores(edges: Array, scores: Array) -> Array:
 
 
 def midpoints_of_scores(low: Array, high: Array) -> Array:
-    """Edges between pairs of neighboring scores; a score on an edge belongs to the bin below."""
+    """Edges (m,) midway between pairs of neighboring scores, `low` (m,) and `high` (m,).
+
+    A score on an edge belongs to the bin below, so the edge must be smaller than `high`.
+    """
     midpoint = (low + high) / 2
     return np.where(midpoint < high, midpoint, low)  # of two neighboring floats it may be the upper one

@@ -24,7 +24,7 @@ class IdentityMap(CalibrationMap):
         return np.array(P, dtype=np.float64)
 
     def describe(self) -> str:
-        """`unchanged`."""
+        """The word `unchanged`, in place of parameters."""
         return "unchanged"
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:

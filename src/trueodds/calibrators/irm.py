@@ -1,4 +1,4 @@
-"""IRM: one isotonic regression of all pairs of class probability and outcome."""
+"""Multiclass isotonic regression (IRM): one curve for all pairs of a class probability and its outcome."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class IrmMap(CalibrationMap):
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)
-        # Where scores differ by less than the tilt resolves, the largest stays the largest.
-        all_rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
-        is_overtaken = q.argmax(axis=1) != predicted_class
-        q[all_rows[is_overtaken], predicted_class[is_overtaken]] = q[is_overtaken].max(axis=1) * _ROUNDING_MARGIN
+        # Where rounding lets another class overtake the predicted class, the predicted class is raised above it.
+        predicted_class = P.argmax(axis=1)
+        overtaken_rows = np.flatnonzero(q.argmax(axis=1) != predicted_class)
+        q[overtaken_rows, predicted_class[overtaken_rows]] = q[overtaken_rows].max(axis=1) * _ROUNDING_MARGIN
         return q
 
     def describe(self) -> str:
@@ -116,6 +116,8 @@ class IrmSpec(CalibratorSpec):
         n_rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
         if n_rows == 0:
             return []
-        limit = _NEARLY_ZERO_PROB
-        text = f"The map gives some class less than {limit:g} in {n_rows:,} of the {len(P):,} rows it was fitted on"
-        return [Note("TN513", f"{text}; if that class is observed, the log loss is above {-np.log(limit):.0f} nats.")]
+        text = (
+            f"The map gives some class less than {_NEARLY_ZERO_PROB:g} in {n_rows:,} of the {len(P):,} rows it was"
+            f" fitted on; if that class is observed, the log loss is above {-np.log(_NEARLY_ZERO_PROB):.0f} nats."
+        )
+        return [Note("TN513", text)]

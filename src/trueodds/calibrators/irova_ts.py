@@ -113,16 +113,24 @@ class IrovaTsSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
-        zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.temperature_map, P), Y, w)
-        return [*replacement_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.temperature_map.beta), *zeros]
+        tempered = tempered_scores(calibration_map.temperature_map, P)
+        return [
+            *replacement_notes(P, Y, self.min_prob),
+            *boundary_notes(calibration_map.temperature_map.beta),
+            *IsotonicSpec().notes(calibration_map.curves, tempered, Y, w),
+        ]
 
 
 def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
-    """Tempered rows, summed in increasing order: rows of the same numbers get identical scores."""
+    """Tempered rows (n, K), divided by sums in increasing order, so that permuted rows get identical scores.
+
+    `TemperatureMap.apply` sums in the order of the columns. Its rounding errors would split ties, which isotonic
+    regression pools.
+    """
 
     def temper_block(p: Probabilities) -> Array:
         """Temper one block of rows, (n, K)."""
-        # In one layout, as the order in which numpy adds depends on it.
+        # In one memory layout, because the order in which NumPy adds depends on it.
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
         logs = np.ascontiguousarray(to_logs(p))
         logs = logs - logs.max(axis=1, keepdims=True)

@@ -13,7 +13,7 @@ from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
     ClassCurve,
     OneVsRest,
-    map_classes,
+    fit_by_class,
     zero_probability_notes,
     zero_probability_notes_of_cells,
 )
@@ -30,7 +30,7 @@ _INTERPOLATIONS = ("linear", "step")
 
 @dataclass(frozen=True, eq=False)
 class MonotoneCurve:
-    """A non-decreasing curve through knots, constant beyond the first and the last."""
+    """A non-decreasing curve of the probability through knots, constant beyond the first and the last."""
 
     x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1], non-decreasing
@@ -55,9 +55,9 @@ class MonotoneCurve:
         first_positive = int(np.searchsorted(self.y, 0.0, "right"))
         if first_positive == len(self.y):
             return np.inf
-        return float(
-            self.x[first_positive - 1] if self.between == "linear" else np.nextafter(self.x[first_positive], 0)
-        )
+        if self.between == "linear":
+            return float(self.x[first_positive - 1])
+        return float(np.nextafter(self.x[first_positive], 0))
 
     def to_dict(self) -> dict[str, Any]:
         """The knots and the interpolation between them."""
@@ -87,10 +87,10 @@ class IsotonicMap(OneVsRest):
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
 
     def rows_without_zero(self, P: Array) -> Array:
-        """Mask of the rows of P in which no class gets probability 0, (n,) bool."""
+        """Mask (n,) of the rows of P (n, K) in which no class gets probability 0."""
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
-        # A row of zeros alone becomes uniform.
+        # A row in which every curve is 0 becomes uniform, so it has no zero either.
         return are_all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
@@ -143,14 +143,14 @@ class IsotonicSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """Fit the curves."""
-        blocks = map_classes(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
+        blocks = fit_by_class(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve_from_blocks(block, self.between) for block in blocks))
 
-    def fit_views(self, views: Sequence[View]) -> IsotonicMap:
+    def fit_from_views(self, views: Sequence[View]) -> IsotonicMap:
         """Fit the curves to cells, each at its mean score."""
         return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Note on exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes_of_cells(calibration_map.curves, views)
@@ -179,8 +179,9 @@ def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str) -> MonotoneC
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     levels = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
     x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(levels, 2)
-    keep = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
-    x, y = x[keep], y[keep]
-    keep = np.ones(len(x), dtype=bool)
-    keep[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
-    return MonotoneCurve(x[keep], y[keep], between)
+    is_new = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
+    x, y = x[is_new], y[is_new]
+    # Knots inside a flat segment are dropped; its two ends are kept.
+    is_knot = np.ones(len(x), dtype=bool)
+    is_knot[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
+    return MonotoneCurve(x[is_knot], y[is_knot], between)

@@ -61,7 +61,7 @@ class KernelCurve:
     bandwidth: float  # standard deviation of the kernel, on the scale
 
     def __call__(self, x: Array) -> Array:
-        """The values at x, by cubic interpolation."""
+        """The values at the probabilities x (n,), by cubic interpolation."""
         return self.apply_to_logs(binary_logs(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
 
     @property
@@ -83,7 +83,8 @@ class KernelCurve:
         width = (self.high - self.low) / steps
         # The line between the two points plus a cubic that vanishes at both and corrects the slopes there.
         left, right = self.values[j], self.values[j + 1]
-        left_excess, right_excess = width * self.slopes[j] - (right - left), (right - left) - width * self.slopes[j + 1]
+        left_excess = width * self.slopes[j] - (right - left)
+        right_excess = (right - left) - width * self.slopes[j + 1]
         return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,7 +218,7 @@ class KernelSpec(CalibratorSpec):
             else 0
         )
         if n_narrow:
-            which = f" of {n_narrow:,} classes" * (len(calibration_map.curves) > 1)
+            which = f" of {n_narrow:,} classes" if len(calibration_map.curves) > 1 else ""
             text = (
                 f"The scores{which} are so close together that the bandwidth is the smallest one, {min_bandwidth:g}:"
                 " where scores are few, the curve follows single rows."
@@ -227,7 +228,10 @@ class KernelSpec(CalibratorSpec):
 
 
 def _fit_curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
-    """Fit a curve to probabilities (n,), or on the logit scale to the logarithms of both sides (n, 2)."""
+    """Fit the curve of one class to its outcome shares y (n,) and weights w (n,).
+
+    x are probabilities (n,), or on the logit scale log(1 − p) and log p (n, 2).
+    """
     mirrored = spec.scale == "probability"
     if mirrored:
         s, mass, events = SortedScores(np.minimum(x, 1), y, effective_rows(w)[1]).sums_by_score()
@@ -242,11 +246,10 @@ def _fit_curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     grid = low + (high - low) * (np.arange(steps + 1) / steps)
     values, slopes, density = kernel_regression(grid, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
-    values, slopes = (
-        _make_monotone(values, slopes, density, step)
-        if spec.monotone
-        else (values, _limit_slopes(values, slopes, step))
-    )
+    if spec.monotone:
+        values, slopes = _make_monotone(values, slopes, density, step)
+    else:
+        slopes = _limit_slopes(values, slopes, step)
     return KernelCurve(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
 
 
@@ -255,11 +258,12 @@ def _make_monotone(values: Array, slopes: Array, density: Array, step: float) ->
 
     The values are the isotonic regression weighted by the density of the scores at each grid point.
     """
-    # Grid points with hardly any rows follow the others.
+    # The weights make grid points with hardly any rows follow the others.
     values = isotonic_regression(values, weights=np.maximum(density / density.max(), _MIN_RELATIVE_DENSITY)).x
     rise = np.diff(values) / step
-    # A cubic between two points increases if neither slope is more than three times that of the line.
-    return values, np.clip(slopes, 0.0, 3 * np.minimum(np.append(rise, rise[-1]), np.append(rise[0], rise)))
+    # A cubic between two points increases if neither slope is more than three times that of the line between them.
+    rise_after, rise_before = np.append(rise, rise[-1]), np.append(rise[0], rise)
+    return values, np.clip(slopes, 0.0, 3 * np.minimum(rise_after, rise_before))
 
 
 def _limit_slopes(values: Array, slopes: Array, step: float) -> Array:
@@ -268,5 +272,6 @@ def _limit_slopes(values: Array, slopes: Array, step: float) -> Array:
     Otherwise the cubic would overshoot there.
     """
     rise = np.abs(np.diff(values)) / step
-    max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), _UNLIMITED_RISE / step)
+    rise_after, rise_before = np.append(rise, 0.0), np.append(0.0, rise)
+    max_slope = np.maximum(2 * np.maximum(rise_after, rise_before), _UNLIMITED_RISE / step)
     return np.clip(slopes, -max_slope, max_slope)

@@ -1,4 +1,8 @@
-"""Estimate class frequencies of unlabeled rows under label shift: maximum likelihood (EM), BBSE and soft BBSE."""
+"""Estimate class frequencies of unlabeled rows under label shift: maximum likelihood (EM), BBSE and soft BBSE.
+
+Each estimator minimizes a convex function of nonnegative frequencies. The second half of the module is the solver that
+they share, `minimize_nonnegative`.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +21,27 @@ _MAX_EVALUATIONS = 200  # of the likelihood and its derivatives
 _ROWS_PER_BLOCK = 4096  # so that temporaries stay in cache
 _MAX_CONDITION_NUMBER = 100.0  # above it, a confusion matrix is nearly singular
 
+# Of `minimize_nonnegative`:
+GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
+MAX_EVALUATIONS = 200  # of the function and its derivatives together
+_CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
+_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
+_MIN_DECREASE_SHARE = 1e-4  # share of the predicted decrease that a step must attain (Armijo's rule)
+_VALUE_ROUNDING = 1e-14  # rounding error of a value, relative to 1 + its size
+_MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassFrequencies:
-    """Estimated class frequencies of the target rows, with texts on doubts about the estimate."""
+    """Estimated class frequencies of the target rows, and why they may be unreliable."""
 
     shares: Array  # (K,) summing to 1
     n_passes: int = 0  # over the target rows
     converged: bool = True  # whether the estimate is a solution
-    doubts: tuple[str, ...] = ()  # sentences
+    doubts: tuple[str, ...] = ()  # reasons why the estimate may be unreliable, each a sentence without its full stop
 
 
-def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:  # noqa: ARG001 - one shape for all estimates
+def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:  # noqa: ARG001 - the signature that all estimators share
     r"""Class frequencies that maximize the likelihood of the target's predictions T (m, K).
 
     P (n, K), Y (n, K) and w (n,) are predictions, outcome shares and weights of the labeled source rows.
@@ -62,27 +75,28 @@ def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Cl
 
 
 def _maximize_mixture_likelihood(R: Array, start: Array) -> NonnegativeMinimum:
-    """Frequencies π that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1."""
+    """Frequencies π (k,) that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1.
 
-    def value(share: Array) -> float:
-        """Minus the mean log-likelihood plus the sum of the shares; infinite where a row is impossible."""
-        mixed = R @ share
-        return float(share.sum() - np.log(mixed).mean()) if mixed.min() > 0 else np.inf
+    R (m, k) are the predicted probabilities of the target rows divided by the source frequencies.
+    """
 
-    def derivatives(share: Array) -> tuple[Array, Array]:
-        """Gradient (k,) and Hessian (k, k) of the value."""
-        mixed, k = R @ share, len(share)
+    def negative_log_likelihood(pi: Array) -> float:
+        """−mean log(Rπ) + Σπ; infinite where a row is impossible."""
+        likelihoods = R @ pi
+        return float(pi.sum() - np.log(likelihoods).mean()) if likelihoods.min() > 0 else np.inf
+
+    def derivatives(pi: Array) -> tuple[Array, Array]:
+        """Gradient (k,) and Hessian (k, k) of the negative log-likelihood."""
+        likelihoods, k = R @ pi, len(pi)
         gradient, hessian = np.ones(k), np.zeros((k, k))
-        for block_start in range(0, len(R), _ROWS_PER_BLOCK):
-            ratio = (
-                R[block_start : block_start + _ROWS_PER_BLOCK]
-                / mixed[block_start : block_start + _ROWS_PER_BLOCK, None]
-            )
+        for start in range(0, len(R), _ROWS_PER_BLOCK):
+            block = slice(start, start + _ROWS_PER_BLOCK)
+            ratio = R[block] / likelihoods[block, None]
             gradient -= ratio.sum(axis=0) / len(R)
             hessian += ratio.T @ ratio / len(R)
         return gradient, hessian
 
-    return minimize_nonnegative(value, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
+    return minimize_nonnegative(negative_log_likelihood, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
 
 
 def bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:
@@ -103,7 +117,11 @@ def soft_bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFreque
 
 
 def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predicted: Array) -> ClassFrequencies:
-    """Solve C ω = μ for ω ≥ 0, from predicted probabilities or one-hot classes of source (n, K) and target (m, K)."""
+    """Solve C ω = μ for ω ≥ 0, and return the frequencies π = π^s ω, as `bbse_frequencies` defines these.
+
+    `predicted` (n, K) and `target_predicted` (m, K) are predicted probabilities or one-hot predicted classes of the
+    source and the target.
+    """
     C = (predicted * w[:, None]).T @ Y / w.sum()
     source_shares = C.sum(axis=0)
     observed = source_shares > 0
@@ -112,18 +130,14 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predict
         _nonnegative_least_squares(C[:, observed], target_predicted.mean(axis=0)) * source_shares[observed]
     )
     condition = float(np.linalg.cond(C[:, observed] / source_shares[observed]))
-    doubts = (
-        ()
-        if condition < _MAX_CONDITION_NUMBER
-        else (
-            (
-                f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies"
-                " are imprecise"
-            ),
+    doubts = []
+    if not condition < _MAX_CONDITION_NUMBER:
+        doubts.append(
+            f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies are"
+            " imprecise"
         )
-    )
     total = shares.sum()
-    return ClassFrequencies(shares / total if total > 0 else source_shares, 0, bool(total > 0), doubts)
+    return ClassFrequencies(shares / total if total > 0 else source_shares, 0, bool(total > 0), tuple(doubts))
 
 
 def _nonnegative_least_squares(C: Array, mu: Array) -> Array:
@@ -147,15 +161,6 @@ FREQUENCY_ESTIMATORS: dict[str, Callable[[Array, Array, Array, Array], ClassFreq
 FrequencyMethod = Annotated[str, OneOf(tuple(FREQUENCY_ESTIMATORS))]
 
 
-GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
-MAX_EVALUATIONS = 200  # of the function and its derivatives together
-_CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
-_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
-_MIN_DECREASE_SHARE = 1e-4  # share of the predicted decrease that a step must attain (Armijo's rule)
-_VALUE_ROUNDING = 1e-14  # rounding error of a value, relative to 1 + its size
-_MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NonnegativeMinimum:
     """Result of Newton's method under nonnegativity bounds."""
@@ -174,10 +179,10 @@ def minimize_nonnegative(
 ) -> NonnegativeMinimum:
     r"""Minimize f(x) over x ≥ 0, given its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
 
-    It has converged if no entry of the gradient is negative and none is positive at a positive entry of x, up to
-    `GRADIENT_TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f
+    Projected Newton's method: each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f
     decreases. A slight damping keeps directions without curvature at their start. Convergence is quadratic and its
-    limit does not depend on the path, so rounding affects only the last digits.
+    limit does not depend on the path, so rounding affects only the last digits. The search has converged if no entry
+    of the gradient is negative and none is positive at a positive entry of x, up to `GRADIENT_TOLERANCE`.
 
     >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])
     >>> f, df = lambda x: x @ A @ x / 2 - b @ x, lambda x: (A @ x - b, A)
@@ -216,9 +221,10 @@ def minimize_nonnegative(
 def minimize_quadratic(H: Array, c: Array, is_positive: Array) -> Array:
     r"""Minimize :math:`x^\top H x / 2 - c^\top x` over x ≥ 0, H positive definite.
 
-    `is_positive` (m,) is a guess of where the minimum has x > 0.
-    Entries that violate their condition are exchanged together, or only the last of them when that makes no progress,
-    which terminates. Source: Júdice & Pires (1994); Murty (1974).
+    Block principal pivoting: solve for the entries that are taken to be positive, then exchange all entries that
+    violate their optimality condition between the positive ones and the zeros. Where this makes no progress, exchange
+    only the last of them (Murty's rule), which always terminates. `is_positive` (m,) is the first guess. Source: Júdice
+    & Pires (1994); Murty (1974).
     """
     scale = 1 / np.sqrt(H.diagonal())
     H, c, is_positive = H * scale[:, None] * scale, c * scale, is_positive.copy()

@@ -52,7 +52,7 @@ class LloMap(CalibrationMap):
     gamma: float  # slope of the log odds
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether the optimum is finite without smoothed targets
-    certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, from the rows of the fit
+    uncertainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, by the rows of the fit
 
     @property
     def delta(self) -> float:
@@ -72,25 +72,25 @@ class LloMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau])),)
 
     def describe(self) -> str:
-        """`δ = 0.64, γ = 0.57`."""
+        """The parameters, such as `δ = 0.64, γ = 0.57`."""
         return f"δ = {format_number(self.delta)}, γ = {format_number(self.gamma)}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """δ and γ with standard errors, their meaning in words, and the test against the identity."""
-        if self.name != LloMap.name:  # of another method, which has no standard errors
+        if self.name != LloMap.name:  # a subclass, whose method has no standard errors
             return []
-        table_arguments = (classes, 0, np.array([self.tau]), np.array([self.gamma]), self.certainty)
-        return ParameterTable(*table_arguments, method=self.name).lines()
+        tau, gamma = np.array([self.tau]), np.array([self.gamma])
+        return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
 
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
         parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
-        return parameters | uncertainty_to_dict(self.certainty)
+        return parameters | uncertainty_to_dict(self.uncertainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Read finite numbers."""
-        certainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
+        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
         tau, gamma = (
             saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
         )
@@ -99,7 +99,7 @@ class LloMap(CalibrationMap):
             gamma,
             saved_parameters.read_count(parameters, "n_passes"),
             bool(saved_parameters.read_count(parameters, "converged")),
-            certainty,
+            uncertainty,
         )
 
 
@@ -156,14 +156,15 @@ class LloSpec(SummedSpec):
     two_classes: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: SummableRows) -> LloMap:
+    def fit_from_sums(self, data: SummableRows) -> LloMap:
         """Fit shift and slope."""
         rows = data.map_rows(_logistic_rows)
         optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
-        certainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
-        return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
+        uncertainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
+        tau, gamma = optimum.theta.tolist()
+        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, uncertainty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
         assert isinstance(calibration_map, LloMap)
         notes = data.summary.replaced_counts.notes()
@@ -173,7 +174,7 @@ class LloSpec(SummedSpec):
 
 
 def _logistic_rows(data: FitData) -> LogisticRows:
-    """The log odds of the second class."""
+    """The rows of a logistic model of the log odds of the second class."""
     return LogisticRows(intercept_and_score(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
 
 
@@ -215,7 +216,7 @@ class _EvidenceSums:
 
 
 def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty:
-    """Uncertainty of shift and slope. Cost: two passes in one."""
+    """Uncertainty of shift and slope at the optimum, from one more pass over the rows of `_logistic_rows`."""
     assert optimum.means is not None
     mean, summary = float(optimum.means[1]), data.summary
     has_weights = summary.std_error_method == "weights"

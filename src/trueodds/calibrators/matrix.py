@@ -79,7 +79,7 @@ class FullMatrixSpec(SummedSpec):
                 "Leave penalty out.",
             )
 
-    def fit_data(self, data: SummableRows) -> Any:
+    def fit_from_sums(self, data: SummableRows) -> Any:
         """Fit the matrix and the biases."""
         k = data.summary.k
         self.check_classes(k)
@@ -104,9 +104,10 @@ class FullMatrixSpec(SummedSpec):
         if isinstance(self.penalty, str):
             return scaled_penalty(k, total_weight)
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
-        return (odir_penalty if self.shrink == "odir" else ridge_penalty)(k, self.penalty, bias_penalty)
+        penalty_form = odir_penalty if self.shrink == "odir" else ridge_penalty
+        return penalty_form(k, self.penalty, bias_penalty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(calibration_map)]
@@ -119,15 +120,20 @@ class FullMatrixSpec(SummedSpec):
 
 
 def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimum, float]:
-    """The fit of smallest AIC along the grid of penalties; each starts from the previous optimum."""
-    k, min_criterion, selected, n_passes = len(target), np.inf, None, 0
+    """The fit of smallest AIC on the grid of penalties, and its factor of the scaled penalty.
+
+    `target` (K, K + 1) is the matrix and the biases towards which the penalty shrinks. Each fit starts from the
+    previous optimum, the first one from `start` (K, K + 1).
+    """
+    min_criterion, selected, n_passes = np.inf, None, 0
     for factor in PENALTY_GRID:
-        strength = scaled_penalty(k, data.summary.total_weight, factor)
+        strength = scaled_penalty(len(target), data.summary.total_weight, factor)
         optimum = fit_log_linear(data, strength, target, start, shared_features=True)
         start, n_passes = optimum.theta, n_passes + optimum.n_passes
         hessian = optimum.likelihood.hessian
         penalized_hessian = hessian + 2 * data.summary.total_weight * np.diag(strength.reshape(-1))
-        criterion = optimum.likelihood.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
+        effective_parameters = float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
+        criterion = optimum.likelihood.value + effective_parameters  # half of AIC
         if selected is None or criterion < min_criterion:
             min_criterion, selected = criterion, (optimum, factor)
     assert selected is not None

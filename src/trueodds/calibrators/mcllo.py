@@ -49,6 +49,8 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
 
 _SAVED_KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
+# Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
+_MAX_ODDS_CHANGE = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +69,13 @@ class MclloMap(CalibrationMap):
     min_prob: float  # replaces a baseline of exactly zero
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether every class was observed and the optimum is finite
-    certainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
+    uncertainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
-        """Recalibrate in logarithms, so that small probabilities keep their digits."""
+        """Recalibrate in logarithms, so that small probabilities keep their digits; the result is (n, K).
+
+        If all slopes are equal, the logarithm of the baseline cancels and is not needed.
+        """
         logs = to_logs(P)
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes, baseline_logs = self._insert_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
@@ -98,13 +103,13 @@ class MclloMap(CalibrationMap):
         return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), min_prob, zeros_only=True),)
 
     def describe(self) -> str:
-        """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
+        """The ranges of the parameters, such as `δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
         delta = np.exp(np.minimum(self.tau, MAX_EXPONENT))
         return f"δ {format_range(delta)}, γ {format_range(self.gamma)}, against class {self.baseline}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""
-        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.certainty).lines()
+        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).lines()
 
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, baseline and smallest probability, facts about the fit, and the uncertainty."""
@@ -115,13 +120,13 @@ class MclloMap(CalibrationMap):
             "min_prob": self.min_prob,
             "n_passes": self.n_passes,
             "converged": self.converged,
-            **uncertainty_to_dict(self.certainty),
+            **uncertainty_to_dict(self.uncertainty),
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
         """Read K − 1 finite shifts and slopes and the number of a class."""
-        certainty = read_uncertainty(parameters, _SAVED_KEYS, k)
+        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, k)
         saved_parameters.read_number(parameters, "baseline", 0, k - 1)
         return cls(
             saved_parameters.read_vector(parameters, "tau", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
@@ -130,7 +135,7 @@ class MclloMap(CalibrationMap):
             saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
             saved_parameters.read_count(parameters, "n_passes"),
             read_flag(parameters, "converged"),
-            certainty,
+            uncertainty,
         )
 
 
@@ -213,7 +218,7 @@ class MclloSpec(SummedSpec):
         """Return the settings with the baseline as a class number instead of a name."""
         return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
-    def fit_data(self, data: SummableRows) -> MclloMap:
+    def fit_from_sums(self, data: SummableRows) -> MclloMap:
         """Fit shifts and slopes."""
         k = data.summary.k
         baseline = baseline_index(self.baseline, k)
@@ -229,11 +234,11 @@ class MclloSpec(SummedSpec):
         )
         contrast_fit = fit_baseline_logits(log_odds, np.flatnonzero(fitted_classes) != baseline, self.penalty)
         tau[is_estimated], gamma[is_estimated] = contrast_fit.shifts, contrast_fit.slopes
-        certainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
+        uncertainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
         converged = contrast_fit.optimum.converged and all_observed
-        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, certainty)
+        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, uncertainty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         summary = data.summary
@@ -250,17 +255,14 @@ class MclloSpec(SummedSpec):
 
 
 def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
-    """Log odds of the fitted classes against the baseline."""
+    """The rows with log odds against the baseline in place of logarithms, for the fitted classes.
+
+    `fitted_classes` is a mask (K,), or None for all classes.
+    """
     x = rows.x - rows.x[:, [baseline]]
-    return (
-        LogLinearRows(x, rows.Y, rows.w)
-        if fitted_classes is None
-        else LogLinearRows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
-    )
-
-
-# Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
-_MAX_ODDS_CHANGE = 1000.0
+    if fitted_classes is None:
+        return LogLinearRows(x, rows.Y, rows.w)
+    return LogLinearRows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
 
 
 def zero_outcome_notes(n_outcomes: int) -> list[Note]:
@@ -275,7 +277,7 @@ def zero_outcome_notes(n_outcomes: int) -> list[Note]:
 
 
 def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
-    """Note on classes that were never observed and the odds that they keep."""
+    """Note on the classes `absent` (numbers), which were never observed, and the odds that they keep."""
     if not absent:
         return []
     which = f"Class {absent[0]}" if len(absent) == 1 else f"{len(absent):,} classes"
@@ -295,26 +297,23 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
 def small_baseline_notes(gamma: Array, baseline: int, data: SummableRows) -> list[Note]:
     """Note on rows where the baseline is tiny and unequal slopes decide, from sums over rows `FitData`."""
     slope_range = float(np.ptp(gamma))
-    n_rows = (
-        data.sum(partial(_count_small_baseline, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
-    )
+    if slope_range == 0:
+        return []
+    n_rows = data.sum(partial(_count_small_baseline, baseline=baseline, slope_range=slope_range))
     if not n_rows:
         return []
-    safer_baseline = (
-        baseline
-        if data.rows is None
-        else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
-    )
+    safer_baseline = baseline
+    if data.rows is not None:
+        low_quantiles = np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)
+        safer_baseline = int(np.argmax(low_quantiles))
     text = (
         f"In {n_rows:,} of {data.summary.n:,} rows class {baseline}, the baseline, is so small that slopes which differ"
         f" by {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
     )
-    remedy = (
-        "."
-        if safer_baseline == baseline
-        else f"; class {safer_baseline} is rarely so small: baseline={safer_baseline}."
-    )
-    return [Note("TN542", text + remedy)]
+    remedy = ""
+    if safer_baseline != baseline:
+        remedy = f"; class {safer_baseline} is rarely so small: baseline={safer_baseline}"
+    return [Note("TN542", f"{text}{remedy}.")]
 
 
 def _count_small_baseline(data: FitData, baseline: int, slope_range: float) -> int:

@@ -30,42 +30,29 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         )
     try:
         import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import TensorProto, helper
     except ImportError:
         raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", install_command("onnx")) from None
 
-    nodes: list[Any] = []
-    constants: list[Any] = []
-
-    def add_constant(name: str, value: Any) -> str:
-        """Add a float64 constant to the graph and return its name."""
-        constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
-        return name
-
-    def add_node(kind: str, inputs: list[str], output: str, **settings: Any) -> str:
-        """Add a node to the graph and return the name of its output."""
-        nodes.append(helper.make_node(kind, inputs, [output], **settings))
-        return output
-
+    builder = _GraphBuilder()
     input_name = "logits" if calibration_map.logits else "probabilities"
     current, on_logits = input_name, calibration_map.logits
     for stage, terms in enumerate(stages):
         components = [
-            _add_term_nodes(f"{stage}_{i}", term, current, on_logits, add_constant, add_node)
-            for i, term in enumerate(terms)
+            builder.add_softmax_term(f"{stage}_{i}", term, current, on_logits) for i, term in enumerate(terms)
         ]
         current = components[0]
         for i, component in enumerate(components[1:], 1):
-            current = add_node("Add", [current, component], f"sum_{stage}_{i}")
+            current = builder.add_node("Add", [current, component], f"sum_{stage}_{i}")
         on_logits = False
-    add_node("Identity", [current], "calibrated")
+    builder.add_node("Identity", [current], "calibrated")
     shape = [None, k]
     graph = helper.make_graph(
-        nodes,
+        builder.nodes,
         f"trueodds_{calibration_map.name}",
         [helper.make_tensor_value_info(input_name, TensorProto.DOUBLE, shape)],
         [helper.make_tensor_value_info("calibrated", TensorProto.DOUBLE, shape)],
-        constants,
+        builder.constants,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="trueodds")
     model.ir_version = 8  # the version of opset 17, which old runtimes can read
@@ -74,36 +61,60 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         file.write(model.SerializeToString())
 
 
-def _add_term_nodes(
-    suffix: str, term: SoftmaxTerm, input_name: str, on_logits: bool, add_constant: Any, add_node: Any
-) -> str:
-    """Add the nodes of one mixture component and return the name of its output.
+class _GraphBuilder:
+    """The nodes and constants of an ONNX graph. Methods that add one return the name of its output tensor."""
 
-    `suffix` makes the names of its tensors unique. `on_logits` says whether the input holds logits, not probabilities.
-    """
-    logs = input_name
-    if not on_logits:
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []  # of NodeProto
+        self.constants: list[Any] = []  # of TensorProto, float64
+
+    def add_constant(self, name: str, value: Any) -> str:
+        """Add a float64 constant."""
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
+        return name
+
+    def add_node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add the application of an ONNX operator to tensors."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def add_softmax_term(self, suffix: str, term: SoftmaxTerm, input_name: str, on_logits: bool) -> str:
+        """Add the nodes of one component of a mixture, weight · softmax(W log p + b).
+
+        `suffix` makes the names of its tensors unique. `on_logits` says whether the input holds logits, which take the
+        place of log p.
+        """
+        logs = input_name if on_logits else self._add_logs(suffix, term, input_name)
+        W = self.add_constant(f"W_{suffix}", term.W.T)
+        product = self.add_node("MatMul" if term.W.ndim == 2 else "Mul", [logs, W], f"product_{suffix}")
+        eta = self.add_node("Add", [product, self.add_constant(f"b_{suffix}", term.b)], f"eta_{suffix}")
+        q = self.add_node("Softmax", [eta], f"softmax_{suffix}", axis=1)
+        if term.weight == 1.0:
+            return q
+        weight = self.add_constant(f"weight_{suffix}", term.weight)
+        return self.add_node("Mul", [q, weight], f"component_{suffix}")
+
+    def _add_logs(self, suffix: str, term: SoftmaxTerm, input_name: str) -> str:
+        """Add the nodes of the logarithms of probabilities, limited below and normalized as the term requires."""
         tiny = np.finfo(np.float64).tiny
         min_prob = np.broadcast_to(term.min_prob, term.b.shape)
         threshold = tiny if term.zeros_only else np.maximum(min_prob, tiny)
-        floored = add_node("Max", [input_name, add_constant(f"least_{suffix}", threshold)], f"floored_{suffix}")
-        logs = add_node("Log", [floored], f"log_{suffix}")
+        limited = self.add_node(
+            "Max", [input_name, self.add_constant(f"threshold_{suffix}", threshold)], f"limited_{suffix}"
+        )
+        logs = self.add_node("Log", [limited], f"log_{suffix}")
         if term.zeros_only or not min_prob.all():
             log_of_zero = np.where(min_prob > 0, np.log(np.maximum(min_prob, tiny)), LOG_OF_ZERO)
-            zero = add_node("Less", [input_name, add_constant(f"tiny_{suffix}", tiny)], f"is_zero_{suffix}")
-            stand_in = add_constant(f"log_of_zero_{suffix}", log_of_zero)
-            logs = add_node("Where", [zero, stand_in, logs], f"logs_{suffix}")
+            is_zero = self.add_node("Less", [input_name, self.add_constant(f"tiny_{suffix}", tiny)], f"zero_{suffix}")
+            replacement = self.add_constant(f"log_of_zero_{suffix}", log_of_zero)
+            logs = self.add_node("Where", [is_zero, replacement, logs], f"logs_{suffix}")
         if term.normalized:
-            total = add_node(
-                "MatMul", [input_name, add_constant(f"ones_{suffix}", np.ones((len(term.b), 1)))], f"total_{suffix}"
-            )
-            logs = add_node("Sub", [logs, add_node("Log", [total], f"log_total_{suffix}")], f"normalized_{suffix}")
-    W = add_constant(f"W_{suffix}", term.W.T)
-    product = add_node("MatMul" if term.W.ndim == 2 else "Mul", [logs, W], f"turned_{suffix}")
-    eta = add_node("Add", [product, add_constant(f"b_{suffix}", term.b)], f"eta_{suffix}")
-    q = add_node("Softmax", [eta], f"softmax_{suffix}", axis=1)
-    return (
-        q
-        if term.weight == 1.0
-        else str(add_node("Mul", [q, add_constant(f"weight_{suffix}", term.weight)], f"part_{suffix}"))
-    )
+            ones = self.add_constant(f"ones_{suffix}", np.ones((len(term.b), 1)))
+            total = self.add_node("MatMul", [input_name, ones], f"total_{suffix}")
+            log_total = self.add_node("Log", [total], f"log_total_{suffix}")
+            logs = self.add_node("Sub", [logs, log_total], f"normalized_{suffix}")
+        return logs

@@ -11,7 +11,12 @@ import numpy as np
 from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._curves.one_vs_rest import (
+    ClassCurve,
+    IterativeOneVsRest,
+    OneVsRestRows,
+    fit_curves_from_sums,
+)
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
@@ -29,7 +34,7 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _INPUT_SCALES = ("logit", "raw")
-FLAT_CURVE_START = np.zeros(2)  # intercept and slope of a constant curve
+_FLAT_CURVE = np.zeros(2)  # intercept and slope of the curve q = 1/2, which stay where the rows do not determine them
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,20 +98,6 @@ class Sigmoid:
         )
 
 
-class IterativeOneVsRest(OneVsRest):
-    """One-vs-rest curves that were fitted iteratively and may have no finite optimum."""
-
-    @property
-    def n_passes(self) -> int:  # type: ignore[override]
-        """The largest number of passes of any curve."""
-        return max(curve.n_passes for curve in self.curves)
-
-    @property
-    def converged(self) -> bool:  # type: ignore[override]
-        """Whether every curve has a finite optimum."""
-        return all(curve.converged for curve in self.curves)
-
-
 @dataclass(frozen=True, eq=False)
 class PlattMap(IterativeOneVsRest):
     """A sigmoid for the second of two classes, or for every class."""
@@ -123,7 +114,7 @@ class PlattMap(IterativeOneVsRest):
         return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept])),)
 
     def describe(self) -> str:
-        """`slope 0.55, intercept -0.45`, or the range of the slopes."""
+        """The parameters, such as `slope 0.55, intercept -0.45`, or the range of the slopes of several curves."""
         if len(self.curves) == 1:
             return f"slope {format_number(self.curves[0].slope)}, intercept {format_number(self.curves[0].intercept)}"
         slopes = [curve.slope for curve in self.curves]
@@ -181,11 +172,11 @@ class PlattSpec(SummedSpec):
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: SummableRows) -> PlattMap:
+    def fit_from_sums(self, data: SummableRows) -> PlattMap:
         """Fit the sigmoids."""
         return PlattMap(fit_curves_from_sums(partial(_fit_sigmoid, spec=self), data))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
@@ -196,9 +187,9 @@ class PlattSpec(SummedSpec):
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     """Fit the sigmoid of one class from sums over `OneVsRestRows`."""
-    optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
-        data.map_rows(partial(_logistic_rows, on=spec.on)), FLAT_CURVE_START
-    )
+    rows = data.map_rows(partial(_logistic_rows, on=spec.on))
+    fit_logistic = fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums
+    optimum = fit_logistic(rows, _FLAT_CURVE)
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 

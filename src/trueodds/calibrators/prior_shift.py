@@ -1,4 +1,4 @@
-"""Adjust probabilities and errors to other class frequencies (prior shift)."""
+"""Adjust probabilities, or estimates of errors, to other class frequencies (prior shift, also called label shift)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
+from trueodds.calibrators.calibrator_predictions import check_prob_matrix, prob_columns
 from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
-from trueodds.calibrators.probability_columns import check_prob_matrix, prob_columns
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import CHECKED_BY_CLASS
@@ -34,7 +34,7 @@ class PriorShiftMap(CalibrationMap):
     ratios: Array  # (K,) target frequency over source frequency
     n_passes: int = 0  # over the target rows, in the estimation of their frequencies
     converged: bool = True  # whether that estimation converged
-    doubts: tuple[str, ...] = ()  # about the estimate; they become notes of the fit and are not saved
+    doubts: tuple[str, ...] = ()  # why the ratios may be unreliable; they become notes of the fit and are not saved
 
     def apply(self, P: Array) -> Array:
         """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
@@ -137,7 +137,7 @@ class PriorShiftSpec(CalibratorSpec):
             as_array(self.target, "target")
 
     def settings(self) -> dict[str, Any]:
-        """The settings, with the target's size in place of its rows."""
+        """The settings as JSON values, with the target's size in place of its rows."""
         own_settings: dict[str, Any] = {"priors": self.priors, "target": None, "how": self.how}
         if isinstance(self.priors, Mapping):
             own_settings["priors"] = {str(key): float(value) for key, value in self.priors.items()}
@@ -158,7 +158,7 @@ class PriorShiftSpec(CalibratorSpec):
         return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
     def _target_frequencies(self, P: Array, Y: Array, w: Array) -> ClassFrequencies:
-        """Class frequencies of the target, known or estimated."""
+        """Class frequencies of the target, as given by `priors` or estimated from `target`."""
         if self.target is not None:
             _reject_frequencies(self.target, P.shape[1])
             return FREQUENCY_ESTIMATORS[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))

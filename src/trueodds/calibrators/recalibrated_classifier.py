@@ -157,14 +157,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def _predict_held_out_rows(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        """Fit the classifier without a holdout, and return the held-out rows and their scores."""
+        """Fit the classifier to all rows but a holdout; return the indices of the held-out rows and their scores."""
         held_out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
         self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~held_out))
         rows = np.flatnonzero(held_out)
         return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
     def _predict_out_of_fold(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        """Fit the classifier to all rows, and return the rows in test folds and their out-of-fold scores."""
+        """Fit the classifier to all rows; return the indices of the rows in test folds and their out-of-fold scores."""
         all_rows = np.arange(len(y))
         self.estimator_ = _fit_clone(self.estimator, X, y, w, all_rows)
         classes = _class_names(self.estimator_)
@@ -187,7 +187,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return all_rows[is_predicted], P[is_predicted]
 
     def _iterate_folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
-        """Iterate over the row indices of training and test folds."""
+        """Iterate over pairs of row indices: those of the training folds and those of the test fold."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
@@ -211,7 +211,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return spec
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
-        """What the calibrator takes: logits or probabilities of a fitted classifier, (n, K)."""
+        """Predict the scores (n, K) that the calibrator takes: logits or probabilities of a fitted classifier."""
         return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
 
     def _make_rng(self) -> np.random.Generator:

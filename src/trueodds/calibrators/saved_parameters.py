@@ -27,14 +27,14 @@ def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -
 
 
 def read_count(mapping: Mapping[str, Any], key: str) -> int:
-    """Read a whole number of at least 0."""
+    """Read a whole number of at least 0; raises TO505 for anything else."""
     if not is_count(mapping[key]) or mapping[key] < 0:
         raise invalid_value_error(key, "a whole number of at least 0", mapping[key])
     return int(mapping[key])
 
 
 def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Read a nested table."""
+    """Read a nested table; raises TO505 for anything else."""
     if not isinstance(mapping[key], dict):
         raise invalid_value_error(key, "an object", mapping[key])
     nested: Mapping[str, Any] = mapping[key]
@@ -44,7 +44,10 @@ def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def read_vector(
     mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
 ) -> Array:
-    """Read finite numbers within their range, of the right length, `strictly` or `weakly` increasing on request."""
+    """Read finite numbers from `low` to `high` as an array (n,); raises TO505 for anything else.
+
+    `size` is the required length, by default at least 1. `increasing` is "strictly" or "weakly" if they must increase.
+    """
     values = mapping[key]
     low, high = float(low), float(high)  # NumPy numbers cannot be compared with integers that no float can hold
     are_numbers = isinstance(values, list) and all(

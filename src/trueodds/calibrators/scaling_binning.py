@@ -12,7 +12,12 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BinRule
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import ClassCurve, fit_curves_of_logs, zero_probability_notes
+from trueodds.calibrators._curves.one_vs_rest import (
+    ClassCurve,
+    IterativeOneVsRest,
+    fit_curves_of_logs,
+    zero_probability_notes,
+)
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
@@ -23,7 +28,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, edges_between_scores, format_bins
-from trueodds.calibrators.platt import IterativeOneVsRest, PlattSpec, Sigmoid
+from trueodds.calibrators.platt import PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
@@ -33,11 +38,11 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, eq=False)
 class BinnedSigmoid:
-    """A sigmoid replaced by its mean in each bin."""
+    """A sigmoid of the log odds, replaced by its mean in each bin of its values."""
 
     takes_logs: ClassVar[bool] = True
     sigmoid: Sigmoid
-    steps: StepCurve  # of the sigmoid's value
+    steps: StepCurve  # from the value of the sigmoid to its mean in the bin
 
     @property
     def n_passes(self) -> int:
@@ -149,9 +154,9 @@ class ScalingBinningSpec(CalibratorSpec):
 
 
 def _fit_binned_sigmoid(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
-    """Fit one curve to the logarithms of both sides (n, 2)."""
-    binary_rows = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*binary_rows, w).curves[0]
+    """Fit the curve of one class to log(1 − p) and log p (n, 2), outcome shares y (n,) and weights w (n,)."""
+    platt = PlattSpec(smooth=False, min_prob=spec.min_prob)
+    sigmoid: Sigmoid = platt.fit(LogProbabilities(logs), np.stack([1 - y, y], axis=1), w).curves[0]
     sigmoid_values = sigmoid.apply_to_logs(logs)[:, 1]
     bins = EqualMass(spec.bins).fit(View(sigmoid_values, y, w))
     assert isinstance(bins, Bins)

@@ -20,12 +20,13 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels.bins import Bins
 
+_PARTITIONS = ("median-variance", "simplex-grid")
 _MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
 
 
 class SimplexPartition(Protocol):
-    """Cells that are numbered from 0."""
+    """A partition of the simplex, or of a part of it, into cells that are numbered from 0."""
 
     @property
     def size(self) -> int:
@@ -43,7 +44,7 @@ class SimplexPartition(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TreeLeaves:
-    """The leaves of a tree, which contain every row."""
+    """The leaves of a median-variance tree. Every row is in a leaf."""
 
     tree: Tree
 
@@ -57,7 +58,7 @@ class TreeLeaves:
         return self.tree.index(x)
 
     def to_dict(self) -> dict[str, Any]:
-        """The splits in the order in which they were made: node, axis and cut."""
+        """The splits in the order in which they were made: for each its node, its axis and the cut on it."""
         low = np.array(self.tree.low)
         nodes = np.flatnonzero(np.array(self.tree.axis) >= 0)
         nodes = nodes[np.argsort(low[nodes])]  # children are numbered in the order of the splits
@@ -71,7 +72,7 @@ class TreeLeaves:
     def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> TreeLeaves:
         """Repeat the saved splits; each node must be a leaf."""
         saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
-        cuts = _read_thresholds(parameters, "cut")
+        cuts = _read_cuts(parameters, "cut")
         nodes, split_axes = (_read_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
         for node, axis, cut in zip(nodes, split_axes, cuts, strict=True):
@@ -84,14 +85,14 @@ class TreeLeaves:
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramGrid:
-    """The cells of a grid that contained a row in the fit."""
+class OccupiedGridCells:
+    """The cells of a regular grid that contained a row in the fit."""
 
     bins: int  # per axis
     cells: Array  # (cells, axes) int64, the bin on each axis, rows sorted and distinct
 
     @classmethod
-    def from_rows(cls, x: Array, bins: int) -> HistogramGrid:
+    def from_rows(cls, x: Array, bins: int) -> OccupiedGridCells:
         """The cells that contain a row of x (n, axes)."""
         keys = np.unique(_grid_keys(x, bins))
         return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
@@ -108,11 +109,11 @@ class HistogramGrid:
         return np.where(cell_keys[cell] == keys, cell, -1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Number of bins per axis, and the bins of each cell."""
+        """Number of bins per axis, and the bin of each cell on each axis."""
         return {"bins": self.bins, "cells": self.cells.tolist()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> HistogramGrid:
+    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> OccupiedGridCells:
         """Read sorted, distinct cells within the grid."""
         saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
         bins, saved_cells = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
@@ -134,11 +135,11 @@ def _grid_keys(x: Array, bins: int) -> Array:
 
 
 def _cells_as_bytes(cells: Array) -> Array:
-    """One sortable key per cell, as `grid_key_function` makes them of rows."""
+    """One sortable key per cell of `cells` (cells, axes), equal to the key that `grid_key_function` gives its rows."""
     return np.ascontiguousarray(cells.astype(">u4")).view(f"S{4 * cells.shape[1]}")[:, 0]
 
 
-def _read_thresholds(mapping: Mapping[str, Any], key: str) -> list[float]:
+def _read_cuts(mapping: Mapping[str, Any], key: str) -> list[float]:
     """Read the saved cuts of a tree, of which there may be none."""
     numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
     return numbers
@@ -159,16 +160,13 @@ def _invalid_value_error(requirement: str, got: Any) -> InputError:
     )
 
 
-_PARTITIONS = ("median-variance", "simplex-grid")
-
-
 @dataclass(frozen=True, eq=False)
 class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
     name: ClassVar[str] = "simplex_histogram"
     cells: SimplexPartition
-    values: Array  # (cells, K), rows summing to 1
+    values: Array  # (cells, K) mean outcomes; rows sum to 1
 
     def apply(self, P: Array) -> Array:
         """The values of the cells."""
@@ -181,7 +179,7 @@ class SimplexHistogramMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Partition, cells and values."""
-        partition = "simplex-grid" if isinstance(self.cells, HistogramGrid) else "median-variance"
+        partition = "simplex-grid" if isinstance(self.cells, OccupiedGridCells) else "median-variance"
         return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
 
     @classmethod
@@ -191,7 +189,7 @@ class SimplexHistogramMap(CalibrationMap):
         saved_cells, n_axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
             raise _invalid_value_error(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
-        cells_type: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else TreeLeaves
+        cells_type: Any = OccupiedGridCells if parameters["partition"] == "simplex-grid" else TreeLeaves
         cells: SimplexPartition = cells_type.from_dict(saved_cells, n_axes)
         saved_values = parameters["values"]
         if not isinstance(saved_values, list) or len(saved_values) != cells.size:
@@ -262,7 +260,7 @@ class SimplexHistogramSpec(CalibratorSpec):
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _cell_coordinates(P)
         cells: SimplexPartition = (
-            HistogramGrid.from_rows(x, self.bins)
+            OccupiedGridCells.from_rows(x, self.bins)
             if self.partition == "simplex-grid"
             else TreeLeaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
@@ -274,7 +272,7 @@ class SimplexHistogramSpec(CalibratorSpec):
         """Notes on the share of rows that will stay unchanged, and on exact zeros."""
         assert isinstance(calibration_map, SimplexHistogramMap)
         fit_notes = []
-        if isinstance(calibration_map.cells, HistogramGrid):
+        if isinstance(calibration_map.cells, OccupiedGridCells):
             P, w = P[w > 0], w[w > 0]
             row_counts = w if are_counts(w) else np.ones(len(w))
             cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), row_counts)
@@ -292,5 +290,5 @@ class SimplexHistogramSpec(CalibratorSpec):
 
 
 def _cell_coordinates(P: Array) -> Array:
-    """The coordinates that place a row: all columns, or the second of two."""
+    """The coordinates (n, axes) by which rows of P (n, K) are assigned to cells: all columns, or the second of two."""
     return P[:, 1:].astype(np.float64) if P.shape[1] == 2 else P.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""scikit-learn estimators made from the calibrators, with their settings as constructor arguments."""
+"""The scikit-learn interface: one estimator class per calibrator, with its settings as constructor arguments."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
+from trueodds.calibrators.calibrator_predictions import class_names_array
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
-from trueodds.calibrators.probability_columns import class_array
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
@@ -63,7 +63,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     [[0.25, 0.75]]
     """
 
-    spec_type: ClassVar[type[CalibratorSpec]]
+    spec_type: ClassVar[type[CalibratorSpec]]  # of the calibrator, set by `make_estimator_class`
 
     # Routing takes every other argument of fit for metadata; these two are the data.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "y_true": UNUSED}
@@ -111,7 +111,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             raise restate_called_order(_adapt_remedy(problem), order) from None
         _check_feature_names(self, y_prob, reset=True)
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
-        self.classes_ = class_array(preds.classes)
+        self.classes_ = class_names_array(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
         calibration_map = self.calibrator_.calibration_map
         if calibration_map.n_passes is not None:
@@ -210,14 +210,17 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
 
 def _adapt_remedy(problem: InputError) -> InputError:
-    """Return the error of invalid data with the parameters of this estimator in its remedy."""
+    """The error of invalid data, with a remedy that refers to the parameters of this estimator."""
     restated = restate_own_arguments(problem)
     fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", restated.fix)
     return InputError(restated.code, restated.problem, restated.got, fix)
 
 
 def _classes_from_labels(y: Array, k: int) -> list[Any] | None:
-    """The sorted labels if there is one per column; None if integer labels count from 0."""
+    """Class names for labels y (n,) and K columns: the sorted labels if there is one per column.
+
+    Otherwise None: `Predictions` then decides, for instance that integer labels are 0 to K − 1.
+    """
     if y.ndim != 1 or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         return None
     labels = np.unique(y).tolist()
@@ -225,21 +228,21 @@ def _classes_from_labels(y: Array, k: int) -> list[Any] | None:
 
 
 def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
-    """Make the scikit-learn class of a calibrator, whose settings become constructor arguments."""
-    settings = [field for field in dataclasses.fields(spec_type) if field.init]
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    """Make the scikit-learn class of a calibrator, whose settings become constructor arguments.
+
+    scikit-learn reads the parameters of an estimator from the signature of `__init__`, so that it is made from the
+    settings, with `classes` and `logits` of every estimator at the end.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(spec_type) if field.init}
+    defaults["classes"] = None
+    defaults.setdefault("logits", False)
     signature = inspect.Signature(
         [
             inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            *(inspect.Parameter(field.name, keyword_only, default=field.default) for field in settings),
-            inspect.Parameter("classes", keyword_only, default=None),
-            *(
-                []
-                if any(field.name == "logits" for field in settings)
-                else [inspect.Parameter("logits", keyword_only, default=False)]
-            ),
+            *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name]) for name in defaults),
         ]
     )
+    estimator_name = class_name(spec_type.name)
 
     def __init__(self: Calibrator, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - becomes the class's
         try:
@@ -251,7 +254,6 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
             setattr(self, name, bound.arguments[name])
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    estimator_name = class_name(spec_type.name)
     __init__.__qualname__ = f"{estimator_name}.__init__"
     attributes = {
         "__init__": __init__,
@@ -268,21 +270,24 @@ _EXAMPLE = """\
 >>> calibrator = {name}({settings}).fit(P, y)
 >>> calibrator.predict_proba([[0.2, 0.8]]).shape
 (1, 2)"""
-_EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of a calibrator that its defaults do not fit
+_EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of the calibrator that has no usable defaults
 
 
 def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
-    """The docstring of a calibrator's class: the sections of its settings and those of every estimator, merged."""
+    """The docstring of a calibrator's scikit-learn class.
+
+    It has the sections of the calibrator's settings, the parameters and attributes that every estimator has, and an
+    example of its own.
+    """
     sections, shared_sections = _docstring_sections(spec_type), _docstring_sections(Calibrator)
-    entries = re.split(r"\n(?=\S)", shared_sections["Parameters"])
+    shared_entries = re.split(r"\n(?=\S)", shared_sections["Parameters"])
     names = {field.name for field in dataclasses.fields(spec_type)}
-    shared_entries = [entry for entry in entries if entry.split(" :")[0] not in names]
+    parameter_entries = [sections["Parameters"]] if "Parameters" in sections else []
+    parameter_entries += [entry for entry in shared_entries if entry.split(" :")[0] not in names]
     example = _EXAMPLE.format(name=class_name(spec_type.name), settings=_EXAMPLE_SETTINGS.get(spec_type.name, ""))
     merged = {
         **sections,
-        "Parameters": "\n".join(
-            [sections["Parameters"], *shared_entries] if "Parameters" in sections else shared_entries
-        ),
+        "Parameters": "\n".join(parameter_entries),
         "Attributes": shared_sections["Attributes"],
         "Examples": example,
     }
@@ -293,9 +298,9 @@ def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
 
 def _docstring_sections(documented: type) -> dict[str, str]:
     """Return the text of each section of a numpydoc docstring by title; the text before the first section under ''."""
-    parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
-    texts = [text.strip("\n") for text in parts]
-    return {"": texts[0]} | dict(zip(texts[1::2], texts[2::2], strict=True))
+    split_docstring = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
+    summary, *titles_and_texts = [text.strip("\n") for text in split_docstring]
+    return {"": summary} | dict(zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True))
 
 
 def __getattr__(name: str) -> Any:

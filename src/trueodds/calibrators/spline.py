@@ -42,13 +42,17 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Positive, Range
 from trueodds.core.typing import Array
 
+_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
+_N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
+_MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
+
 
 @dataclass(frozen=True, eq=False)
 class LogOddsSpline:
-    """A natural cubic spline from log odds to log odds.
+    """A natural cubic spline from log odds to recalibrated log odds.
 
-    Fit and curve replace probabilities below `min_prob`: beyond the scores of the fit the linear extrapolation is
-    unreliable, and an exact zero is infinitely far away.
+    Both the fit and the curve raise probabilities to at least `min_prob`: beyond the scores of the fit the linear
+    extrapolation is unreliable, and the log odds of an exact zero are infinite.
     """
 
     takes_logs: ClassVar[bool] = True
@@ -113,7 +117,11 @@ class LogOddsSpline:
 def fit_log_odds_spline(
     logs: Array, y: Array, w: Array, n_knots: int, penalty: float | None, min_prob: float
 ) -> LogOddsSpline:
-    """Fit the curve to log-probabilities of both sides (n, 2), shares y and weights w; penalty None means automatic."""
+    """Fit the curve of one class to log(1 − p) and log p (n, 2), outcome shares y (n,) and weights w (n,).
+
+    `penalty` None selects the penalty automatically. If the scores separate the outcomes, the curve is a line fitted to
+    smoothed targets.
+    """
     x, mass, events = sums_by_log_odds(logs[:, 1] - logs[:, 0], y, effective_rows(w)[1])
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
@@ -130,11 +138,6 @@ def fit_log_odds_spline(
         )
     fit = fit_spline(data, place_knots(data, n_knots), penalty) if len(data.x) > 1 else fit_shift(data)
     return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob)
-
-
-_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
-_N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
-_MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +256,7 @@ class SplineSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """Fit the curves."""
         if self.kind == "gupta":
-            return confidence_spline.fit_confidence(to_probabilities(P), Y, w, self._n_knots)
+            return confidence_spline.fit_confidence_map(to_probabilities(P), Y, w, self._n_knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
         fit_curve = partial(fit_log_odds_spline, n_knots=self._n_knots, penalty=penalty, min_prob=self.min_prob)
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
@@ -266,7 +269,7 @@ class SplineSpec(CalibratorSpec):
         fit_notes = replacement_notes(P, Y, self.min_prob)
         n_separated = sum(not curve.converged for curve in calibration_map.curves)
         if n_separated:
-            which_curves = f" of {n_separated:,} classes" * (len(calibration_map.curves) > 1)
+            which_curves = f" of {n_separated:,} classes" if len(calibration_map.curves) > 1 else ""
             text = (
                 f"The scores{which_curves} separate events from non-events, or all outcomes are the same: no finite"
                 " curve is optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of"
@@ -275,7 +278,7 @@ class SplineSpec(CalibratorSpec):
             fit_notes.append(Note("TN528", text))
         max_decrease = max(curve.max_decrease() for curve in calibration_map.curves)
         if max_decrease > _MIN_NOTED_DECREASE:
-            which_curves = " of a class" * (len(calibration_map.curves) > 1)
+            which_curves = " of a class" if len(calibration_map.curves) > 1 else ""
             text = (
                 f"The curve{which_curves} decreases by up to {max_decrease:.2g} in places, where a higher score gets a"
                 " lower probability. llo, beta and centered_isotonic keep the order of scores, as may a larger penalty."

@@ -47,11 +47,11 @@ class StructuredMap(CalibrationMap):
     converged: bool = True  # whether both fits have a finite optimum
 
     def apply(self, P: Probabilities) -> Array:
-        """Apply the steps in turn."""
+        """Temper the rows of P, mix them with the uniform distribution, and apply softmax(W log p + b)."""
         return self._linear_step().apply(temper_and_mix(P, self.beta, self.share))
 
     def _linear_step(self) -> LogLinearMap:
-        """The second step as a map of its own."""
+        """The map softmax(W log p + b) that follows the temperature."""
         return _LinearStep(self.weights, self.bias, np.finfo(np.float64).tiny)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
@@ -61,7 +61,7 @@ class StructuredMap(CalibrationMap):
         return (tempered, uniform), self._linear_step().mixture_terms(k)
 
     def describe(self) -> str:
-        """`T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
+        """The parameters, such as `T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
         return f"{TemperatureMap(self.beta).describe()}, then {self._linear_step().describe()}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class StructuredMap(CalibrationMap):
 
 
 class _LinearStep(LogLinearMap):
-    """The linear map after the temperature."""
+    """The map softmax(W log p + b) that follows the temperature in structured scaling."""
 
     name: ClassVar[str] = "structured"
 
@@ -145,18 +145,18 @@ class StructuredSpec(SummedSpec):
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: SummableRows) -> StructuredMap:
+    def fit_from_sums(self, data: SummableRows) -> StructuredMap:
         """Fit the temperature, then the penalized linear map."""
         k, total_weight = data.summary.k, data.summary.total_weight
-        temperature_map = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
+        temperature_map = TemperatureSpec(min_prob=self.min_prob).fit_from_sums(data)
         share = 1 / (total_weight + 1)
         rows = data.map_rows(partial(_tempered_fit_data, beta=temperature_map.beta, share=share)).map_rows(prepare_rows)
         is_matrix = self.form == "matrix" or (self.form == "auto" and k <= _MAX_MATRIX_CLASSES)
+        # Penalty and target of the matrix W and the biases, (K, K + 1).
         strength = self.penalty * scaled_penalty(k, total_weight, diagonal=k)
         target = np.eye(k, k + 1)
-        if not is_matrix:
-            diagonal = np.arange(k)
-            strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
+        if not is_matrix:  # only the diagonal of W and the biases, (K, 2)
+            strength, target = _diagonal_and_bias(strength), _diagonal_and_bias(target)
         optimum = fit_log_linear(rows, strength, target, target, shared_features=is_matrix)
         theta = optimum.theta.reshape(k, -1)
         weights, bias = theta[:, :k] if is_matrix else theta[:, 0], theta[:, -1]
@@ -170,16 +170,22 @@ class StructuredSpec(SummedSpec):
             converged,
         )
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes of the temperature, and on a missing optimum."""
         assert isinstance(calibration_map, StructuredMap)
         temperature_map = TemperatureMap(calibration_map.beta)
-        notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(temperature_map, data)
+        notes = TemperatureSpec(min_prob=self.min_prob).notes_from_sums(temperature_map, data)
         return notes + (not_converged_notes(calibration_map) if temperature_map.converged else [])
 
 
+def _diagonal_and_bias(matrix: Array) -> Array:
+    """The diagonal and the last column of a matrix (K, K + 1), as columns (K, 2)."""
+    k = len(matrix)
+    return np.stack([matrix[np.arange(k), np.arange(k)], matrix[:, k]], axis=1)
+
+
 def _tempered_fit_data(data: FitData, beta: float, share: float) -> FitData:
-    """The rows that the linear map is fitted to; none of their probabilities is 0."""
+    """The rows after temperature scaling and mixing, to which the linear map is fitted; no probability is 0."""
     return replace(data, P=temper_and_mix(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 
 

@@ -27,7 +27,8 @@ from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
 _MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample: with fewer, starting at its optimum saves no time
-# Every how many rows a sample takes and the tolerance of its β, from the smallest sample to the largest.
+# Samples whose optimum is the start of the fit to all rows: each takes every `row_step`-th row and determines β up to a
+# relative tolerance. From the smallest to the largest: (row_step, tolerance).
 _SAMPLES = ((64, 1e-3), (8, 1e-4))
 
 
@@ -58,7 +59,7 @@ class TemperatureMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.full(k, self.beta), np.zeros(k)),)
 
     def describe(self) -> str:
-        """`T = 1.60`."""
+        """The temperature, such as `T = 1.60`."""
         return format_temperature(self.beta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,8 +118,8 @@ class TemperatureSpec(SummedSpec):
     accepts_raw_arrays: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: SummableRows) -> TemperatureMap:
-        """Fit the temperature."""
+    def fit_from_sums(self, data: SummableRows) -> TemperatureMap:
+        """Fit the temperature; if there are many rows, first to samples of them."""
 
         def likelihood_at_beta(beta: float, row_step: int = 1) -> Likelihood:
             """Likelihood of β and its derivatives over every `row_step`-th row, in one pass."""
@@ -133,14 +134,14 @@ class TemperatureSpec(SummedSpec):
                 start, _ = minimize_beta(partial(likelihood_at_beta, row_step=row_step), start, tolerance=tolerance)
         return TemperatureMap(*minimize_beta(likelihood_at_beta, start))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
         return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 
 def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: int) -> Likelihood:
-    """The likelihood of β and its derivatives, summed over these rows or every so many of them."""
+    """The likelihood of β and its derivatives, summed over every `row_step`-th of these rows."""
     if isinstance(data.P, LogProbabilities):
         logs = floored_logs(data.P[::row_step], min_prob)
         return softmax_linear(logs[:, :, None], data.Y[::row_step], data.w[::row_step], np.array([beta]))
@@ -148,15 +149,11 @@ def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: i
 
 
 def format_temperature(beta: float) -> str:
-    """`T = 1.60`."""
+    """The temperature T = 1/β as text, such as `T = 1.60`."""
     temperature = 1 / beta
-    return (
-        f"T = {temperature:.2f}"
-        if 0.1 <= temperature < 100
-        else f"T = {temperature:,.0f}"
-        if temperature >= 100
-        else f"T = {temperature:.3g}"
-    )
+    if temperature < 0.1:
+        return f"T = {temperature:.3g}"
+    return f"T = {temperature:.2f}" if temperature < 100 else f"T = {temperature:,.0f}"
 
 
 def boundary_notes(beta: float) -> list[Note]:

@@ -38,40 +38,40 @@ _TOP_MARGIN = 1 + 1e-12  # factor by which the top stays above the next, so that
 
 @dataclass(frozen=True)
 class TopVsAllMap(CalibrationMap):
-    """A map of the confidence; the other classes are scaled in proportion. A temperature applies to the whole row."""
+    """A map of the confidence, which also scales the other classes in proportion; a temperature maps the whole row."""
 
     name: ClassVar[str] = "top_vs_all"
     takes_logs: ClassVar[bool] = True
-    inner: CalibrationMap  # for two classes: the predicted class is wrong, or correct
+    inner_map: CalibrationMap  # of the confidence: its two classes are a wrong and a correct prediction
 
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
         """Passes of the fit of the inner map."""
-        return self.inner.n_passes
+        return self.inner_map.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether the fit of the inner map converged."""
-        return self.inner.converged
+        return self.inner_map.converged
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrated rows, in which the predicted class stays."""
-        if isinstance(self.inner, TemperatureMap):
-            return self.inner.apply(P)
+        if isinstance(self.inner_map, TemperatureMap):
+            return self.inner_map.apply(P)
         return apply_in_blocks(lambda p: self.recalibrate_rows(p)[0], P)
 
     def recalibrate_rows(self, P: Probabilities) -> tuple[Array, Array]:
         """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
         k, all_rows, predicted = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = to_probabilities(P).astype(np.float64)
-        confidence = self.inner.apply(to_accepted_input(self.inner, _confidence_pairs(P, predicted)))[:, 1]
+        confidence = self.inner_map.apply(to_accepted_input(self.inner_map, _confidence_pairs(P, predicted)))[:, 1]
         Q[all_rows, predicted] = 0.0
         others_total, largest_other = Q.sum(axis=1), Q.max(axis=1)
         Q[others_total == 0] = 1.0  # beside a confidence of 1 the others share equally
         Q[all_rows, predicted] = 0.0
         largest_other = np.where(others_total > 0, largest_other, 1.0)
         others_total = np.where(others_total > 0, others_total, k - 1)
-        # Where the runner-up, in proportion, is as large.
+        # The confidence at which the runner-up, scaled in proportion, is as large.
         min_confidence = largest_other / (others_total + largest_other) * _TOP_MARGIN
         is_raised = confidence < min_confidence
         confidence = np.where(is_raised, min_confidence, confidence)
@@ -81,15 +81,15 @@ class TopVsAllMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of a temperature; other inner maps have none."""
-        return self.inner.mixture_terms(k) if isinstance(self.inner, TemperatureMap) else None
+        return self.inner_map.mixture_terms(k) if isinstance(self.inner_map, TemperatureMap) else None
 
     def describe(self) -> str:
         """The inner map and its name."""
-        return f"{self.inner.name} of the confidence: {self.inner.describe()}"
+        return f"{self.inner_map.name} of the confidence: {self.inner_map.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Name and parameters of the inner map."""
-        return {"calibrator": self.inner.name, "parameters": self.inner.to_dict()}
+        return {"calibrator": self.inner_map.name, "parameters": self.inner_map.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
@@ -189,10 +189,9 @@ class TopVsAllSpec(CalibratorSpec):
         return spec
 
     def _resolve_spec_for(self, P: Probabilities) -> CalibratorSpec:
-        """The same, with the default smallest probability for log-probabilities if P holds these."""
-        return (
-            lower_min_prob_for_logs(self._resolve_spec()) if isinstance(P, LogProbabilities) else self._resolve_spec()
-        )
+        """The settings of the inner calibrator, with a lower default `min_prob` if P holds log-probabilities."""
+        spec = self._resolve_spec()
+        return lower_min_prob_for_logs(spec) if isinstance(P, LogProbabilities) else spec
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """Fit the calibrator to the confidence of each row."""
@@ -209,13 +208,13 @@ class TopVsAllSpec(CalibratorSpec):
         assert isinstance(calibration_map, TopVsAllMap)
         spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
-            assert isinstance(calibration_map.inner, TemperatureMap)
-            return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
-        # A confidence of exactly 0 may have been raised.
+            assert isinstance(calibration_map.inner_map, TemperatureMap)
+            return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner_map.beta)
+        # TN505 on exact zeros is counted again below, because a confidence of exactly 0 may have been raised.
         confidence_pairs, correctness = _correctness_problem(P, Y)
         fit_notes = [
             note
-            for note in spec.notes(calibration_map.inner, to_accepted_input(spec, confidence_pairs), correctness, w)
+            for note in spec.notes(calibration_map.inner_map, to_accepted_input(spec, confidence_pairs), correctness, w)
             if note.code != "TN505"
         ]
         n_raised, has_no_zero = 0, []
@@ -234,14 +233,17 @@ class TopVsAllSpec(CalibratorSpec):
 
 
 def _correctness_problem(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
-    """The rows as the two-class problem whether the predicted class is correct; ties go to the first class."""
+    """The two-class problem whether the predicted class is correct: confidence pairs (n, 2) and outcomes (n, 2).
+
+    Of tied classes the first is predicted.
+    """
     all_rows, predicted = np.arange(len(P)), predicted_class(P)
     correct = Y[all_rows, predicted] if Y.ndim == 2 else (predicted == Y).astype(np.float64)
     return _confidence_pairs(P, predicted), np.stack([1 - correct, correct], axis=1)
 
 
 def _confidence_pairs(P: Probabilities, predicted: Array) -> Probabilities:
-    """The sum of the other classes and the predicted class, (n, 2)."""
+    """The probabilities (n, 2) that the predicted class (n,) is wrong and correct, or their logarithms."""
     if isinstance(P, LogProbabilities):
         logs, all_rows = P.values, np.arange(len(P))
         others = logs.copy()
@@ -252,10 +254,10 @@ def _confidence_pairs(P: Probabilities, predicted: Array) -> Probabilities:
 
 
 def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:
-    """First and second derivative of the log loss of the confidence with respect to β.
+    """First and second derivative of the log loss of the tempered confidence s with respect to β = 1/T.
 
-    With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
-    Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
+    With c the correctness, and μ and ν the mean and variance under q of the other classes' log-probabilities minus that
+    of the predicted class, they are Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
     """
     first = second = 0.0
     for p, y, weights in iterate_blocks(P, Y, w):

@@ -9,9 +9,9 @@ import torch
 from trueodds.calibrators._curves.one_vs_rest import OneVsRest
 from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.calibrator_predictions import check_class_count, check_prob_matrix, missing_logits_error
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.irova_ts import IrovaTsMap
-from trueodds.calibrators.probability_columns import check_prob_matrix, check_same_classes, missing_logits_error
 from trueodds.calibrators.torch_layers import (
     ConfidenceLayer,
     IdentityLayer,
@@ -84,7 +84,7 @@ class CalibrationModule(torch.nn.Module):
         self.sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, None)
         self._on_raw_logits, self._takes_logs = calibration_map.logits, calibration_map.takes_logs
         self.layer = _build_layer(calibration_map, len(classes))
-        # The sum of a row; its dtype is that of the computation, as a map may have no parameters.
+        # The sum of a row's probabilities. Its dtype is that of the computation, which a map without parameters lacks.
         self.register_buffer("row_sum", torch.ones((), dtype=torch.float64), persistent=False)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
@@ -111,7 +111,7 @@ class CalibrationModule(torch.nn.Module):
         if not isinstance(values, torch.Tensor) or values.ndim not in (1, 2):
             got = f"shape {tuple(values.shape)}" if isinstance(values, torch.Tensor) else describe(values)
             raise InputError("TO101", "The input must be a tensor (n, K) or (n,).", got, "Pass one row per prediction.")
-        check_same_classes(values, len(self.classes), "values")
+        check_class_count(values, len(self.classes), "values")
         if not torch.compiler.is_compiling():
             _check_values(values.detach(), len(self.classes), self.logits, self.sum_tolerance)
         with torch.autocast(values.device.type, enabled=False):
@@ -142,9 +142,10 @@ class CalibrationModule(torch.nn.Module):
 
 
 def _build_layer(calibration_map: CalibrationMap, k: int) -> torch.nn.Module:
-    """The layer that applies a map to logs or probabilities (n, K), by its attribute `on_logs`; TO525 if there is none.
+    """The layer that computes a calibration map for K classes; raises TO525 for a map that no layer can compute.
 
-    The layer of a map of logits gets these in place of logs.
+    It takes log-probabilities (n, K) if its attribute `on_logs` is True, else probabilities. The layer of a map that
+    was fitted on logits takes logits in place of log-probabilities.
     """
     if isinstance(calibration_map, IdentityMap):
         return IdentityLayer()
@@ -154,8 +155,8 @@ def _build_layer(calibration_map: CalibrationMap, k: int) -> torch.nn.Module:
     if isinstance(calibration_map, MixedMap):
         return UniformShareLayer(_build_layer(calibration_map.base_map, k), calibration_map.share)
     if isinstance(calibration_map, IrovaTsMap):
-        parts = (calibration_map.temperature_map, calibration_map.curves)
-        return LayerSequence([_build_layer(part, k) for part in parts])
+        steps = (calibration_map.temperature_map, calibration_map.curves)
+        return LayerSequence([_build_layer(step, k) for step in steps])
     if isinstance(calibration_map, ConfidenceMap):
         return ConfidenceLayer(calibration_map)
     if isinstance(calibration_map, OneVsRest) and (curves := build_curves(calibration_map.curves)) is not None:

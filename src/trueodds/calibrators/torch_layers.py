@@ -1,4 +1,8 @@
-"""Layers of PyTorch from which calibration modules are made: softmax mixtures, and curves by class."""
+"""PyTorch layers of which a calibration module consists: softmax mixtures, and one calibration curve per class.
+
+The attribute `on_logs` says whether a layer takes log-probabilities, −inf for an exact zero, instead of probabilities.
+Curve layers take one column for each of C curves: the second of two classes (C = 1), or every class (C = K).
+"""
 
 from __future__ import annotations
 
@@ -80,7 +84,7 @@ class MixtureLayer(torch.nn.Module):
 
 
 class SoftmaxLayer(torch.nn.Module):
-    """softmax(W log p + b) as `SoftmaxTerm` defines it, with infinite logarithms."""
+    """softmax(W log p + b) as `SoftmaxTerm` defines it, also for the infinite logarithms of exact zeros."""
 
     def __init__(self, term: SoftmaxTerm, on_raw_logits: bool) -> None:
         super().__init__()
@@ -104,6 +108,8 @@ class SoftmaxLayer(torch.nn.Module):
             x = x - torch.logsumexp(logs, dim=1, keepdim=True)
         if W.ndim == 1:
             return _softmax(torch.where(W == 0, 0.0, W * x) + b, b)
+        # The log −∞ of an exact zero gives −∞ where its weight is positive. Where it is negative, it gives +∞, which
+        # prevails.
         is_zero = torch.isneginf(x)
         eta = torch.where(is_zero, 0.0, x) @ W.T + b
         for infinity, has_sign in ((-torch.inf, W > 0), (torch.inf, W < 0)):
@@ -129,27 +135,27 @@ class OneVsRestLayer(torch.nn.Module):
 
 
 def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
-    """One module for the curves of all classes; None for curves with steps or of an unknown kind."""
+    """One module for the curves of all classes; None for curves with steps or of a class that has no layer."""
     if all(isinstance(curve, Sigmoid) for curve in curves):
         slopes, intercepts = ([getattr(curve, name) for curve in curves] for name in ("slope", "intercept"))
         scales = {curve.on for curve in curves}
         if scales == {"logit"}:
-            return LogOddsLines(slopes, slopes, intercepts)
-        return ProbabilityLines(slopes, intercepts) if scales == {"raw"} else None
+            return BetaCurves(slopes, slopes, intercepts)
+        return ProbabilitySigmoids(slopes, intercepts) if scales == {"raw"} else None
     if all(isinstance(curve, BetaCurve) for curve in curves):
-        return LogOddsLines(*([getattr(curve, name) for curve in curves] for name in "bac"))
+        return BetaCurves(*([getattr(curve, name) for curve in curves] for name in "bac"))
     if all(isinstance(curve, LogOddsSpline) for curve in curves):
         return LogOddsSplines(curves)
     if all(
         isinstance(curve, PiecewiseLinearCurve) or (isinstance(curve, MonotoneCurve) and curve.between == "linear")
         for curve in curves
     ):
-        return PiecewiseLines(curves)
+        return PiecewiseLinearCurves(curves)
     return None
 
 
-class LogOddsLines(torch.nn.Module):
-    """The curves logit q = c + a log p − b log(1 − p) of the classes."""
+class BetaCurves(torch.nn.Module):
+    """The beta curves logit q = c + a log p − b log(1 − p) of the classes; Platt's sigmoids of log odds have a = b."""
 
     on_logs = True
 
@@ -159,13 +165,13 @@ class LogOddsLines(torch.nn.Module):
             self.register_buffer(name, _to_buffer(values))
 
     def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return 1 − q and q (n, C) of the logarithms of both sides."""
+        """Return 1 − q and q, both (n, C), from log(1 − p) and log p, both (n, C)."""
         a, b, c = (buffer.to(logs.dtype) for buffer in (self.a, self.b, self.c))
         return _sigmoid_pair(torch.where(a == 0, 0.0, a * logs) - torch.where(b == 0, 0.0, b * log_rest) + c)
 
 
-class ProbabilityLines(torch.nn.Module):
-    """The curves logit q = slope · p + intercept of the classes."""
+class ProbabilitySigmoids(torch.nn.Module):
+    """Platt's sigmoids of probabilities, logit q = slope · p + intercept, of the classes."""
 
     on_logs = False
 
@@ -175,7 +181,7 @@ class ProbabilityLines(torch.nn.Module):
         self.register_buffer("intercepts", _to_buffer(intercepts))
 
     def forward(self, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return 1 − q and q (n, C)."""
+        """Return 1 − q and q, both (n, C), from p (n, C)."""
         return _sigmoid_pair(self.slopes.to(p.dtype) * p + self.intercepts.to(p.dtype))
 
 
@@ -190,7 +196,7 @@ class LogOddsSplines(torch.nn.Module):
         self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
         self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
         splines = [curve.spline for curve in curves]
-        self.splines = CubicPieces(
+        self.splines = PiecewiseCubics(
             [spline.knots for spline in splines],
             [spline.values for spline in splines],
             [spline.second_derivatives for spline in splines],
@@ -198,13 +204,13 @@ class LogOddsSplines(torch.nn.Module):
         )
 
     def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return 1 − q and q (n, C) of the logarithms of both sides."""
+        """Return 1 − q and q, both (n, C), from log(1 − p) and log p, both (n, C)."""
         log_min_prob = self.log_min_prob.to(logs.dtype)
         log_rest, logs = (_raise_to_min_prob(x, log_min_prob, self.zeros_only) for x in (log_rest, logs))
         return _sigmoid_pair(self.splines(logs - log_rest))
 
 
-class PiecewiseLines(torch.nn.Module):
+class PiecewiseLinearCurves(torch.nn.Module):
     """Piecewise linear curves of the probability of each class, constant beyond the first and the last knot."""
 
     on_logs = False
@@ -215,10 +221,10 @@ class PiecewiseLines(torch.nn.Module):
         knots = [np.append(curve.x, curve.x[-1] + 1) if len(curve.x) == 1 else curve.x for curve in curves]
         values = [np.append(curve.y, curve.y) if len(curve.x) == 1 else curve.y for curve in curves]
         flat = np.zeros((len(curves), 2))
-        self.lines = CubicPieces(knots, values, [np.zeros(len(x)) for x in knots], list(flat))
+        self.lines = PiecewiseCubics(knots, values, [np.zeros(len(x)) for x in knots], list(flat))
 
     def forward(self, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return 1 − q and q (n, C)."""
+        """Return 1 − q and q, both (n, C), from p (n, C)."""
         q = self.lines(p)
         return 1 - q, q
 
@@ -230,7 +236,7 @@ class ConfidenceLayer(torch.nn.Module):
 
     def __init__(self, confidence_map: ConfidenceMap) -> None:
         super().__init__()
-        self.curve = PiecewiseLines([PiecewiseLinearCurve(confidence_map.scores, confidence_map.confidences)])
+        self.curve = PiecewiseLinearCurves([PiecewiseLinearCurve(confidence_map.scores, confidence_map.confidences)])
 
     def forward(self, p: torch.Tensor) -> torch.Tensor:
         """Return probabilities (n, K)."""
@@ -248,7 +254,7 @@ class ConfidenceLayer(torch.nn.Module):
         return (shares * (1 - confidence)).scatter(1, predicted, confidence)
 
 
-class CubicPieces(torch.nn.Module):
+class PiecewiseCubics(torch.nn.Module):
     """Piecewise cubic curves, one for each column: values and second derivatives at knots, lines beyond the ends."""
 
     def __init__(
@@ -269,14 +275,19 @@ class CubicPieces(torch.nn.Module):
         self.register_buffer("last_segment", torch.tensor([[len(x) - 2] for x in knots]))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the values (n, C) at x (n, C), which may be infinite."""
+        """Return the values (n, C) at x (n, C), which may be infinite.
+
+        Between two knots with values y0 and y1 and second derivatives d0 and d1, the cubic at the relative position u
+        is the line between the values plus width²/6 (d0 (v³ − v) + d1 (u³ − u)), v = 1 − u.
+        """
         x = x.T.contiguous()
         knots, values, second, ends, slopes = (
             buffer.to(x.dtype)
             for buffer in (self.knots, self.values, self.second_derivatives, self.ends, self.end_slopes)
         )
         low, high = ends[:, :1], ends[:, 1:]
-        # At an end `maximum` gives half of the gradient, and the line beyond the end the other half.
+        # At x = low or high, `maximum` and `minimum` pass on half of the gradient. The line beyond the end adds the
+        # other half.
         inside = torch.minimum(torch.maximum(x, low), high)
         segment = torch.searchsorted(knots, inside.detach(), right=True) - 1
         segment = torch.minimum(segment.clamp(min=0), self.last_segment)
@@ -303,7 +314,7 @@ def safe_log(p: torch.Tensor) -> torch.Tensor:
 
 
 def _softmax(eta: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Rows proportional to exp η; an entry +∞ takes the row, one of −∞ alone is uniform over the finite b."""
+    """Rows proportional to exp η; an entry +∞ has probability 1, and a row of only −∞ is uniform over the finite b."""
     largest = eta.detach().amax(dim=1, keepdim=True)
     takes_row = torch.zeros_like(eta).masked_fill(~torch.isposinf(eta), -torch.inf)
     eta = torch.where(torch.isposinf(largest), takes_row, eta)
@@ -312,7 +323,7 @@ def _softmax(eta: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _sigmoid_pair(eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """1 − q and q of the log odds η of q, both with full precision."""
+    """1 − q and q for the log odds η of q, both with full precision."""
     return torch.sigmoid(-eta), torch.sigmoid(eta)
 
 

@@ -43,7 +43,7 @@ SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of
 class MixedMap(CalibrationMap):
     """The rows of a base map mixed with a share of the uniform distribution, so that no log loss is infinite.
 
-    Other attributes are those of the base map.
+    All other attributes, such as fitted parameters, are those of the base map.
 
     >>> from trueodds.calibrators.temperature import TemperatureMap
     >>> mixed = MixedMap(TemperatureMap(0.5), 0.01)

@@ -84,10 +84,10 @@ class VectorSpec(SummedSpec):
         """Whether there are few enough classes."""
         return super().is_suitable(n, k) and k <= _MAX_AUTO_CLASSES
 
-    def fit_data(self, data: SummableRows) -> VectorMap:
+    def fit_from_sums(self, data: SummableRows) -> VectorMap:
         """Fit slopes and biases."""
         k = data.summary.k
-        target = np.tile([1.0, 0.0], (k, 1))
+        target = np.tile([1.0, 0.0], (k, 1))  # slope and bias of the identity
         start = target * initial_beta(data, self.min_prob, self.logits)
         penalty_strengths = np.full((k, 2), self.penalty / data.summary.total_weight)
         optimum = fit_log_linear(data.map_rows(prepare_rows), penalty_strengths, target, start, shared_features=False)
@@ -96,7 +96,7 @@ class VectorSpec(SummedSpec):
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [

@@ -1,4 +1,4 @@
-"""Venn-Abers prediction, for several classes by one-vs-rest or by pairwise coupling."""
+"""Venn-Abers prediction, for more than two classes by one-vs-rest or by pairwise coupling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
 from trueodds.kernels.piecewise_functions import Knots
 
+Curve = TypeVar("Curve")
+
 _ONE_VS_REST, _ONE_VS_ONE = "one-vs-rest", "one-vs-one"
+_SCORE_RESOLUTION = 2.0**40  # resolution of `pair_score`: scores that differ by less are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +33,13 @@ class VennAbersMap(CalibrationMap):
     """Lower and upper curves for the second of two classes, for every class, or for every pair of classes."""
 
     name: ClassVar[str] = "venn_abers"
-    curves: tuple[VennAbersCurve, ...]
-    multiclass: str = _ONE_VS_REST
+    curves: tuple[VennAbersCurve, ...]  # one for two classes, else one per class or per pair of classes
+    multiclass: str = _ONE_VS_REST  # or _ONE_VS_ONE
 
     def apply(self, P: Array) -> Array:
         """The merged probabilities, normalized."""
-        combine = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
-        return apply_in_blocks(partial(combine, self.curves), P)
+        apply_curves = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
+        return apply_in_blocks(partial(apply_curves, self.curves), P)
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
         """p₀ and p₁ of every class against the rest, before rows are divided by their sums."""
@@ -52,8 +55,8 @@ class VennAbersMap(CalibrationMap):
         """The number of steps."""
         steps = sum(curve.size for curve in self.curves)
         text = f"{steps:,} {'step' if steps == 1 else 'steps'}"
-        kind = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
-        return text + (f" in {len(self.curves):,} {kind}" if len(self.curves) > 1 else "")
+        noun = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
+        return text + (f" in {len(self.curves):,} {noun}" if len(self.curves) > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The steps of every curve and the multiclass scheme."""
@@ -64,10 +67,7 @@ class VennAbersMap(CalibrationMap):
         """Read the curves that K classes need."""
         saved_parameters.check_keys(parameters, ("multiclass", "curves"), "parameters")
         curves, multiclass = parameters["curves"], parameters["multiclass"]
-        n_curves = (
-            {_ONE_VS_REST: k, _ONE_VS_ONE: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
-        )
-        n_curves = 1 if n_curves is not None and k == 2 else n_curves
+        n_curves = _expected_curve_count(multiclass, k)
         if n_curves is None or not isinstance(curves, list) or [type(curve) for curve in curves] != [dict] * n_curves:
             raise InputError(
                 "TO505",
@@ -131,17 +131,13 @@ class VennAbersSpec(CalibratorSpec):
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
         """Fit the curves."""
         has_weight = w > 0
-        P, Y, w = (P, Y, w) if has_weight.all() else (P[has_weight], Y[has_weight], w[has_weight])
+        if not has_weight.all():
+            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
         w = effective_rows(w)[1]
-        uses_pairs = self.multiclass == _ONE_VS_ONE and P.shape[1] > 2
-        if uses_pairs and Y.ndim == 1:
-            Y = np.eye(P.shape[1])[Y]
-        curves = (
-            fit_pair_curves(P, Y, w, fit_venn_abers_curve)
-            if uses_pairs
-            else fit_curves_from_counts(P, Y, w, fit_venn_abers_curve)
-        )
-        return VennAbersMap(curves, self.multiclass)
+        if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2:
+            shares = np.eye(P.shape[1])[Y] if Y.ndim == 1 else Y
+            return VennAbersMap(fit_pair_curves(P, shares, w, fit_venn_abers_curve), self.multiclass)
+        return VennAbersMap(fit_curves_from_counts(P, Y, w, fit_venn_abers_curve), self.multiclass)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes on pairs of zeros, and on pairs of classes without rows."""
@@ -164,9 +160,18 @@ class VennAbersSpec(CalibratorSpec):
         return fit_notes
 
 
+def _expected_curve_count(multiclass: Any, k: int) -> int | None:
+    """Number of curves that K classes need; None for an unknown multiclass scheme."""
+    if multiclass not in (_ONE_VS_REST, _ONE_VS_ONE):
+        return None
+    if k == 2:
+        return 1
+    return k if multiclass == _ONE_VS_REST else k * (k - 1) // 2
+
+
 @dataclass(frozen=True, eq=False)
 class VennAbersCurve:
-    """Two step functions of the score: the rate if the new row is a non-event (p₀) or an event (p₁ ≥ p₀)."""
+    """Two step functions of the score: the event rate if the new row is a non-event (p₀) or an event (p₁ ≥ p₀)."""
 
     low_x: Array  # (a,) strictly increasing: from each on p₀ takes the next value
     low_y: Array  # (a + 1,) in [0, 1]
@@ -228,7 +233,7 @@ class VennAbersCurve:
 
 
 def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
-    """Both rates at any score, given Σw and Σwy at increasing scores s (m,); without rows they are 0 and 1."""
+    """Fit p₀ and p₁ to increasing scores s (m,) with Σw, `mass`, and Σwy, `events`; without rows they are 0 and 1."""
     low, high = added_row_means(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
     low_changes, high_changes = low[1:] != low[:-1], high[1:] != high[:-1]
@@ -240,15 +245,11 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
     )
 
 
-Curve = TypeVar("Curve")
-
-_SCORE_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
-
-
 def pair_score(a: Array, b: Array) -> Array:
-    """A score that increases with b/(a + b) from 0 to 1 and is 1/2 if a = b; pair_score(b, a) is 1 minus it.
+    """A score (n,) from 0 to 1 that increases with b/(a + b) and is 1/2 if a = b; swapping a and b gives 1 minus it.
 
-    Equal ratios give equal scores despite rounding, so that ties are ties in either direction.
+    It is computed from the ratio of the smaller number to the larger one. Rounding the ratio gives equal scores to rows
+    whose ratios differ by rounding errors only.
 
     >>> pair_score(np.array([0.3, 0.45, 0.0]), np.array([0.1, 0.15, 0.0])).round(4).tolist()
     [0.1667, 0.1667, 0.5]
@@ -265,7 +266,8 @@ def fit_pair_curves(
 ) -> tuple[Curve, ...]:
     """Fit a curve `fit_curve(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
-    The scores are preferences for the second class of the pair; w are weights > 0.
+    The scores s are the `pair_score` of the two probabilities, which favor the second class of the pair. P and Y are
+    (n, K), w (n,) > 0.
     """
 
     def fit_block(start: int, stop: int) -> list[Curve]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from trueodds.api.draw import draw
-from trueodds.calibrators.confirm import Recalibration
-from trueodds.calibrators.recalibrated_predictions import replace_probabilities
+from trueodds.calibrators.calibrator_predictions import replace_probabilities
+from trueodds.calibrators.recalibration_report import Recalibration
 from trueodds.data.predictions import Predictions
 
 

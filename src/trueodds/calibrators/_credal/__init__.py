@@ -1,1 +1,1 @@
-"""Likelihood contours of calibration parameters, and belief functions derived from them."""
+"""Credal calibration: likelihood contours of calibration parameters, and belief functions derived from them."""

@@ -1,4 +1,11 @@
-"""Belief and plausibility of each class from likelihood contours with one parameter, or with a shift and a slope."""
+"""Belief and plausibility of each class, from the likelihood contours of a slope or of a shift and a slope.
+
+The relative likelihood L(θ)/L(θ̂) of the calibration parameters is treated as a possibility distribution (Xu, Davoine,
+Zha & Denœux 2016). Its cut at the level γ is the set {θ: L(θ) ≥ γ L(θ̂)}. With γ and Z uniform on [0, 1], the focal set
+is the random set of classes that contain Z in their interval of cumulative probabilities for some θ of the cut. The
+belief of a class is the probability that the focal set contains no other class. Its plausibility is the probability
+that the focal set contains the class. Both are integrals over γ, computed by Gauss-Legendre quadrature.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +22,8 @@ from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-# The level γ of a cut is uniform. Its radius is t, with γ = exp(−t²/2). The ends of cuts are smooth in t, so few
-# nodes suffice.
+# Instead of its level γ, a cut is described by its radius t with γ = exp(−t²/2). Since the ends of the cuts are smooth
+# in t, few nodes suffice.
 MAX_CUT_RADIUS = 6.0  # largest radius t: γ = 1.5e-8
 # Gauss-Legendre nodes of the radius t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
 CUT_RADII, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -24,6 +31,8 @@ CUT_RADII = (CUT_RADII + 1) * MAX_CUT_RADIUS / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_RADII * np.exp(-(CUT_RADII**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
+_N_ANGLES = 64  # directions at which the support function of a cut is stored
+_MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
 _MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
 _PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
@@ -36,21 +45,21 @@ class Beliefs:
 
     belief: Array  # (n, K) lower probability
     plausibility: Array  # (n, K) upper probability
-    pignistic: Array  # (n, K) with the mass of sets of classes split evenly; rows sum to 1
+    pignistic: Array  # (n, K) probability where the mass of a focal set is split evenly among its classes
 
 
 @dataclass(frozen=True, eq=False)
 class SlopeBeliefs:
-    r"""softmax(θ s) with the ends of the cuts {θ: L(θ) ≥ γ L(θ̂)} at the nodes of γ.
+    r"""Beliefs of the model softmax(θ s) of K classes, with one parameter θ, from the cuts of its likelihood.
 
-    With γ and Z uniform the focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta)\}` over all θ of the cut,
-    where F are the cumulative probabilities. It is an interval of classes, so the extremes of F over the cut determine
-    it.
+    The focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta) \text{ for a } \theta \text{ of the cut}\}`, where
+    F are the cumulative probabilities of softmax(θ s). It contains only neighboring classes, so the smallest and the
+    largest F over the cut determine it.
     """
 
     theta: float  # maximum likelihood estimate θ̂
-    low: Array  # (t,) lower ends of the cuts, decreasing
-    high: Array  # (t,) upper ends of the cuts, increasing
+    low: Array  # (t,) lower end of the cut of each of the CUT_RADII, decreasing
+    high: Array  # (t,) upper end of the cut of each of the CUT_RADII, increasing
 
     @classmethod
     def from_likelihood(
@@ -63,8 +72,9 @@ class SlopeBeliefs:
 
     @classmethod
     def from_single_theta(cls, theta: float) -> SlopeBeliefs:
-        """Degenerate cuts that contain a single θ, for rows that do not determine it."""
-        return cls(theta, *np.full((2, len(CUT_RADII)), theta))
+        """Cuts that contain a single θ, for rows that do not determine it."""
+        ends = np.full(len(CUT_RADII), theta)
+        return cls(theta, ends, ends.copy())
 
     def plug_in_probabilities(self, S: Array) -> Array:
         """Probabilities softmax(θ̂ s) at maximum likelihood, (n, K)."""
@@ -72,21 +82,22 @@ class SlopeBeliefs:
 
     def beliefs(self, S: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability of the scores S (n, K)."""
-        results = [np.empty(S.shape) for _ in range(3)]
+        belief, plausibility, pignistic = (np.empty(S.shape) for _ in range(3))
         block_size = max(1, _PROBABILITIES_PER_BLOCK // S.shape[1])
         for start in range(0, len(S), block_size):
             block = slice(start, start + block_size)
-            for out, values in zip(results, self._block_beliefs(S[block]), strict=True):
-                out[block] = values
-        return Beliefs(*results)
+            belief[block], plausibility[block], pignistic[block] = self._block_beliefs(S[block])
+        return Beliefs(belief, plausibility, pignistic)
 
     def _block_beliefs(self, S: Array) -> tuple[Array, Array, Array]:
         """Belief, plausibility and pignistic probability (n, K) of one block of scores."""
         belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
         lower = upper = _cumulative_probabilities(self.theta, S)
         for low, high, weight in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
-            cumulative = [_cumulative_probabilities(theta, S) for theta in (low, high)]
-            lower, upper = np.minimum(lower, np.minimum(*cumulative)), np.maximum(upper, np.maximum(*cumulative))
+            # An extremum of F inside the cut is approximated by its value at the ends of the smaller cuts.
+            at_low, at_high = _cumulative_probabilities(low, S), _cumulative_probabilities(high, S)
+            lower = np.minimum(lower, np.minimum(at_low, at_high))
+            upper = np.maximum(upper, np.maximum(at_low, at_high))
             belief += weight * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
             plausibility += weight * (upper[:, 1:] - lower[:, :-1])
             pignistic += weight * _split_overlaps(lower[:, :-1], upper[:, 1:])
@@ -121,7 +132,12 @@ def _cumulative_probabilities(theta: float, S: Array) -> Array:
 
 
 def _split_overlaps(start: Array, end: Array) -> Array:
-    """Lengths of the intervals [start, end] of Z in each row (n, K), with overlaps split evenly; they cover [0, 1]."""
+    """Lengths of the intervals [start, end] of each row, (n, K), where overlaps are split evenly among the intervals.
+
+    Interval j contains the random numbers Z with class j in the focal set. The intervals cover [0, 1], so the shares of
+    a row sum to 1. All end points are sorted, and each gap between two of them is divided by the number of intervals
+    that contain it.
+    """
     k = start.shape[1]
     endpoints = np.concatenate([start, end], axis=1)
     order = endpoints.argsort(axis=1, kind="stable")
@@ -136,9 +152,10 @@ def _split_overlaps(start: Array, end: Array) -> Array:
 def _trace_cut_ends(
     theta: float, likelihood_at_theta: Callable[[float], Likelihood], direction: float
 ) -> tuple[Array, int]:
-    """The end of each cut on one side (`direction` −1 or 1), (t,), and the number of passes.
+    """The end of each cut below θ̂ (`direction` −1) or above it (1), (t,), and the number of passes to find them.
 
-    Ends are interpolated between points about `_EVALUATION_SPACING` of t apart, with dθ/dt = t / F′.
+    With F minus the log-likelihood, the end of the cut of radius t satisfies F(θ) = F(θ̂) + t²/2. F is evaluated at
+    points about `_EVALUATION_SPACING` of t apart, and the ends are interpolated between them, with dθ/dt = t / F′.
     """
     likelihood = likelihood_at_theta(theta)
     min_loss, current = likelihood.value, theta
@@ -159,29 +176,30 @@ def _trace_cut_ends(
     return np.maximum(ends, theta) if direction > 0 else np.minimum(ends, theta), len(t) - 1
 
 
-_N_ANGLES = 64  # directions at which the support function is stored
-_MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
-
-
 @dataclass(frozen=True, eq=False)
 class ShiftSlopeBeliefs:
-    r"""σ(τ + γx) with the range of the log odds over each cut of the likelihood.
+    r"""Beliefs of the model σ(τ + γx) of two classes, from the range of the log odds over each cut of the likelihood.
 
-    A cut is convex, so its ends at x are given by its support function in the direction (1, x), stored with its
-    derivative on a circle of directions. Belief is the mean of the lower ends, :math:`\hat q - \int_0^{\hat q} pl_x`,
-    and plausibility that of the upper ends.
+    A cut is convex, so the range of τ + γx over it is given by its support function (the largest inner product with a
+    direction) in the directions ±(1, x). The support function is stored with its derivative on a circle of directions.
+    Belief is the mean over the cuts of the smallest probability, :math:`\hat q - \int_0^{\hat q} pl_x`, and
+    plausibility that of the largest one.
     """
 
     theta: Array  # (2,) τ and γ at maximum likelihood
-    beta_to_theta: (
-        Array  # (2, 2) linear map to (τ, γ) from the coordinates β in which cuts are nearly round; saved as turn
-    )
-    support: Array  # (t, a) support function at angles 2πi/a, divided by t
+    # (2, 2) linear map to (τ, γ) from the coordinates β in which cuts are nearly round; saved as "turn".
+    beta_to_theta: Array
+    support: Array  # (t, a) support function of each cut at a = _N_ANGLES angles 2πi/a, divided by the radius t
     slope: Array  # (t, a) derivative of the support function by the angle
 
     @classmethod
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
-        """The cuts of a likelihood surface around its maximum."""
+        """The cuts of a likelihood surface.
+
+        Points of the boundary of each cut are computed at equally spaced angles. The outward normal at a point is a
+        direction in which the support function is the inner product of the two; from these directions it is
+        interpolated to the equally spaced ones.
+        """
         angles = 2 * np.pi * np.arange(_N_ANGLES) / _N_ANGLES
         support, slope = np.empty((2, len(CUT_RADII), _N_ANGLES))
         radii: Array | float = 1.0
@@ -216,14 +234,16 @@ class ShiftSlopeBeliefs:
         directions = np.stack([np.ones(len(x)), x], axis=1) @ self.beta_to_theta
         length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
         fitted_log_odds = self._fitted_log_odds(x)
-        ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
+        # Mean probabilities of both classes, at the smallest and the largest log odds of each cut.
+        at_smallest, at_largest = np.zeros((len(x), 2)), np.zeros((len(x), 2))
         for t, weight, heights, height_slopes in zip(CUT_RADII, CUT_WEIGHTS, self.support, self.slope, strict=True):
-            for end, sign, cut_angle in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
-                eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, heights, height_slopes)
-                end += weight * np.stack([expit(-eta), expit(eta)], axis=1)
-        # The log odds of the first class are the negatives: its belief comes from the upper ends.
-        belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)
-        plausibility = np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1)
+            largest = fitted_log_odds + t * length * periodic_cubic_hermite(angle, heights, height_slopes)
+            smallest = fitted_log_odds - t * length * periodic_cubic_hermite(angle + np.pi, heights, height_slopes)
+            at_smallest += weight * np.stack([expit(-smallest), expit(smallest)], axis=1)
+            at_largest += weight * np.stack([expit(-largest), expit(largest)], axis=1)
+        # The first class has the smallest probability at the largest log odds.
+        belief = np.stack([at_largest[:, 0], at_smallest[:, 1]], axis=1)
+        plausibility = np.stack([at_smallest[:, 0], at_largest[:, 1]], axis=1)
         return Beliefs(belief, plausibility, (belief + plausibility) / 2)
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,7 +284,10 @@ def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], l
 
 
 def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
-    """Cubic Hermite interpolation through increasing nodes, and its derivative, at x within them."""
+    """Cubic Hermite interpolation at x (n,) through increasing nodes (m,), and its derivative, both (n,).
+
+    Unlike SciPy's `CubicHermiteSpline`, it accepts equal nodes. x must lie between the first and the last node.
+    """
     segment = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
     gap = np.maximum(nodes[segment + 1] - nodes[segment], 1e-300)
     return _evaluate_cubic(
@@ -273,7 +296,7 @@ def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple
 
 
 def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
-    """Periodic cubic Hermite interpolation through values at angles 2πi/a."""
+    """Periodic cubic Hermite interpolation at the angles (n,) through values and slopes (a,) at the angles 2πi/a."""
     gap = 2 * np.pi / len(values)
     position = (angle / gap) % len(values)
     segment = position.astype(np.intp) % len(values)

@@ -1,4 +1,4 @@
-"""Likelihood contours of the shift and slope of binary log odds."""
+"""Likelihood contours of the shift τ and the slope γ of binary log odds, computed from rows pooled by their score."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAX_NEWTON_STEPS = 200  # toward a point of the contour
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreCells:
-    """Rows pooled by their score."""
+    """Rows pooled by their score, which is the predicted log odds or probability."""
 
     x: Array  # (m,) scores, increasing
     w: Array  # (m,) Σw > 0 at each score
     wy: Array  # (m,) Σwy at each score
 
     def pool_neighbors(self) -> ScoreCells:
-        """Pool at most `MAX_SCORE_GROUPS` groups of neighboring scores of about equal weight, at their means."""
+        """Pool the scores into at most `MAX_SCORE_GROUPS` groups of neighbors of about equal weight, at their means."""
         if len(self.x) <= MAX_SCORE_GROUPS:
             return self
         starts = group_starts(self.w, MAX_SCORE_GROUPS)
@@ -34,7 +34,7 @@ class ScoreCells:
 
 
 def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
-    """Rows with positive weight pooled by increasing distinct score, so that their order does not matter.
+    """Pool rows x, y, w (n,) with positive weight by increasing distinct score, so that their order does not matter.
 
     >>> group_by_score(np.array([2.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), np.ones(3)).w.tolist()
     [1.0, 2.0]
@@ -46,18 +46,18 @@ def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelihoodSurface:
-    r"""Minus the log-likelihood of log odds :math:`\tau + \gamma x` around its minimum, scaled by its curvature.
+    r"""The loss F, minus the log-likelihood of log odds :math:`\tau + \gamma x`, around its minimum θ.
 
-    :math:`(\tau, \gamma) = \theta + T\beta`, where :math:`F(\beta) \approx |\beta|^2 / 2`. If all scores are equal the
-    slope is fixed.
+    The coordinates β are scaled by the curvature, so that F rises by about :math:`|\beta|^2 / 2` and its contours are
+    nearly circles: :math:`(\tau, \gamma) = \theta + T\beta`. If all scores are equal the slope is fixed.
     """
 
     theta: Array  # (2,) τ and γ at the minimum
     beta_to_theta: Array  # (2, 2) T, the linear map from β to changes of (τ, γ)
     eta: Array  # (m,) log odds at the minimum
-    eta_by_beta: Array  # (2, m) how β changes them
+    eta_by_beta: Array  # (2, m) derivatives of the log odds by β
     rows: ScoreCells  # the rows, pooled by score
-    slope_fixed: bool  # whether the slope is not free
+    slope_fixed: bool  # whether the rows do not determine the slope; F then has curvature 1 along it
 
     @classmethod
     def around_minimum(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
@@ -66,7 +66,7 @@ class LikelihoodSurface:
         mean = float(rows.w @ rows.x) / total_weight
         eta = theta[0] + theta[1] * rows.x
         curvature = rows.w * expit(eta) * expit(-eta)
-        # Orthogonal steps: of the log odds at the curvature-weighted mean score, and of the slope around it.
+        # β₁ changes the log odds at the curvature-weighted mean score, β₂ the slope around it: these are uncorrelated.
         center = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
         centered = rows.x - center
         shift_curvature, slope_curvature = float(curvature.sum()), float(curvature @ centered**2)
@@ -86,12 +86,13 @@ class LikelihoodSurface:
         return self.theta + beta @ self.beta_to_theta.T
 
     def radii(self, angles: Array, loss_increase: float, start: Array | float = 1.0) -> Array:
-        """Distance along each angle at which F rises by `loss_increase`, in units of √(2 loss_increase).
+        """Distance |β| in the direction of each angle at which F has risen by `loss_increase`, (a,).
 
-        `start` is a guess. F is convex, so Newton's method from outside is monotone.
+        It is in units of √(2 loss_increase), which it would be if F were quadratic. `start` is a guess in these units.
+        F is convex, so Newton's method from outside the contour is monotone.
         """
         directions = unit_vectors(angles)
-        steps = directions @ self.eta_by_beta
+        steps = directions @ self.eta_by_beta  # (a, m) derivatives of the log odds along each direction
         fixed_slope_curvature = directions[:, 1] ** 2 * float(self.slope_fixed)
         unit = np.sqrt(2 * loss_increase)
         r = np.full(len(angles), unit) * start
@@ -119,7 +120,7 @@ class LikelihoodSurface:
 
 
 def _softplus_and_derivative(eta: Array) -> tuple[Array, Array]:
-    """log(1 + exp η) and its derivative, by one exponential."""
+    """log(1 + exp η) and its derivative, the probability 1/(1 + exp(−η)), from a single exponential."""
     e = np.exp(-np.abs(eta))
     return np.log1p(e) + np.maximum(eta, 0), np.where(eta >= 0, 1, e) / (1 + e)
 

@@ -47,7 +47,10 @@ def kernel_regression(
 
 
 def _reflect_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
-    """The scores s (m,) in [0, 1] and their images by reflection at 0 and 1 that the kernel reaches, increasing."""
+    """The scores s (m,) in [0, 1] with their reflections at 0 and 1 that the kernel reaches, and Σw and Σwy at each.
+
+    The scores are increasing, before and after.
+    """
     radius = _KERNEL_RADIUS * h
     n_reflections = math.ceil((radius + 1) / 2)
     images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
@@ -60,7 +63,7 @@ def _reflect_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Arr
 
 
 def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
-    """Pool increasing scores s (m,) with Σw and Σwy at each in fine cells, at their means, if there are many."""
+    """Pool the increasing scores s (m,), with Σw and Σwy at each, in cells of h/32 at their means if there are many."""
     if len(s) <= _MAX_DISTINCT_SCORES:
         return s, w, wy
     starts = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
@@ -69,7 +72,7 @@ def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, A
 
 
 def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, excluded_score: float = math.inf) -> float:
-    """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights w (m,).
+    """The number `bandwidth` itself, or the bandwidth by a rule for the increasing scores s (m,) with weights w (m,).
 
     Source of the rules: Silverman (1986), section 3.4: (4/3)^(1/5) sd n^(−1/5) is optimal for a normal density, and
     0.9 min(sd, IQR/1.34) n^(−1/5) is for other densities too; 1.34 is the interquartile range of the standard normal.
@@ -81,7 +84,7 @@ def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, exc
     is_finite = np.abs(s) < excluded_score * (1 - 1e-9)
     if is_finite.any():
         s, w = s[is_finite], w[is_finite]
-    w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of at least two rows
+    w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of more than one row
     n = float(w.sum())
     sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))
     if bandwidth == "silverman":

@@ -1,4 +1,4 @@
-"""One-vs-rest calibration: fit a curve for each class from its sorted scores, and normalize the rows."""
+"""One-vs-rest calibration: fit a curve for each class against the rest, and divide each row by its sum."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from trueodds.data.weights import are_counts
 from trueodds.kernels import distinct_scores, map_blocks, score_keys
 from trueodds.lenses.view import View
 
+T = TypeVar("T")
+
 
 class ClassCurve(Protocol):
     """A map from the predicted probability of one class to the recalibrated one, elementwise."""
@@ -34,14 +36,14 @@ class ClassCurve(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(CalibrationMap):
-    """One-vs-rest calibration: for two classes q and 1 − q of one curve, else a curve per class with normalized rows.
+    """A curve for each class, whose values are divided by the sum of the row; for two classes one curve q, and 1 − q.
 
     A row in which every curve is 0 becomes uniform.
     """
 
     one_vs_rest: ClassVar[bool] = True
     curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]  # makes a curve from its saved parameters
 
     def apply(self, P: Probabilities) -> Array:
         """Values of the curves, normalized."""
@@ -72,8 +74,25 @@ class OneVsRest(CalibrationMap):
         """The curves in a few words."""
 
 
+class IterativeOneVsRest(OneVsRest):
+    """One-vs-rest curves that were fitted iteratively and may have no finite optimum."""
+
+    @property
+    def n_passes(self) -> int:  # type: ignore[override]
+        """The largest number of passes of any curve."""
+        return max(curve.n_passes for curve in self.curves)
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether every curve has a finite optimum."""
+        return all(curve.converged for curve in self.curves)
+
+
 def fit_curves(fit_curve: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
-    """Fit the curves `fit_curve(x, y, w)` of the classes that need one, on the rows with positive weight."""
+    """Fit `fit_curve(x, y, w)` for the second of two classes, or for every class, on the rows with positive weight.
+
+    It gets the probabilities x (n,) of its class, its outcome shares y (n,) and the weights w (n,).
+    """
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
@@ -83,7 +102,10 @@ def fit_curves(fit_curve: Callable[[Array, Array, Array], Any], P: Array, Y: Arr
 def fit_curves_of_logs(
     fit_curve: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
 ) -> tuple[Any, ...]:
-    """Fit curves of logarithms: `fit_curve(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
+    """Fit `fit_curve(logs, y, w)` as `fit_curves` does, on logarithms limited below at log(`min_prob`).
+
+    `logs` (n, 2) are those of the sum of the other classes and of the class itself.
+    """
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
@@ -91,7 +113,10 @@ def fit_curves_of_logs(
 
 
 def fit_curves_from_sums(fit_curve: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
-    """Fit the curves from sums over rows `FitData`, in passes that all classes share; each fit gets `OneVsRestRows`."""
+    """Fit the curves from sums over rows `FitData`, in passes that all classes share.
+
+    `fit_curve(data)` gets sums over `OneVsRestRows` of its class.
+    """
     classes = [1] if data.summary.k == 2 else range(data.summary.k)
     return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit_curve=fit_curve, c=c) for c in classes]))
 
@@ -118,7 +143,9 @@ def _one_vs_rest_rows(data: FitData, c: int) -> OneVsRestRows:
 
 
 def effective_rows(w: Array) -> tuple[float, Array]:
-    """The number of rows that weights w > 0 represent, and weights with that sum; non-counts are scaled.
+    """The number of rows that weights w > 0 (n,) represent, and weights with that sum.
+
+    Counts sum to the number of rows. Other weights are scaled to sum to n.
 
     >>> import numpy as np
     >>> effective_rows(np.array([0.5, 0.25])), effective_rows(np.array([2.0, 1.0]))
@@ -138,6 +165,7 @@ def zero_probability_notes(Q: Array) -> list[Note]:
 def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
     """The note of `zero_probability_notes` for curves of cells, where the scores of the other classes are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
+    # A single view is that of the second of two classes, where q = 1 is a probability of 0 for the first.
     is_zero = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     n_rows = max(int(view.n[zero_cells].sum()) for view, zero_cells in zip(views, is_zero, strict=True))
     or_more = "" if len(views) == 1 else " or more"
@@ -157,33 +185,30 @@ def _zero_probability_note_list(n_rows: int, rows_text: str) -> list[Note]:
     return [Note("TN505", text)]
 
 
-T = TypeVar("T")
-
-
-def map_classes(
+def fit_by_class(
     P: Array, Y: Array, w: Array, fit_keys: Callable[[Array], T], fit_rows: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
-    """Results for the second of two classes, or for every class, from the rows with positive weight.
+    """Fit a curve to the second of two classes, or one to every class, on the rows with positive weight.
 
-    `fit_keys(keys)` gets sorted keys (see `kernels.score_keys`) if every row has weight 1 and a single outcome.
-    Otherwise `fit_rows(x, y, w)` is called. Y is (n, K) shares, or class numbers (n,).
+    If every row has weight 1 and a single outcome, `fit_keys(keys)` gets integer keys that hold score and outcome of
+    each row, sorted by score (see `kernels.score_keys`), which is faster. Otherwise `fit_rows(x, y, w)` is called. Y is
+    (n, K) shares, or class numbers (n,). Returns one result per fitted class.
     """
     if not w.all():
         has_weight = w > 0
         P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
     results = score_keys.map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
-    if results is None:
+    if results is not None:
+        return tuple(results)
 
-        def fit_block(start: int, stop: int) -> list[T]:
-            """Fit the classes from start to stop."""
-            return [
-                fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w)
-                for c in classes[start:stop]
-            ]
+    def fit_block(start: int, stop: int) -> list[T]:
+        """Fit the classes from start to stop."""
+        return [
+            fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in classes[start:stop]
+        ]
 
-        results = [result for block in map_blocks(fit_block, len(classes), 1) for result in block]
-    return tuple(results)
+    return tuple(result for block in map_blocks(fit_block, len(classes), 1) for result in block)
 
 
 def fit_curves_from_counts(
@@ -195,22 +220,24 @@ def fit_curves_from_counts(
         """Fit the curve of one class to single rows."""
         return fit_curve(*distinct_scores.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
 
-    return map_classes(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), fit_rows)
+    return fit_by_class(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), fit_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:
-    """Apply each class's curve (of the second of two) and normalize; a row in which every curve is 0 becomes uniform.
+    """Apply a single curve to the second of two classes, or a curve to each class, and divide rows by their sums.
 
-    A curve that takes logarithms gets those of both sides, so that neither loses digits.
+    A row in which every curve is 0 becomes uniform. A curve that takes logarithms gets those of the class and of the
+    sum of the others, so that neither loses digits. Returns (n, K).
     """
     if len(curves) == 1:
         return _apply_to_pair(curves[0], P, 1)
-    by_class = np.stack(
-        [_apply_to_class(curve, P, c) for c, curve in enumerate(curves)]
-    )  # by class, so that sums run along the rows
+    # One row per class, (K, n), so that sums run along contiguous memory.
+    by_class = np.stack([_apply_to_class(curve, P, c) for c, curve in enumerate(curves)])
     row_sums = by_class.sum(axis=0)
     if not row_sums.all():
-        by_class[:, row_sums == 0], row_sums[row_sums == 0] = 1.0, len(by_class)
+        is_zero_row = row_sums == 0
+        by_class[:, is_zero_row] = 1.0
+        row_sums[is_zero_row] = len(by_class)
     by_class /= row_sums
     return by_class.T
 
@@ -225,15 +252,16 @@ def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
 
 def _apply_to_class(curve: Any, P: Probabilities, c: int) -> Array:
     """Apply a curve to class c, (n,)."""
-    return (
-        _apply_to_pair(curve, P, c)[:, 1]
-        if getattr(curve, "takes_logs", False)
-        else np.asarray(curve(to_probabilities(P)[:, c]))
-    )
+    if getattr(curve, "takes_logs", False):
+        return _apply_to_pair(curve, P, c)[:, 1]
+    return np.asarray(curve(to_probabilities(P)[:, c]))
 
 
 def sums_by_log_odds(x: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:
-    """The increasing distinct log odds x of rows with positive weight, and Σw and Σwy at each."""
+    """The increasing distinct log odds (m,) of the rows with positive weight, and Σw and Σwy at each.
+
+    x (n,) are log odds, y (n,) outcome shares and w (n,) weights.
+    """
     order = np.argsort(x, kind="stable")
     order = order[w[order] > 0]
     x, w, wy = x[order], w[order], w[order] * y[order]

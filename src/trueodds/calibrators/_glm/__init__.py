@@ -1,1 +1,1 @@
-"""Maximum likelihood fits of logistic and log-linear calibration maps."""
+"""Maximum likelihood fits of logistic and log-linear calibration maps (generalized linear models, GLM)."""

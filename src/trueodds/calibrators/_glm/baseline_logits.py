@@ -26,6 +26,8 @@ from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
 _EQUALITY_TOLERANCE = 1e-12  # tolerance within which log odds are equal
+_CLASS_NAME_PREFIX = "class:"  # as in lens="class:cat"
+_MAX_LISTED_CLASSES = 20  # in an error message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +53,12 @@ class LogOddsRange:
 class BaselineLogitFit:
     """Maximum likelihood fit of the baseline-category logit model, with the centered log odds it was fitted to."""
 
-    data: SummableRows  # `LogLinearRows` with x (n, K) minus the means
-    free: Array  # (K,) bool: whether a class has parameters: all but the baseline
+    data: SummableRows  # of `LogLinearRows` with x (n, K) minus the means
+    has_parameters: Array  # (K,) bool: True for every class but the baseline
     means: Array  # (K − 1,) by which the log odds were centered
     both_signs: Array  # (K − 1,) bool: whether the log odds take both signs
     penalty: float  # λ in nats over all rows
-    optimum: Minimum  # (γ, τ′) of each free class, with τ = τ′ − γ mean
+    optimum: Minimum  # (γ, τ′) of each class but the baseline, where τ = τ′ − γ mean
     identity_loss: float  # minus the log-likelihood of γ = 1, τ = 0
 
     @property
@@ -70,7 +72,10 @@ class BaselineLogitFit:
         return self.optimum.theta[1::2] - self.slopes * self.means
 
     def uncertainty(self) -> ParameterUncertainty:
-        """Uncertainty of the parameters. Cost: O(nK + K³), little compared with the fit; the sandwich O(nK²)."""
+        """Compute the uncertainty of the parameters.
+
+        Cost: O(nK + K³), little compared with the fit; with unequal weights (the sandwich estimator) O(nK²).
+        """
         if not self.optimum.converged:
             return ParameterUncertainty("infinite")
         if not self.optimum.likelihood.hessian.size:
@@ -92,34 +97,37 @@ class BaselineLogitFit:
 
     def _squared_weight_hessian(self) -> Array:
         """Hessian at the optimum with squared weights, (d, d), for the sandwich estimator."""
-        tying = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
+        tying = _tying_matrix(self.has_parameters)
         hessian: Array = self.data.sum(partial(_squared_weight_hessian_of_rows, theta=self.optimum.theta, tying=tying))
         return hessian
 
     def _score_vectors(self) -> ScoreVectors:
         """Gradient contributions of the rows in memory at the optimum."""
-        rows, free = self.data.rows, self.free
+        rows, mask = self.data.rows, self.has_parameters
         eta = np.zeros_like(rows.x)
-        eta[:, free] = rows.x[:, free] * self.slopes + self.optimum.theta[1::2]
-        return ScoreVectors(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
+        eta[:, mask] = rows.x[:, mask] * self.slopes + self.optimum.theta[1::2]
+        return ScoreVectors(rows.x[:, mask], softmax(eta)[:, mask], rows.Y[:, mask], rows.w)
 
 
-def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> BaselineLogitFit:
-    """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline.
+def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: float) -> BaselineLogitFit:
+    """Fit slope and shift of every class but the baseline.
 
-    `free` (K,) is False for the baseline. `penalty` is λ in nats over all rows of the ridge λ|θ − (1, 0)|².
+    `data` are sums over `LogLinearRows` with log odds (n, K) against the baseline. `has_parameters` (K,) is False for
+    the baseline only. `penalty` is λ, in nats over all rows, of the ridge λ|θ − (1, 0)|².
     """
-    k, total_weight = len(free), data.summary.total_weight
+    k, total_weight = len(has_parameters), data.summary.total_weight
     log_odds_range: LogOddsRange = data.sum(LogOddsRange.from_rows)
     # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
     means = np.zeros(k) if penalty else log_odds_range.total / total_weight
     is_constant = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUALITY_TOLERANCE * (
         1 + np.abs(means)
     )
-    low, high = (np.where(is_constant, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
+    low = np.where(is_constant, means, log_odds_range.low)[has_parameters]
+    high = np.where(is_constant, means, log_odds_range.high)[has_parameters]
     centered = data.map_rows(partial(_center_log_odds, means=means, is_constant=is_constant))
-    target = np.column_stack([np.ones(k), means])[free].reshape(-1)
-    tying, losses = np.eye(2 * k)[:, np.repeat(free, 2)], []
+    identity = np.column_stack([np.ones(k), means])[has_parameters].reshape(-1)  # (γ, τ′) of each class
+    tying = _tying_matrix(has_parameters)
+    losses: list[float] = []  # of all evaluations, in their order
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
         """Return the function that evaluates the likelihood of θ on a batch of rows."""
@@ -133,16 +141,16 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
 
     def minimize(strength: float, min_gain: float) -> Minimum:
         """Minimize the loss with a ridge of this strength, in nats over all rows, from the identity."""
-        strengths = np.full(len(target), strength / total_weight)
-        if len(target) <= MAX_NEWTON_PARAMETERS:
+        strengths = np.full(len(identity), strength / total_weight)
+        if len(identity) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
-                sums, target, Ridge(strengths, target), min_gain=min_gain, fallback=np.zeros(len(target)),
-                sums_at_points=lambda places: centered.sums(map(likelihood_of_rows, places)),
+                sums, identity, Ridge(strengths, identity), min_gain=min_gain, fallback=np.zeros(len(identity)),
+                sums_at_points=lambda points: centered.sums(map(likelihood_of_rows, points)),
             )  # fmt: skip
         curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / total_weight
         # The last term bounds the scale of parameters without curvature.
         scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
-        return minimize_lbfgs(partial(sums, with_hessian=False), target, Ridge(strengths, target), scale)
+        return minimize_lbfgs(partial(sums, with_hessian=False), identity, Ridge(strengths, identity), scale)
 
     optimum = minimize(penalty, MIN_DIVERGING_GAIN)
     if not optimum.converged:
@@ -152,13 +160,18 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
         )
     return BaselineLogitFit(
         data=centered,
-        free=free,
-        means=means[free],
+        has_parameters=has_parameters,
+        means=means[has_parameters],
         both_signs=(low <= 0) & (high >= 0),
         penalty=penalty,
         optimum=optimum,
         identity_loss=losses[0],  # the search starts at the identity
     )
+
+
+def _tying_matrix(has_parameters: Array) -> Array:
+    """Matrix (2K, d) from slope and shift of the classes with parameters to those of all classes, else 0."""
+    return np.eye(2 * len(has_parameters))[:, np.repeat(has_parameters, 2)]
 
 
 def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> LogLinearRows:
@@ -186,10 +199,6 @@ def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:
     q = softmax(rows.x + means)
     variance = q * (1 - q)
     return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))
-
-
-_CLASS_NAME_PREFIX = "class:"  # as in lens="class:cat"
-_MAX_LISTED_CLASSES = 20
 
 
 def check_baseline(baseline: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rows of a fit with their weights and clusters, their summary for streamed fits, and iteration over blocks of rows."""
+"""The rows to which a calibrator is fitted, their summary for streamed fits, and iteration over blocks of rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
 _WEIGHT_TOLERANCE = 1e-9  # relative difference up to which weights are equal, and share of votes that counts as 0
+_PROBABILITIES_PER_BLOCK = 2**18  # so that temporaries stay in a core's cache
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Rows in memory that a calibrator is fitted to; derived facts are computed on demand."""
+    """Rows in memory to which a calibrator is fitted."""
 
     P: Any  # (n, K) probabilities or their logarithms (`Probabilities`), or an array of logits
-    Y: Array  # (n, K) shares, or class numbers (n,)
-    w: Array  # (n,) above 0
+    Y: Array  # (n, K) outcome shares, or class numbers (n,)
+    w: Array  # (n,) weights above 0
     cluster: Array | None = None  # (n,) labels of clusters
     min_prob: float = MIN_PROB  # smallest probability inside a logarithm
     logits: bool = False  # whether P holds logits
@@ -34,12 +35,8 @@ class FitData:
         """The rows that have positive weight."""
         if not w.all():
             has_weight = w > 0
-            P, Y, w, cluster = (
-                P[has_weight],
-                Y[has_weight],
-                w[has_weight],
-                None if cluster is None else cluster[has_weight],
-            )
+            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+            cluster = None if cluster is None else cluster[has_weight]
         return cls(P, Y, w, cluster, min_prob, logits)
 
     @property
@@ -70,7 +67,7 @@ class FitData:
 
     @cached_property
     def std_error_method(self) -> str:
-        """Source of the standard errors: the Hessian, or weights, votes or clusters."""
+        """How standard errors are computed, one of `parameter_uncertainty.STD_ERROR_METHODS`."""
         return self.homogeneity.std_error_method
 
     @property
@@ -98,7 +95,7 @@ class RowHomogeneity:
 
     @property
     def std_error_method(self) -> str:
-        """How standard errors are computed."""
+        """How standard errors are computed, one of `parameter_uncertainty.STD_ERROR_METHODS`."""
         if self.has_clusters or self.has_vote_shares:
             return "clusters" if self.has_clusters else "votes"
         return "curvature" if self.max_weight - self.min_weight <= _WEIGHT_TOLERANCE * self.min_weight else "weights"
@@ -166,9 +163,6 @@ class FitDataSummary:
         )
 
 
-_PROBABILITIES_PER_BLOCK = 2**18  # so that temporaries stay in a core's cache
-
-
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
     block_size = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
@@ -193,17 +187,13 @@ def one_hot_shares(Y: Array, k: int) -> Array:
     return shares
 
 
-# Probabilities per block of a thread: temporaries stay in cache, with little overhead per block.
-_PROBABILITIES_PER_THREAD_BLOCK = 2**18
-
-
 def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
-    """Apply a function to blocks of rows on threads; returns (n, K) float64."""
+    """Apply a function to blocks of the rows of P (n, K), on several threads; returns (n, K) float64."""
     out = np.empty(P.shape)
 
     def apply_to_block(start: int, stop: int) -> None:
         """Apply the function to the rows from start to stop."""
         out[start:stop] = apply(P[start:stop])
 
-    map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
+    map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_BLOCK // P.shape[1]))
     return out

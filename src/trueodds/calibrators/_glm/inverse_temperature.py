@@ -1,4 +1,4 @@
-"""Fit the inverse temperature β = 1/T of temperature scaling: a bracketed Newton search for one parameter."""
+"""Fit the inverse temperature β = 1/T of temperature scaling, by Newton's method within a bracket."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MAX_SERIES_ITERATIONS = 50  # iterations for the zero of the series
 def minimize_beta(
     sums: Callable[[float], Likelihood], start: float = 1.0, *, tolerance: float = _BETA_TOLERANCE
 ) -> tuple[float, int]:
-    """The minimizing β of a convex loss and the number of passes; one call of `sums` is one pass.
+    """The minimizing β of a convex loss, and the number of passes; one call of `sums` is one pass.
 
-    A Newton step, or that of a series of higher derivatives, is taken if it stays inside the bracket and, once the
-    minimum is enclosed, at least halves the last step; otherwise the bracket is bisected in log β. The ends of the
-    range are tried once, when a step leads beyond them.
+    The step is Newton's, or more accurate if `sums` gives higher derivatives. It is taken if it stays inside the
+    bracket and, once the minimum is enclosed, is at most half as long as the step before. Otherwise the bracket is
+    bisected in log β. An end of the range is tried once, when a step leads beyond it.
     """
     low, high, beta, last_step = MIN_BETA, MAX_BETA, start, math.inf
     untried_ends = {MIN_BETA, MAX_BETA}
@@ -38,8 +38,10 @@ def minimize_beta(
         gradient, curvature = float(likelihood.gradient[0]), float(likelihood.hessian[0, 0])
         untried_ends.discard(beta)
         if gradient == 0:
+            if curvature > 0:
+                return beta, n_passes
             # Without curvature the rows are either uniform, or so confident that derivatives underflow.
-            return (beta if curvature > 0 else 1.0 if beta <= 1 else MAX_BETA), n_passes
+            return (1.0 if beta <= 1 else MAX_BETA), n_passes
         if (beta == MIN_BETA and gradient > 0) or (beta == MAX_BETA and gradient < 0):
             return beta, n_passes
         low, high = (low, beta) if gradient > 0 else (beta, high)
@@ -66,10 +68,11 @@ def minimize_beta(
 def _series_step(
     gradient: float, curvature: float, higher_derivatives: list[float], beta: float
 ) -> tuple[float, float]:
-    """The step to a zero of the gradient, and an estimate of its error.
+    """The step to the zero of the gradient, and an estimate of its error.
 
     With the gradient g, the curvature h and the higher derivatives b, the gradient after a step s is g + h s + b₀ s²/2!
-    + b₁ s³/3! + …; its terms decrease about geometrically, which bounds the remainder.
+    + b₁ s³/3! + …. Its terms decrease about geometrically, which bounds the remainder. Without higher derivatives, or
+    if the terms decrease too slowly, it is the Newton step −g/h.
     """
     if curvature <= 0:
         return -math.copysign(math.inf, gradient), math.inf
@@ -95,10 +98,10 @@ class _Bracket(NamedTuple):
 
     low: float
     high: float
-    beta: float  # the end where the derivatives are known
-    gradient: float  # there
-    curvature: float  # there
-    n_passes: int  # so far
+    beta: float  # the end at which the derivatives are known
+    gradient: float  # first derivative of the loss at `beta`
+    curvature: float  # second derivative of the loss at `beta`
+    n_passes: int  # over the rows, so far
 
 
 def local_minimum_beta(derivatives: Callable[[float], tuple[float, float]], start: float = 1.0) -> tuple[float, int]:

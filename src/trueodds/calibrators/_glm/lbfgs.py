@@ -21,10 +21,12 @@ _DIFFERENCE_STEP = 1e-5  # largest change of a scaled parameter in a difference 
 def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, scale: Array) -> Minimum:
     r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by limited-memory BFGS.
 
-    `scale` (m,) is one over the root of each parameter's curvature. One call of `sums` is one pass over the rows; no
-    Hessian is computed. BFGS compares values, which leaves gradients near the square root of the rounding error.
-    Newton's method, with conjugate gradients and differences of gradients in place of the Hessian, then reduces them to
-    `GRADIENT_TOLERANCE`.
+    `sums` evaluates F and its gradient at θ (m,), in one pass over the rows; no Hessian is computed. `scale` (m,) is
+    one over the root of each parameter's curvature.
+
+    BFGS compares values of the loss, which leaves gradients near the square root of the rounding error. Some Newton
+    steps then reduce them to `GRADIENT_TOLERANCE`. They are computed by conjugate gradients, with differences of
+    gradients in place of products with the Hessian.
     """
     from scipy.optimize import minimize
 

@@ -33,6 +33,10 @@ from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 M = TypeVar("M", bound="LogLinearMap")
 
 MAX_PARAMETER = 1e15  # of a saved weight or bias: larger than any fit gives, and no product overflows
+MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
+FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
+MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
+DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +58,8 @@ class LogLinearMap(CalibrationMap):
     def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logarithms."""
         if self.weights.ndim == 2:
-            return softmax(
-                (clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)) @ self.weights.T
-                + self.bias
-            )
+            finite_x = clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)
+            return softmax(finite_x @ self.weights.T + self.bias)
         x: Any = P if self.logits else normalized_logs(P)
         with np.errstate(divide="ignore", invalid="ignore"):
             return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
@@ -106,7 +108,7 @@ class LogLinearMap(CalibrationMap):
 
 
 def clip_logits(z: Any, min_prob: float) -> Array:
-    """Logits (n, K) in which those of exact zeros, −∞, are replaced according to `min_prob`."""
+    """Logits (n, K) in which −∞, that of an exact zero, is replaced by the logit of the probability `min_prob`."""
     is_zero = np.isneginf(z)
     if not is_zero.any():
         return z
@@ -129,30 +131,24 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
 
 
 def format_range(x: Array) -> str:
-    """`0.91 to 1.25`, or a single number if both ends look the same."""
+    """The range of the numbers x as text, such as `0.91 to 1.25`, or one number if both ends have the same digits."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
 
-MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
-FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
-
-MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LogLinearRows:
-    """Rows with positive weight, laid out column by column for the sums."""
+    """Rows of a log-linear model, in column-major arrays, which the compiled sums need."""
 
     x: Array  # (n, K) logs of probabilities, or logits
-    Y: Array  # (n, K)
-    w: Array  # (n,)
+    Y: Array  # (n, K) outcome shares
+    w: Array  # (n,) weights above 0
 
 
 def prepare_rows(data: FitData, *, subtract_max: bool = False) -> LogLinearRows:
-    """Columns of floored logarithms of P, or of P itself if it holds logits.
+    """Convert rows to those of a log-linear model: logarithms of P limited below, or P itself if it holds logits.
 
-    With `subtract_max`, each row's largest value becomes 0, which keeps digits.
+    With `subtract_max`, each row's largest value is subtracted, which keeps digits where all slopes are equal.
     """
     x = clip_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
     if subtract_max:
@@ -162,13 +158,15 @@ def prepare_rows(data: FitData, *, subtract_max: bool = False) -> LogLinearRows:
 
 
 def initial_beta(data: SummableRows, min_prob: float, logits: bool = False) -> float:
-    """Start of the search: β = 1/T of temperature scaling, from which Newton steps need no shortening."""
-    beta = (
-        TemperatureSpec(min_prob=min_prob)
-        .fit_data(data.map_rows(_logits_to_log_probabilities) if logits else data)
-        .beta
-    )
-    return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
+    """Start of a fit's slopes: β = 1/T of temperature scaling, from which Newton steps need no shortening.
+
+    It is 1 where no finite temperature is optimal, and 0 where the predictions are not informative.
+    """
+    rows = data.map_rows(_logits_to_log_probabilities) if logits else data
+    beta = TemperatureSpec(min_prob=min_prob).fit_from_sums(rows).beta
+    if beta >= MAX_BETA:
+        return 1.0
+    return beta if beta > MIN_BETA else 0.0
 
 
 def _logits_to_log_probabilities(data: FitData) -> FitData:
@@ -187,10 +185,24 @@ def fit_log_linear(
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
-    θ holds the weights of each class and its bias, (K, d + 1): weights of the class's own logarithm (d = 1) or, with
-    `shared_features`, of every class's (d = K). `tying` T means θ = Tφ; then strength, target and start are those of φ.
-    Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
-    value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
+    Parameters
+    ----------
+    data : SummableRows
+        Sums over `LogLinearRows`.
+    strength, target, start : ndarray of shape (K, d + 1), or (m,) with `tying`
+        Strength and center of the ridge penalty, and the first point.
+    shared_features : bool
+        θ (K, d + 1) holds the weights of each class and its bias. If True, the features of every class are the
+        logarithms of all classes (d = K, a full matrix W). If False, its own logarithm is the only one (d = 1).
+    tying : ndarray of shape (K (d + 1), m), optional
+        Matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then fitted in place of θ.
+
+    Returns
+    -------
+    Minimum
+        The optimal θ or φ. Parameters that the softmax does not identify (a number added to all biases or to a column
+        of W) keep the target's value. If no finite optimum exists, a slight ridge around the target is added, and
+        `converged` is False.
     """
     optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=MIN_DIVERGING_GAIN)
     if optimum.converged:
@@ -227,7 +239,7 @@ def _minimize_penalized(
         ridge = Ridge(_add_identifying_penalty(strengths, k, shared_features, tying), center)
         return minimize_newton(
             lambda theta: data.sum(likelihood_of_rows(theta)), initial, ridge, min_gain=min_gain,
-            sums_at_points=lambda places: data.sums(map(likelihood_of_rows, places)),
+            sums_at_points=lambda points: data.sums(map(likelihood_of_rows, points)),
         )  # fmt: skip
     curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
@@ -241,15 +253,16 @@ def _minimize_penalized(
 def log_linear_likelihood(
     rows: LogLinearRows, theta: Array, shared_features: bool, tying: Array | None, with_hessian: bool = True
 ) -> Likelihood:
-    """The likelihood of θ and its derivatives, summed over rows."""
+    """The likelihood of θ (or φ, with `tying`) and its derivatives, summed over rows; see `fit_log_linear`."""
     features = rows.x if shared_features else rows.x[:, :, None]
     return softmax_by_class(features, rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 
 def _add_identifying_penalty(strengths: Array, k: int, shared_features: bool, tying: Array | None) -> Array:
-    """The penalty plus, for columns without one, the squared mean over the classes, on which no probability depends.
+    """The penalty matrix (m, m) with a penalty on directions that do not change any probability.
 
-    This leaves the minimum unchanged and gives every direction a curvature.
+    A number added to all biases, or to a column of W, changes nothing. For such columns without a penalty, the squared
+    mean over the classes is penalized, which leaves the minimum unchanged and gives every direction a curvature.
     """
     penalty: Array = np.diag(strengths)
     if tying is not None:
@@ -312,11 +325,11 @@ def negative_slope_notes(slopes: Array) -> list[Note]:
     ]
 
 
-DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
-
-
 def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
-    """ODIR penalty per row: λ/(K(K−1)) for off-diagonal weights and μ/K for biases, (K, K + 1)."""
+    """ODIR (off-diagonal and intercept regularization) per row, (K, K + 1).
+
+    It is λ/(K(K−1)) for off-diagonal weights and μ/K for biases. Source: Kull et al. (2019).
+    """
     return _penalty_matrix(penalty / (k * (k - 1)), 0.0, bias_penalty / k, k)
 
 

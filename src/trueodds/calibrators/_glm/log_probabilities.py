@@ -74,7 +74,7 @@ def normalized_logs(P: Probabilities) -> Array:
 
 
 def floored_logs(P: Probabilities, min_prob: float) -> Array:
-    """log(max(p, `min_prob`)) minus the logarithm of the row's sum, (n, K).
+    """log(max(p, `min_prob`)) minus the logarithm of the row's sum before that, (n, K).
 
     For log-probabilities, `MIN_PROB_OF_LOGITS` replaces exact zeros only.
 
@@ -119,8 +119,8 @@ def one_vs_rest_logs(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
 
 def log_ratio(P: Probabilities, min_prob: float) -> Array:
     """log(p₁ / p₀) of two columns (n, 2), both limited below at `min_prob`, without loss of digits near 0 and 1."""
-    q, p = one_vs_rest_logs(P, 1, min_prob).T
-    return np.asarray(p - q)
+    log_p0, log_p1 = one_vs_rest_logs(P, 1, min_prob).T
+    return np.asarray(log_p1 - log_p0)
 
 
 def binary_logs(x: Array) -> Array:
@@ -172,7 +172,7 @@ class ReplacedCounts:
         if isinstance(P, LogProbabilities):
             is_zero = np.isneginf(P.values)
             is_low = is_zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
-            # Stand-ins that are counted below: any number under `min_prob`, and any above it.
+            # Only whether a probability is 0 or below `min_prob` matters for the counts, so other numbers replace it.
             P = np.where(is_zero, 0.0, np.where(is_low, min_prob / 2, 1.0))
         block_size = max(1, _COUNT_BLOCK_SIZE // P.shape[1])
         threshold = _round_up_to_dtype(min_prob, P.dtype)
@@ -206,8 +206,9 @@ class ReplacedCounts:
             f"min_prob {self.min_prob:g} replaced {self.n_replaced:,} of {self.n_probabilities:,} probabilities"
             f" in the fit, {self.n_replaced_events:,} of them of observed outcomes"
         )
-        explanation = ": these have a large influence, which min_prob determines." * (self.n_replaced_events > 0) or "."
-        return [Note("TN502", text + explanation)]
+        if self.n_replaced_events:
+            text += ": these have a large influence, which min_prob determines"
+        return [Note("TN502", f"{text}.")]
 
 
 def resolve_min_prob(view: View, min_prob: float) -> float:

@@ -15,7 +15,19 @@ from trueodds.core.typing import Array
 from trueodds.kernels.linear_algebra import cross_product, dot
 from trueodds.tallies.softmax_likelihood import Likelihood
 
+MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
 _ROWS_PER_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
+_CONSTANT_COLUMN_TOLERANCE = 1e-9  # a column that varies by less, relative to its size, is constant
+_COLLINEARITY_TOLERANCE = 1e-8  # share of the variance below which columns are collinear
+
+
+class LogisticRows(NamedTuple):
+    """Rows of a binary logistic model."""
+
+    X: Array  # (n, m) features, best column by column in memory; the first are ones if there is an intercept
+    y: Array  # (n,) outcome shares
+    w: Array  # (n,) weights
+    offset: Array | None = None  # (n,) added to the log odds
 
 
 def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
@@ -51,9 +63,9 @@ def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array 
     is_positive = eta >= 0
     abs_eta = np.abs(eta)
     exp_minus_abs_eta = np.exp(-abs_eta)
-    larger_prob = 1 / (1 + exp_minus_abs_eta)  # probability of the side that η is on
+    larger_prob = 1 / (1 + exp_minus_abs_eta)  # of the two outcomes: of the event where η ≥ 0
     smaller_prob = exp_minus_abs_eta * larger_prob
-    # The share of outcomes on the other side: the gradient w(q − y) is computed without the difference.
+    # The share of the less probable outcome: with it the gradient w(q − y) needs no difference of nearly equal numbers.
     opposite_share = np.where(is_positive, 1 - y, y)
     value = float(w @ (np.log1p(exp_minus_abs_eta) + abs_eta * opposite_share))
     residuals = (
@@ -61,7 +73,7 @@ def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array 
     )
     weighted_columns = [(w * larger_prob * smaller_prob) * column for column in columns]
     gradient = np.array([residuals @ column for column in columns])
-    hessian = np.array([[one @ other for other in columns] for one in weighted_columns])
+    hessian = np.array([[weighted @ column for column in columns] for weighted in weighted_columns])
     return Likelihood(value, gradient, hessian.reshape(len(theta), len(theta)), float(w.sum()), len(w))
 
 
@@ -70,8 +82,8 @@ class LogisticFit:
     """The maximum likelihood coefficients."""
 
     theta: Array  # (m,)
-    value: float  # minus the log-likelihood there
-    n_passes: int
+    value: float  # minus the log-likelihood at θ
+    n_passes: int  # over the rows
     converged: bool  # whether they are finite
     rank: int  # number of directions that the rows determine
     means: Array | None = None  # (m,) of the columns, 0 of the first
@@ -93,33 +105,31 @@ def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array, *, intercep
 
 
 def fit_finite(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """Maximum likelihood θ; if it is not finite, that of the smoothed targets, with `converged` False."""
+    """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
     return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
 def fit_logistic_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_logistic` from sums over `LogisticRows`."""
+    """Fit by maximum likelihood as `fit_logistic` does, from sums over `LogisticRows`."""
     return _fit_logistic(
         data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
     )
 
 
 def fit_smoothed_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_smoothed` from sums over `LogisticRows`."""
+    """Fit to smoothed targets as `fit_smoothed` does, from sums over `LogisticRows`."""
     return _fit_smoothed(
         data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
     )
 
 
 def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_finite` from sums over `LogisticRows`."""
+    """Fit to the outcomes or to smoothed targets as `fit_finite` does, from sums over `LogisticRows`."""
     moments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
     optimum = _fit_logistic(data, moments, default_theta, intercept)
-    return (
-        optimum
-        if optimum.converged
-        else replace(_fit_smoothed(data, moments, default_theta, intercept), converged=False)
-    )
+    if optimum.converged:
+        return optimum
+    return replace(_fit_smoothed(data, moments, default_theta, intercept), converged=False)
 
 
 def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
@@ -156,23 +166,23 @@ def _maximize_likelihood(
     default_theta: Array,
     intercept: bool,
 ) -> tuple[Minimum, Array, int]:
-    """Maximum likelihood: the optimum for the decorrelated columns, θ (m,) for the original ones, and their rank.
+    """Maximize the likelihood: the optimum for the decorrelated columns, θ (m,) for the original ones, and their rank.
 
-    `n_events` and `n_nonevents` are total weights of the targets, from which the search starts. Directions that the
-    rows do not identify stay as in `default_theta` (m,).
+    `n_events` and `n_nonevents` are the total weights of the targets, whose log odds are the
+    start of the intercept. Directions that the rows do not identify stay as in `default_theta` (m,).
     """
     transformation = moments.decorrelation
     start = -transformation.inverse @ default_theta
     if intercept:
         start = start + transformation.inverse[:, 0] * np.log((n_events + 1) / (n_nonevents + 1))
     decorrelated = data.map_rows(partial(transformation.transform, default_theta=default_theta))
-    if not len(start):  # no column varies
+    if not len(start):  # no direction is identifiable
         likelihood = decorrelated.sum(partial(_likelihood_of_rows, theta=start))
         no_search = Minimum(theta=start, likelihood=likelihood, n_passes=1, converged=True, max_gradient=0.0)
         return no_search, default_theta, 0
     optimum = minimize_newton(
         lambda theta: decorrelated.sum(partial(_likelihood_of_rows, theta=theta)), start,
-        sums_at_points=lambda places: decorrelated.sums(partial(_likelihood_of_rows, theta=theta) for theta in places),
+        sums_at_points=lambda points: decorrelated.sums(partial(_likelihood_of_rows, theta=theta) for theta in points),
     )  # fmt: skip
     return optimum, default_theta + transformation.to_original @ optimum.theta, len(start)
 
@@ -218,9 +228,6 @@ def separation_note(n_curves: int = 1) -> Note:
     )
 
 
-MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
-
-
 def curve_notes(n_separated: int, n_nonincreasing: int, n_curves: int) -> list[Note]:
     """Notes on curves without a finite optimum, and on those that do not increase."""
     return [
@@ -247,21 +254,8 @@ def nonincreasing_curve_notes(n_nonincreasing: int, n_curves: int = 1) -> list[N
     ]
 
 
-_CONSTANT_COLUMN_TOLERANCE = 1e-9  # a column that varies by less, relative to its size, is constant
-_COLLINEARITY_TOLERANCE = 1e-8  # share of the variance below which columns are collinear
-
-
-class LogisticRows(NamedTuple):
-    """Rows of a binary logistic model."""
-
-    X: Array  # (n, m), best column by column in memory; the first is the intercept's, where there is one
-    y: Array  # (n,) shares
-    w: Array  # (n,)
-    offset: Array | None = None  # (n,)
-
-
 class Decorrelation(NamedTuple):
-    """Transformation of columns to uncorrelated ones of variance 1, and back."""
+    """Transformation of the columns of `LogisticRows` to r uncorrelated ones of variance 1, and back."""
 
     shift: Array  # (m,) added to each column
     varies: Array  # (m,) bool: whether the column varies
@@ -271,10 +265,11 @@ class Decorrelation(NamedTuple):
 
     def transform(self, rows: LogisticRows, default_theta: Array) -> LogisticRows:
         """The rows with transformed columns, and as offset the log odds that `default_theta` (m,) predicts."""
-        Z = (rows.X.T + self.shift[:, None]) * self.varies[:, None]
+        shifted_columns = (rows.X.T + self.shift[:, None]) * self.varies[:, None]
         columns = np.zeros((self.from_shifted.shape[1], len(rows.X)))
-        for i, j in np.ndindex(*columns.shape[:1], len(Z)):
-            columns[i] += self.from_shifted[j, i] * Z[j]
+        for i in range(len(columns)):
+            for j, shifted_column in enumerate(shifted_columns):
+                columns[i] += self.from_shifted[j, i] * shifted_column
         return LogisticRows(columns.T, rows.y, rows.w, rows.X @ default_theta)
 
 

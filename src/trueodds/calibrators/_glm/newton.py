@@ -81,7 +81,7 @@ def minimize_newton(
     min_gain : float, default=1e-4
         Nats left to gain over all rows at which a diverging search stops.
     sums_at_points : callable, optional
-        The sums at several points, with streamed rows in one pass. It is used when a step has to be shortened.
+        The sums at several points; with streamed rows they are taken in one pass. Used when a step is shortened.
     fallback : ndarray of shape (m,), optional
         Point where the search continues if it is better than `start` and the first step has to be shortened, or there
         is no curvature: confident predictions with large errors have almost no curvature at the identity.
@@ -114,9 +114,8 @@ def minimize_newton(
         point, gradient, hessian = reached, loss.gradient(reached), loss.hessian(reached)
         possible_gain = predicted_decrease * max(point.likelihood.weight, point.likelihood.n)
         nothing_left = possible_gain < min_gain or np.abs(gradient).max() <= GRADIENT_TOLERANCE
-        diverges = bool(
-            length and nothing_left and float(step @ hessian @ step) < MAX_CURVATURE_RATIO * previous_curvature
-        )
+        curvature_vanishes = float(step @ hessian @ step) < MAX_CURVATURE_RATIO * previous_curvature
+        diverges = bool(length > 0 and nothing_left and curvature_vanishes)
         if diverges:
             break
     max_gradient = float(np.abs(gradient).max(initial=0.0))
@@ -176,9 +175,10 @@ class _PenalizedLoss:
 def _search_line(
     loss: _PenalizedLoss, start: _LossAtPoint, step: Array, predicted_decrease: float, fallback: Array | None
 ) -> tuple[_LossAtPoint, float]:
-    """The first of the points after a step, or its halvings, that decreases the loss enough, and the length.
+    """Backtracking line search: the first point after a step or its halvings at which the loss has decreased enough.
 
-    Before the first halving, the `fallback` is tried; if it is better than the start, it is taken, with length 0.
+    Returns the point and the length of the step, 1 for the whole step. Before the first halving, the `fallback` is
+    tried; if it is better than the start, it is returned with length 0.
     """
     length, point, halvings = 1.0, loss.evaluate(start.theta + step), None
     while True:
@@ -201,7 +201,7 @@ def _search_line(
 
 
 def _solve_hessian(hessian: Array, gradient: Array) -> Array:
-    """The inverse Hessian times the gradient, (m,), by Cholesky; if it is singular, without its null directions."""
+    """The inverse Hessian (m, m) times the gradient (m,), by Cholesky, or by the pseudoinverse if it is singular."""
     diagonal = hessian.diagonal()
     if diagonal.min(initial=np.inf) > 0:
         scale = 1 / np.sqrt(diagonal)  # to equal curvature along every axis, however rare a class is

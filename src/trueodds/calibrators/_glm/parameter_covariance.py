@@ -92,17 +92,40 @@ def jackknife_covariance(
 ) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
-    `hessian` (d, d) includes the penalty, and `bread` (d, d) is its inverse.
+    Parameters
+    ----------
+    bread : ndarray of shape (d, d)
+        Inverse of `hessian`.
+    hessian : ndarray of shape (d, d)
+        Total Hessian H of the loss, penalty included.
+    scores : ScoreVectors or ShiftScores
+        Gradient contributions of the rows at the fitted parameters.
+    units : IndependentUnits
+        The G rows or clusters of which one at a time is left out.
 
-    With s and B a unit's score and Hessian and H the total Hessian (penalty included), the step is :math:`z = (H -
-    B)^{-1} s`, and the covariance is :math:`\tfrac{G-1}{G}\sum zz^\top`. The fit adapts to a unit of high leverage,
-    which makes its own score too small; leaving it out corrects that. Steps are found by conjugate gradients from H for
-    all units together: one iteration if no unit has high leverage, at most d.
+    Returns
+    -------
+    ParameterCovariance
+        The covariance and the effective number of units.
 
-    The covariance of few or unequal units is itself uncertain, as that of G equal units with G the smaller of (Σh)²/Σh²
-    with leverages h, for unequal sizes, and (d + 2)d/Σ|u|⁴ with whitened steps u, for single dominating units; of
-    normal steps the latter is the number of units. Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002);
-    the degrees of freedom are our own.
+    Notes
+    -----
+    .. math:: V = \frac{G-1}{G} \sum_g z_g z_g^\top, \qquad z_g = (H - B_g)^{-1} s_g
+
+    Here s is the score (gradient) of a unit, B its Hessian, and z the step of the parameters when it is left out. The
+    fit adapts to a unit of high leverage, which makes its own score too small; leaving it out corrects that. The steps
+    are found by conjugate gradients, preconditioned by H, for all units together: in one iteration if no unit has high
+    leverage, in at most d otherwise.
+
+    The covariance of few or unequal units is itself uncertain. It is about as uncertain as that of G* equal units,
+    where G* is the smaller of two numbers. For units of unequal sizes it is (Σh)²/Σh² with the leverages h. For single
+    dominating units it is (d + 2)d/Σ|u|⁴ with the whitened steps u, which is the number of units if steps are normal.
+
+    Cost: O(nK) per step, O(nK²) for h.
+
+    References
+    ----------
+    .. [1] Bell & McCaffrey (2002). The effective number of units is our own.
     """
     unit_scores = scores.unit_sums(units)
     z = _leave_one_out_steps(bread, hessian, scores, units, unit_scores)
@@ -119,7 +142,10 @@ def jackknife_covariance(
 def _leave_one_out_steps(
     bread: Array, hessian: Array, scores: ScoreVectors | ShiftScores, units: IndependentUnits, unit_scores: Array
 ) -> Array:
-    """Steps (G, d) of the parameters when each unit is left out, from the score (G, d) of each unit."""
+    """Steps (G, d) of the parameters when each unit is left out, from the score (G, d) of each unit.
+
+    Solves (H − B) z = s for all units at once, by conjugate gradients with the preconditioner `bread` = H⁻¹.
+    """
     z, residuals = np.zeros_like(unit_scores), unit_scores.copy()
     preconditioned = residuals @ bread
     directions, squared_norms = preconditioned, (residuals * preconditioned).sum(axis=1)
@@ -158,12 +184,12 @@ class IndependentUnits:
 
     @classmethod
     def from_rows(cls, w: Array) -> IndependentUnits:
-        """Each row is a unit."""
+        """Make each row a unit."""
         return cls(np.arange(len(w)), int((w > 0).sum()))
 
     @classmethod
     def from_clusters(cls, w: Array, cluster: Array) -> IndependentUnits:
-        """The rows of a cluster are a unit."""
+        """Make the rows of each cluster a unit."""
         names, unit_of_row = np.unique(cluster, return_inverse=True)
         return cls(unit_of_row.reshape(-1), int((np.bincount(unit_of_row.reshape(-1), w > 0, len(names)) > 0).sum()))
 
@@ -173,11 +199,11 @@ class IndependentUnits:
         return self.n_units / (self.n_units - 1) if self.n_units > 1 else 1.0
 
     def totals(self, values: Array) -> Array:
-        """The sum over each unit, (G,)."""
+        """The sum of the values (n,) of the rows of each unit, (G,)."""
         return np.bincount(self.unit_of_row, values, int(self.unit_of_row.max(initial=0)) + 1)
 
     def sums(self, x: Array, residuals: Array) -> Array:
-        """Σ r x and Σ r of each unit, (G, d) with the columns of each class in turn; x and r are (n, m)."""
+        """Σ r x and Σ r of each unit, (G, 2m), for x and residuals r (n, m); both columns of a class are adjacent."""
         size = int(self.unit_of_row.max(initial=0)) + 1
         unit_sums = np.empty((size, 2 * x.shape[1]))
         for j, (column, r) in enumerate(zip(x.T, residuals.T, strict=True)):

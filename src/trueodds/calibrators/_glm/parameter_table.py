@@ -1,4 +1,4 @@
-"""Table of fitted shifts and slopes with confidence intervals, tests and their interpretation in words."""
+"""Text table of fitted shifts and slopes with confidence intervals, tests, and sentences that interpret them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class ParameterTable:
 
     Intervals of δ are exponentiated intervals of τ and so not symmetric. The Wald test of a class tests τ = 0 and γ = 1
     jointly, with a χ² distribution with 2 degrees of freedom; Holm's p adjusts for all classes. With jackknife standard
-    errors the reference distributions are Student's t and Hotelling's T², as in the test.
+    errors the reference distributions are Student's t and Hotelling's T², as in the tests `cox` and `mcllo`.
     """
 
     classes: tuple[Any, ...]  # names of the K classes
     baseline: int  # number of the baseline class
     tau: Array  # (K − 1,) shifts of the log odds
     gamma: Array  # (K − 1,) slopes of the log odds
-    certainty: ParameterUncertainty | None  # of the parameters; None if it is unknown
+    uncertainty: ParameterUncertainty | None  # of the parameters; None if it is unknown
     method: str = "mcllo"  # name of the calibrator, for hints
 
     def lines(self) -> list[str]:
@@ -65,13 +65,13 @@ class ParameterTable:
             ]
         if len(parameter_classes) == 1 and self.std_errors is not None:
             text_lines.append(self._intercept_sentence(names[0]))
-        return text_lines + describe_uncertainty(self.certainty, self.method)
+        return text_lines + describe_uncertainty(self.uncertainty, self.method)
 
     def _intercept_sentence(self, name: str) -> str:
         """The intercept and the slope of the log odds of two classes, which clinical reports give."""
         assert self.std_errors is not None
         tau, std_error = float(self.tau[0]), float(self.std_errors[0, 0])
-        critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
+        critical_value = math.nan if self.uncertainty is None else self.uncertainty.interval_factor
         interval = _format_interval(confidence_limits(self.tau, self.std_errors[:, 0], critical_value)[0])
         return (
             f"Log odds of {name} after recalibration: log δ + γ × log odds before it, with calibration intercept"
@@ -81,27 +81,27 @@ class ParameterTable:
     @property
     def std_errors(self) -> Array | None:
         """Standard errors of τ and γ, (K − 1, 2)."""
-        V = None if self.certainty is None else self.certainty.covariance
+        V = None if self.uncertainty is None else self.uncertainty.covariance
         return None if V is None else np.sqrt(V.diagonal(axis1=1, axis2=2))
 
     @property
     def pvalues(self) -> Array:
         """P-values of Wald's test that a class needs no change, (K − 1,)."""
-        if self.certainty is None or self.certainty.covariance is None:
+        if self.uncertainty is None or self.uncertainty.covariance is None:
             return np.full(len(self.tau), np.nan)
-        V, std_errors = self.certainty.covariance, np.sqrt(self.certainty.covariance.diagonal(axis1=1, axis2=2))
+        V, std_errors = self.uncertainty.covariance, np.sqrt(self.uncertainty.covariance.diagonal(axis1=1, axis2=2))
         # In standard errors, so that no pivot vanishes, however different they are.
         z_tau, z_gamma = self.tau / std_errors[:, 0], (self.gamma - 1) / std_errors[:, 1]
         correlation = V[:, 0, 1] / std_errors[:, 0] / std_errors[:, 1]
         statistic = (z_tau**2 - 2 * correlation * z_tau * z_gamma + z_gamma**2) / (
             (1 - correlation) * (1 + correlation)
         )
-        return np.array([self.certainty.wald_pvalue(float(value)) for value in statistic])
+        return np.array([self.uncertainty.wald_pvalue(float(value)) for value in statistic])
 
     def intervals(self) -> tuple[Array, Array]:
         """Intervals of δ and γ, each (K − 1, 2)."""
         std_errors = np.full((len(self.tau), 2), np.nan) if self.std_errors is None else self.std_errors
-        critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
+        critical_value = math.nan if self.uncertainty is None else self.uncertainty.interval_factor
         delta = np.exp(np.minimum(confidence_limits(self.tau, std_errors[:, 0], critical_value), MAX_EXPONENT))
         return delta, confidence_limits(self.gamma, std_errors[:, 1], critical_value)
 
@@ -141,7 +141,8 @@ class ParameterTable:
         )
         if delta_interval[0] <= 1 <= delta_interval[1]:
             shift += ", which is consistent with chance"
-        if self.certainty is not None and self.certainty.both_signs is not None and not self.certainty.both_signs[i]:
+        both_signs = None if self.uncertainty is None else self.uncertainty.both_signs
+        if both_signs is not None and not both_signs[i]:
             shift += " (an extrapolation: it never predicts them as equally likely)"
         text = f"{shift}; {describe_slope(gamma, gamma_interval)}, γ = {format_estimate(gamma, gamma_interval)}"
         intervals_include_identity = (
@@ -232,58 +233,59 @@ def format_pvalue(p: float) -> str:
 
 def format_probability(p: float) -> str:
     """Format a probability, never as exactly 0 or 1."""
-    return ">0.9999" if p > 0.9999 else "<0.0001" if p < 0.0001 else format_number(p)
+    if p > 0.9999:
+        return ">0.9999"
+    return "<0.0001" if p < 0.0001 else format_number(p)
 
 
-def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) -> list[str]:
+def describe_uncertainty(uncertainty: ParameterUncertainty | None, method: str) -> list[str]:
     """How the standard errors were computed, and the test against the identity."""
-    if certainty is None:
+    if uncertainty is None:
         return ["This map was saved without standard errors. Fit it again to get them."]
-    if certainty.std_error_method not in STD_ERROR_METHODS:
-        sentences = [
-            f"No standard errors: {_NO_STD_ERROR_TEXTS[certainty.std_error_method]}{_remedy_text(certainty, method)}"
-        ]
+    if uncertainty.std_error_method not in STD_ERROR_METHODS:
+        reason_text = _NO_STD_ERROR_TEXTS[uncertainty.std_error_method]
+        sentences = [f"No standard errors: {reason_text}{_remedy_text(uncertainty, method)}"]
     else:
-        adjustment = "; Holm's p adjusts for all classes" if _count_classes(certainty) > 1 else ""
+        adjustment = "; Holm's p adjusts for all classes" if _count_classes(uncertainty) > 1 else ""
         sentences = [f"Each interval is for one parameter, from the rows of the fit{adjustment}."]
-    if certainty.std_error_method in _ROBUST_STD_ERROR_TEXTS:
-        sentences.append(_ROBUST_STD_ERROR_TEXTS[certainty.std_error_method])
+    if uncertainty.std_error_method in _ROBUST_STD_ERROR_TEXTS:
+        sentences.append(_ROBUST_STD_ERROR_TEXTS[uncertainty.std_error_method])
     if (
-        certainty.effective_units is not None
-        and certainty.effective_units < MIN_UNITS_PER_PARAMETER * 2 * _count_classes(certainty)
+        uncertainty.effective_units is not None
+        and uncertainty.effective_units < MIN_UNITS_PER_PARAMETER * 2 * _count_classes(uncertainty)
     ):
-        kind = "clusters" if certainty.std_error_method == "clusters" else "rows"
+        unit_noun = "clusters" if uncertainty.std_error_method == "clusters" else "rows"
         sentences.append(
-            f"The effective number of {kind} is only {certainty.effective_units:.3g}: intervals and tests use t and F"
-            " distributions and are wide."
+            f"The effective number of {unit_noun} is only {uncertainty.effective_units:.3g}: intervals and tests use t"
+            " and F distributions and are wide."
         )
-    if certainty.penalized and certainty.std_error_method in STD_ERROR_METHODS:
-        sandwich_text = "" if certainty.std_error_method == "curvature" else ", in the sandwich too"
+    if uncertainty.penalized and uncertainty.std_error_method in STD_ERROR_METHODS:
+        sandwich_text = "" if uncertainty.std_error_method == "curvature" else ", in the sandwich too"
         sentences.append(
             f"With a penalty, standard errors use the penalized Hessian{sandwich_text}, and parameters are shrunk"
             " towards the identity; no likelihood ratio is shown, because χ² is not its null distribution."
         )
-    if certainty.likelihood_ratio is not None:
+    if uncertainty.likelihood_ratio is not None:
         sentences.append(
             "Test of calibration (every δ = γ = 1) on the rows of the fit: likelihood ratio"
-            f" {format_number(certainty.likelihood_ratio)}, χ² with {certainty.rank:,} degrees of freedom, p ="
-            f" {format_pvalue(certainty.pvalue)}; posterior probability of calibration"
-            f" {format_probability(certainty.posterior)} by BIC, with prior probability 1/2. Test the map on other"
+            f" {format_number(uncertainty.likelihood_ratio)}, χ² with {uncertainty.rank:,} degrees of freedom, p ="
+            f" {format_pvalue(uncertainty.pvalue)}; posterior probability of calibration"
+            f" {format_probability(uncertainty.posterior)} by BIC, with prior probability 1/2. Test the map on other"
             " rows."
         )
     return sentences
 
 
-def _count_classes(certainty: ParameterUncertainty) -> int:
+def _count_classes(uncertainty: ParameterUncertainty) -> int:
     """Number of classes with standard errors."""
-    return 0 if certainty.covariance is None else len(certainty.covariance)
+    return 0 if uncertainty.covariance is None else len(uncertainty.covariance)
 
 
-def _remedy_text(certainty: ParameterUncertainty, method: str) -> str:
+def _remedy_text(uncertainty: ParameterUncertainty, method: str) -> str:
     """A hint how to obtain standard errors, if a penalty or other rows give them."""
-    if certainty.std_error_method not in _REASONS_REMOVED_BY_PENALTY:
+    if uncertainty.std_error_method not in _REASONS_REMOVED_BY_PENALTY:
         return ""
-    if certainty.penalized:
+    if uncertainty.penalized:
         return " Use rows with other predictions."
     map_text = "" if method == "mcllo" else ", the same map with a penalty,"
     return f' to.fit(preds, "mcllo", penalty=0.5){map_text} has finite parameters and standard errors.'

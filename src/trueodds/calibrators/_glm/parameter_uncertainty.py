@@ -24,12 +24,22 @@ from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
-# How standard errors were computed: from the Hessian, by the sandwich with unequal weights, or by the jackknife over
-# rows with votes or over clusters. Saved files contain these words.
-STD_ERROR_METHODS = ("curvature", "weights", "votes", "clusters")
-# Or why there are none: no finite optimum, unobserved classes, too few distinct predictions, too many classes, too few
-# rows or clusters, or rows that are streamed. Saved files contain these words.
-NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")
+# How standard errors were computed. Saved files contain these words.
+STD_ERROR_METHODS = (
+    "curvature",  # from the inverse Hessian
+    "weights",  # by the sandwich estimator, for unequal weights
+    "votes",  # by the jackknife over rows, for outcome shares from votes
+    "clusters",  # by the jackknife over clusters
+)
+# Or why there are none. Saved files contain these words too.
+NO_STD_ERROR_REASONS = (
+    "infinite",  # no finite parameters are optimal
+    "absent",  # some classes were never observed
+    "untold",  # the predictions take too few distinct values to identify all parameters
+    "many",  # too many classes to compute the Hessian
+    "few",  # too few rows or clusters
+    "far",  # the rows are streamed, so that there is no jackknife
+)
 
 PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance needs more units than this
 
@@ -77,16 +87,19 @@ class ParameterUncertainty:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON values; those of `_OPTIONAL_SAVED_KEYS` that are None are left out."""
-        V = None if self.covariance is None else self.covariance.tolist()
-        fields = dict(
-            zip(
-                _SAVED_KEYS,
-                (self.std_error_method, V, self.likelihood_ratio, self.rank, self.n, self.penalized),
-                strict=True,
-            )
-        )
-        later = {"units": self.effective_units, "even": None if self.both_signs is None else self.both_signs.tolist()}
-        return fields | {key: value for key, value in later.items() if value is not None}
+        fields = {
+            "errors": self.std_error_method,
+            "covariance": None if self.covariance is None else self.covariance.tolist(),
+            "ratio": self.likelihood_ratio,
+            "rank": self.rank,
+            "n": self.n,
+            "penalized": self.penalized,
+        }
+        optional_fields = {
+            "units": self.effective_units,
+            "even": None if self.both_signs is None else self.both_signs.tolist(),
+        }
+        return fields | {key: value for key, value in optional_fields.items() if value is not None}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ParameterUncertainty:
@@ -129,9 +142,9 @@ class ParameterUncertainty:
         )
 
 
-def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
+def uncertainty_to_dict(uncertainty: ParameterUncertainty | None) -> dict[str, Any]:
     """The entry that a map adds to its saved parameters; empty if it has no uncertainty, as in older files."""
-    return {} if certainty is None else {"certainty": certainty.to_dict()}
+    return {} if uncertainty is None else {"certainty": uncertainty.to_dict()}
 
 
 def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> ParameterUncertainty | None:
@@ -163,7 +176,7 @@ def _read_covariances(V: Any, k: int) -> Array:
 
 
 def are_proper_covariances(V: Array) -> bool:
-    """Whether these are valid covariances of two parameters; roots avoid overflow and underflow of products."""
+    """Whether V (m, 2, 2) are valid covariances of two parameters; roots avoid overflow and underflow of products."""
     variances, covariances = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
     if not ((variances > 1 / _MAX_VARIANCE) & (variances < _MAX_VARIANCE)).all():
         return False
@@ -187,8 +200,8 @@ def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
 class FitEvidence:
     """What the uncertainty of finite fitted parameters is computed from: Hessians, score vectors, likelihood ratio.
 
-    Parameters are (γ, τ′) of each class, with x centered at `means`, so that τ = τ′ − γ mean. Centering makes the two
-    nearly uncorrelated. Weights are importance weights: equal ones have no effect, and with
+    The parameters are (γ, τ′) of each class, where the log odds x are centered at `means`, so that τ = τ′ − γ mean.
+    Centering makes the two nearly uncorrelated. Weights are importance weights: equal weights have no effect, and with
     unequal ones the likelihood ratio does not have a χ² distribution.
     """
 
@@ -267,7 +280,7 @@ class FitEvidence:
         return jackknife_covariance(bread, hessian, self.scores(), units) if units.n_units > d else None
 
     def _class_covariances(self, V: Array) -> Array:
-        """The covariances (m, 2, 2) of (τ, γ) of each class."""
+        """The covariances (m, 2, 2) of (τ, γ) of each class, from V (2m, 2m) of (γ, τ′) of all classes in turn."""
         m = len(self.means)
         pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         transformation = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)

@@ -1,20 +1,25 @@
-"""Sums over rows in memory or in passes over a data source, so that one fitting routine serves both."""
+"""Sums over rows in memory or in passes over a data source, so that one fitting routine serves both.
+
+A fit, such as Newton's method, needs only sums of a function over all rows: a likelihood and its derivatives. It calls
+`SummableRows.sum(f)`, where f maps some rows to a result that can be added. `InMemory` evaluates f once, on all rows.
+`Streamed` evaluates it on every batch of a source, which takes one pass, and adds the results.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-# From rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable.
+# Maps some rows to other rows, or to a result that can be added. With streamed rows it is sent to workers, so it must
+# be picklable.
 RowFunction = Callable[[Any], Any]
 
 
 class SummableRows(ABC):
-    """Rows from which a fit takes sums only, wherever they are stored."""
+    """Rows, in memory or streamed, of which a fit needs only sums."""
 
     summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
     rows: Any  # rows in memory; None if they are streamed
@@ -22,19 +27,19 @@ class SummableRows(ABC):
 
     @abstractmethod
     def map_rows(self, f: RowFunction) -> SummableRows:
-        """The rows f(rows): computed once in memory, in each pass if streamed."""
+        """Replace the rows by f(rows), which is computed once in memory, and again in each pass if streamed."""
 
     @abstractmethod
-    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
-        """The sums of several steps: lazily one by one in memory, in one pass if streamed."""
+    def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
+        """Sum several functions over the rows: lazily one by one in memory, all in one pass if streamed."""
 
     @abstractmethod
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
-        """The results of several fits whose sums are taken in the same passes."""
+        """Run several fits, taking the sums that they need in common passes, and return their results."""
 
-    def sum(self, step: RowFunction) -> Any:
-        """The sum of a step over the rows."""
-        (total,) = self.sums([step])
+    def sum(self, f: RowFunction) -> Any:
+        """Sum a function over the rows."""
+        (total,) = self.sums([f])
         return total
 
 
@@ -46,21 +51,21 @@ class InMemory(SummableRows):
     6
     """
 
-    rows: Any  # as the steps take them, such as `FitData`
+    rows: Any  # as the functions take them, such as `FitData`
     summary: Any = None  # `FitData` of the original rows
     n_probabilities: int = 0
 
     def map_rows(self, f: RowFunction) -> InMemory:
-        """The rows f(rows), stored."""
+        """Replace the rows by f(rows)."""
         return InMemory(f(self.rows), self.summary, self.n_probabilities)
 
-    def sum(self, step: RowFunction) -> Any:
-        """The result of the step on all rows."""
-        return step(self.rows)
+    def sum(self, f: RowFunction) -> Any:
+        """Evaluate the function on all rows."""
+        return f(self.rows)
 
-    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
-        """The result of each step, computed lazily."""
-        return map(self.sum, steps)
+    def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
+        """Evaluate each function on all rows, lazily."""
+        return map(self.sum, functions)
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""
@@ -69,15 +74,15 @@ class InMemory(SummableRows):
 
 @dataclass(slots=True, eq=False)
 class PassCounter:
-    """A function that sums a step over batches, and the number of its calls."""
+    """Sums a function over the batches of a source, and counts these passes."""
 
-    reduce: Callable[[RowFunction], Any]  # applies a step to every batch and adds the results
-    n_passes: int = 0  # calls so far
+    reduce: Callable[[RowFunction], Any]  # applies a function to every batch and adds the results
+    n_passes: int = 0  # so far
 
-    def __call__(self, step: RowFunction) -> Any:
-        """Run one pass."""
+    def __call__(self, f: RowFunction) -> Any:
+        """Sum the function over all batches, in one pass."""
         self.n_passes += 1
-        return self.reduce(step)
+        return self.reduce(f)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,18 +101,18 @@ class Streamed(SummableRows):
     n_probabilities: int = field(default=0, init=False)
 
     def map_rows(self, f: RowFunction) -> Streamed:
-        """Return these rows with f applied in each pass."""
+        """Replace the rows by f(rows), which is computed in each pass."""
         return Streamed(self.reducer, self.summary, (*self.transforms, f))
 
-    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
-        """All sums in one pass."""
-        return self._sum_compositions([Composition((*self.transforms, step)) for step in steps])
+    def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
+        """Sum all functions in one pass."""
+        return self._sum_compositions([Composition((*self.transforms, f)) for f in functions])
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits until each needs an unknown sum, take these sums in one pass, and repeat.
 
-        A fit is restarted with the sums known so far, which costs nothing compared with a pass and keeps its code
-        unchanged.
+        A fit that needs an unknown sum is interrupted by an exception and later run again from its beginning, with the
+        sums that are known by then. Compared with a pass this costs nothing, and fitting routines need not know of it.
         """
         known_sums: list[list[Any]] = [[] for _ in fits]
         results: dict[int, T] = {}
@@ -119,44 +124,45 @@ class Streamed(SummableRows):
                 try:
                     results[i] = fit(_Replayed(known_sums[i], self.summary, self.transforms))
                 except _MissingSums as missing:
-                    requests[i] = missing.chains
-            chains = [chain for requested in requests.values() for chain in requested]
-            sums = iter(self._sum_compositions(chains) if requests else ())
-            for i, requested in requests.items():
-                known_sums[i].append([next(sums) for _ in requested])
+                    requests[i] = missing.compositions
+            requested_sums = [composition for request in requests.values() for composition in request]
+            sums = iter(self._sum_compositions(requested_sums) if requests else ())
+            for i, request in requests.items():
+                known_sums[i].append([next(sums) for _ in request])
         return [results[i] for i in range(len(fits))]
 
-    def _sum_compositions(self, chains: Sequence[Composition]) -> tuple[Any, ...]:
-        """The sum of each chain over all batches, in one pass."""
-        sums: Sums = self.reducer(ParallelSums(tuple(chains)))
+    def _sum_compositions(self, compositions: Sequence[Composition]) -> tuple[Any, ...]:
+        """Sum each composition of functions over all batches, in one pass."""
+        sums: Sums = self.reducer(ParallelSums(tuple(compositions)))
         return sums.values
 
 
 class _MissingSums(Exception):
-    """Raised by a fit that needs sums that are not known yet."""
+    """Raised in a fit that needs sums that are not known yet."""
 
-    def __init__(self, chains: tuple[Composition, ...]) -> None:
-        self.chains = chains
+    def __init__(self, compositions: tuple[Composition, ...]) -> None:
+        self.compositions = compositions  # functions of a batch whose sums are needed
 
 
 class _Replayed(SummableRows):
-    """Sums for a fit that is restarted, with those of earlier passes."""
+    """Rows for a fit that is run again: the sums that it needs first are known from earlier passes."""
 
-    def __init__(self, known_sums: list[Any], summary: Any, transforms: tuple[RowFunction, ...]) -> None:
+    def __init__(self, known_sums: Iterable[Any], summary: Any, transforms: tuple[RowFunction, ...]) -> None:
         self._known_sums = iter(known_sums)
         self.summary, self.rows, self._transforms = summary, None, transforms
 
     def map_rows(self, f: RowFunction) -> _Replayed:
-        """Return these sums with f also applied to the rows; both read the known sums in turn."""
-        new = _Replayed([], self.summary, (*self._transforms, f))
-        new._known_sums = self._known_sums
-        return new
+        """Replace the rows by f(rows); the sums of both are taken from the same known sums in turn."""
+        mapped_rows = _Replayed([], self.summary, (*self._transforms, f))
+        mapped_rows._known_sums = self._known_sums
+        return mapped_rows
 
-    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
-        """The known sums; the first unknown ones are requested."""
-        for known in self._known_sums:
+    def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
+        """Return the next known sums; where there are none, interrupt the fit to request them."""
+        known = next(self._known_sums, None)
+        if known is not None:
             return list(known)
-        raise _MissingSums(tuple(Composition((*self._transforms, step)) for step in steps))
+        raise _MissingSums(tuple(Composition((*self._transforms, f)) for f in functions))
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""
@@ -167,24 +173,27 @@ class _Replayed(SummableRows):
 class Composition:
     """A composition of functions, which can be pickled."""
 
-    steps: tuple[RowFunction, ...]  # from the first to the last
+    functions: tuple[RowFunction, ...]  # from the first to the last
 
     def __call__(self, rows: Any) -> Any:
-        """The result of the last function."""
-        for step in self.steps:
-            rows = step(rows)
+        """Apply the functions in turn."""
+        for f in self.functions:
+            rows = f(rows)
         return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelSums:
-    """Several compositions of functions, whose common first steps are computed once."""
+    """Several compositions of functions of a batch, evaluated together."""
 
-    chains: tuple[Composition, ...]
+    compositions: tuple[Composition, ...]
 
     def __call__(self, rows: Any) -> Sums:
-        """The results of all chains."""
-        return Sums(tuple(_evaluate_chains([chain.steps for chain in self.chains], rows)))
+        """The results of all compositions; the functions with which all of them start are applied once."""
+        chains = [composition.functions for composition in self.compositions]
+        n_shared = _count_shared_functions(chains)
+        shared_rows = Composition(chains[0][:n_shared])(rows)
+        return Sums(tuple(Composition(chain[n_shared:])(shared_rows) for chain in chains))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,10 +206,10 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
-def _evaluate_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
-    """The result of each chain of functions; the steps with which all chains start run once."""
-    max_shared = reduce(min, map(len, chains)) - 1
-    n_shared = next((i for i in range(max_shared) if any(chain[i] is not chains[0][i] for chain in chains)), max_shared)
-    for step in chains[0][:n_shared]:
-        rows = step(rows)
-    return [Composition(chain[n_shared:])(rows) for chain in chains]
+def _count_shared_functions(chains: Sequence[tuple[RowFunction, ...]]) -> int:
+    """Number of functions with which all chains start; the last function of a chain is never shared."""
+    max_shared = min(map(len, chains)) - 1
+    for i in range(max_shared):
+        if any(chain[i] is not chains[0][i] for chain in chains):
+            return i
+    return max_shared

@@ -10,12 +10,15 @@ from scipy.special import chdtr, chdtrc, fdtr, fdtrc, stdtrit
 from trueodds.core.typing import Array
 
 NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval: Φ⁻¹(0.975)
+MIN_STD = 1e-100  # smaller standard deviations count as 0: their inverse squared would overflow
+RANK_TOLERANCE = 1e-10  # relative to the largest variance: directions below it are not identifiable
 
 
 def upper_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
-    """P(χ² > statistic), or that of Hotelling's T² with a variance from so many independent units; NaN if df is 0.
+    """P(χ² > statistic), or P(T² > statistic) if the covariance was estimated from `effective_units`; NaN if df is 0.
 
-    T² (G − d)/((G − 1) d) is F with d and G − d degrees of freedom.
+    Hotelling's T² for d parameters and G independent units is such that T² (G − d)/((G − 1) d) has an F distribution
+    with d and G − d degrees of freedom.
 
     >>> round(upper_tail(5.991465, 2), 6), round(upper_tail(5.991465, 2, 20), 6)
     (0.05, 0.084851)
@@ -32,7 +35,7 @@ def upper_tail(statistic: float, df: int, effective_units: float | None = None) 
 
 
 def lower_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
-    """P(χ² ≤ statistic), or that of T², with full relative precision."""
+    """P(χ² ≤ statistic), or P(T² ≤ statistic) as for `upper_tail`, with full relative precision."""
     if not df:
         return math.nan
     if effective_units is None:
@@ -45,12 +48,14 @@ def lower_tail(statistic: float, df: int, effective_units: float | None = None) 
 
 
 def _hotelling_to_f(statistic: float, df: int, effective_units: float) -> float:
-    """F statistic of Hotelling's T²."""
+    """The F statistic (G − d)/((G − 1) d) T² of Hotelling's T², with d = `df` and G = `effective_units`."""
     return statistic * (effective_units - df) / (df * (effective_units - 1))
 
 
 def critical_value(effective_units: float | None = None) -> float:
-    """Number of standard errors to the ends of a 95 % interval; NaN for a single unit.
+    """Number of standard errors to the ends of a 95 % interval: that of the normal distribution or of Student's t.
+
+    The latter applies if the standard errors were estimated from `effective_units`; NaN for a single unit.
 
     >>> round(critical_value(), 6), round(critical_value(11), 6)
     (1.959964, 2.228139)
@@ -60,12 +65,8 @@ def critical_value(effective_units: float | None = None) -> float:
     return float(stdtrit(effective_units - 1, 0.975)) if effective_units > 1 else math.nan
 
 
-MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
-RANK_TOLERANCE = 1e-10  # relative to the largest variance: directions below it are not identifiable
-
-
 def whitening_matrix(V: Array) -> Array:
-    """W (d, rank) with WᵀVW = 1, without the null directions of V.
+    """W (d, rank) with WᵀVW = 1 for a covariance V (d, d), without the null directions of V.
 
     >>> whitening_matrix(np.diag([4.0, 0.0])).tolist()
     [[0.5], [0.0]]
@@ -78,7 +79,7 @@ def whitening_matrix(V: Array) -> Array:
 
 
 def wald_statistic(deviation: Array, V: Array) -> float:
-    """Wald statistic dᵀV⁺d of a deviation d with covariance V.
+    """Wald statistic dᵀV⁺d of a deviation (d,) with covariance V (d, d).
 
     >>> round(wald_statistic(np.array([1.0, 1.0]), np.diag([4.0, 1.0])), 9)
     1.25

@@ -14,9 +14,9 @@ from trueodds.calibrators._splines.natural_spline import NaturalSpline
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.typing import Array
 
-MAX_SCORES = 4096  # largest number of points that the map keeps
+MAX_SCORES = 4096  # largest number of points of its curve that a map keeps
 _SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
-RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue: smaller ones are not identifiable
+RANK_TOLERANCE = 1e-12  # of least squares, relative to the largest eigenvalue: directions below it are not identifiable
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class ConfidenceMap(CalibrationMap):
 
     @staticmethod
     def _split_predicted_class(P: Array) -> tuple[Array, Array, Array]:
-        """The rows without their predicted class, that class, and its confidence."""
+        """The rows (n, K) with 0 for their predicted class, that class (n,), and its confidence (n,)."""
         Q = np.array(P, dtype=np.float64)
         rows, predicted_class = np.arange(len(Q)), Q.argmax(axis=1)
         x = Q[rows, predicted_class]
@@ -77,7 +77,7 @@ class ConfidenceMap(CalibrationMap):
 
     @staticmethod
     def _min_confidence(Q: Array, others_total: Array) -> Array:
-        """The confidence at which the runner-up is equally probable, plus a margin for rounding.
+        """The confidence (n,) at which the runner-up would be equally probable, plus a margin for rounding.
 
         If the runner-up has the share s of the other classes' total, it is s / (1 + s).
         """
@@ -86,8 +86,12 @@ class ConfidenceMap(CalibrationMap):
         return share / (1 + share) * (1 + 8 * np.finfo(np.float64).eps)
 
 
-def fit_confidence(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
-    """Fit a spline by least squares to the cumulative sums of observed minus predicted, and use its derivative."""
+def fit_confidence_map(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
+    """Fit the calibration map of the confidence to P, Y (n, K) and w (n,).
+
+    A spline is fitted by least squares to the cumulative sums of observed minus predicted, by increasing confidence.
+    Its derivative corrects the confidence. Source: Gupta et al. (2021).
+    """
     P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
     s, mass, events = SortedScores(P[rows, predicted_class], Y[rows, predicted_class], w).sums_by_score()

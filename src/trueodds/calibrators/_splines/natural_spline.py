@@ -1,4 +1,4 @@
-"""Natural cubic splines, and their penalized likelihood fit with a roughness penalty chosen by AIC."""
+"""Natural cubic splines, and their penalized likelihood fit with a roughness penalty chosen by a modified AIC."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ from trueodds.kernels.spline_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 SLOPE_TOLERANCE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7
+# Penalties per row that `auto` tries, in squared log odds: from almost a line to a wave between each pair of knots.
+PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
+MAX_SCORE_GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
+DEGREES_OF_FREEDOM_FACTOR = 1.4  # weight of a degree of freedom: 1 is AIC, which overfits some hundred rows
+CRITERION_TOLERANCE = 1e-9  # relative tolerance of the criterion
+MIN_SCORE_DIFFERENCE = 1e-6  # differences of log odds within the rounding of float32
+MIN_KNOT_GAP = 0.1  # smallest distance of two knots, relative to equally spaced ones
 
 
 @dataclass(frozen=True, eq=False)
 class NaturalSpline:
-    """The natural cubic spline through points.
+    """The natural cubic spline through points: piecewise cubic between the knots, linear beyond them.
 
     >>> NaturalSpline(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 0.0]))(np.array([-1.0, 0.5, 1.0])).tolist()
     [-1.5, 0.6875, 1.0]
@@ -96,15 +103,6 @@ def roughness_matrix(knots: Array) -> Array:
     return banded_matrices(knots)[0] @ second_derivative_matrix(knots)[1:-1]
 
 
-# Penalties per row that `auto` tries, in squared log odds: from almost a line to a wave between each pair of knots.
-PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
-MAX_SCORE_GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
-DEGREES_OF_FREEDOM_FACTOR = 1.4  # weight of a degree of freedom: 1 is AIC, which overfits some hundred rows
-CRITERION_TOLERANCE = 1e-9  # relative tolerance of the criterion
-MIN_SCORE_DIFFERENCE = 1e-6  # differences of log odds within the rounding of float32
-MIN_KNOT_GAP = 0.1  # smallest distance of two knots, relative to equally spaced ones
-
-
 class OutcomeCounts(NamedTuple):
     """Weights of events and non-events at each log odds."""
 
@@ -152,7 +150,11 @@ class SplineFit:
 
 
 class SplineBasis:
-    """Basis of a spline: a constant, a slope, and m − 2 directions of equal roughness."""
+    """Basis of the natural splines at m knots: a constant, a slope, and m − 2 directions of equal roughness.
+
+    A spline has the parameters θ (m,), its coefficients in this basis; its roughness is the sum of the squares of the
+    last m − 2. A line has only the first two.
+    """
 
     def __init__(self, knots: Array, center: float) -> None:
         m = len(knots)
@@ -163,12 +165,15 @@ class SplineBasis:
         values = np.empty((m, m))
         values[:, 0], values[:, 1] = 1.0, knots - center
         values[:, 2:] = np.linalg.pinv(Q.T) @ R @ second_derivatives[1:-1, 2:]
-        self.knots, self.values, self.second_derivatives, self.center = knots, values, second_derivatives, center
+        self.knots = knots
+        self.center = center  # log odds at which the slope direction is 0
+        self.values = values  # (m, m) values at the knots; one column per basis function
+        self.second_derivatives = second_derivatives  # (m, m) likewise
         # (m − 1, 4, m): for each segment the values at both ends, then the second derivatives there.
         self.segment_ends = np.stack([values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1)
 
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
-        """The likelihood at these parameters, of which the last ones may be omitted as 0."""
+        """The likelihood of the parameters θ (d,), of which the last ones may be left out if they are 0."""
         d = len(theta)
         # For each segment the value, the gradient by `segment_ends` (4), and the lower triangle of the Hessian (10).
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
@@ -209,7 +214,7 @@ _SYMMETRIC_INDEX = np.array(
 
 
 def fit_shift(data: OutcomeCounts) -> SplineFit:
-    """A line of slope 1 for a single score with events and non-events."""
+    """Fit a single score with events and non-events: a line of slope 1 through the log odds of the event rate."""
     ends = data.x[0] + np.array([0.0, 1.0])
     return SplineFit(NaturalSpline(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0]), 1.0, 0, True)
 
@@ -217,10 +222,10 @@ def fit_shift(data: OutcomeCounts) -> SplineFit:
 def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> SplineFit:
     r"""The natural spline f at these knots that minimizes :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
 
-    Without a penalty, that of smallest :math:`F + 1.4\,\mathrm{edf}` among `PENALTY_GRID` and the line; of equally good
-    ones the smoothest. Here :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the Hessian H of F at the
-    optimal line: at a curve of extreme probabilities H would be so small that the curve seems to have no degrees of
-    freedom.
+    If the penalty λ is None, it is chosen from `PENALTY_GRID` and ∞ (a line) to minimize
+    :math:`F + 1.4\,\mathrm{edf}`; of equally good penalties the largest is taken. The effective degrees of freedom are
+    :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the Hessian H of F at the optimal line: at a curve
+    of extreme probabilities, H would be so small that the curve would seem to have no degrees of freedom.
     """
     basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
     groups = data.pool_scores(MAX_SCORE_GROUPS)
@@ -255,7 +260,10 @@ class CurvatureDirections(NamedTuple):
 
 
 def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) -> CurvatureDirections:
-    """Principal directions of F at the optimal line, after adjusting the line along each of them."""
+    """Curvature and gradient of F along its principal directions at the optimal line with parameters `line` (2,).
+
+    Along each direction, the line is adjusted so that F stays minimal.
+    """
     if len(np.unique(data.x)) < 3:
         return CurvatureDirections(np.empty(0), np.empty(0))
     likelihood = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
@@ -271,14 +279,17 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
 def _select_penalty(
     basis: SplineBasis, data: OutcomeCounts, line: Minimum, directions: CurvatureDirections
 ) -> tuple[float, Array, int]:
-    """The penalty on the grid of smallest criterion, its θ, and the number of passes."""
+    """The penalty with the smallest criterion, θ of its curve, and the number of passes.
+
+    Penalties for which a quadratic approximation shows that the line is better are skipped.
+    """
     theta, n_passes, chosen_penalty, chosen_theta = line.theta, 0, math.inf, line.theta
     line_cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(math.inf)
     line_criterion = min_criterion = line.likelihood.value + line_cost
     for penalty in PENALTY_GRID * data.mass.sum() if len(directions.curvature) else ():
         cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(penalty)
         if line.likelihood.value + cost - directions.max_likelihood_gain(penalty) > line_criterion:
-            continue  # the line is better by a quadratic approximation
+            continue
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
         criterion = optimum.likelihood.value + cost
@@ -290,8 +301,8 @@ def _select_penalty(
 def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
     """Knots at equally spaced quantiles from the first to the last score, moved apart where they are too close.
 
-    An isotonic fit keeps a minimum distance: mirrored scores have mirrored knots, and small changes of the scores move
-    the knots little.
+    An isotonic regression of the quantiles minus their smallest distances keeps the knots that far apart. With it,
+    mirrored scores have mirrored knots, and small changes of the scores move the knots little.
     """
     x, w = data.x, data.mass
     w = w * max(1.0, n_knots / w.sum())

@@ -1,4 +1,4 @@
-"""Test whether a chosen recalibration improves the log loss on held-out rows, and report the outcome."""
+"""The report of a recalibration by `auto`: candidates, choice, confirmation, and notes that explain the result."""
 
 from __future__ import annotations
 
@@ -6,162 +6,48 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from scipy.special import stdtr, stdtrit
-
-from trueodds.calibrators._glm.log_probabilities import Probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.cross_validation import count_units
-from trueodds.calibrators.gain_estimate import estimate_gain
-from trueodds.calibrators.recalibrated_rows import HeldOutProbabilities, PredictedClasses
+from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, Confirmation
+from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 
-_POWER = 0.8  # of the test, for required rows and detectable gains
-_MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
-# Factor of the variance: two folds test each other's fits, so each product of their scores enters the sum twice.
-# With one direction t is skewed; without the doubling, the test rejects in 3.9 % of cases at level 5 % and in 0.8 % at
-# level 1 %. With two directions it rejects in 5.7 % and 1.3 %.
-_MIN_CLUSTERS = 40  # below which the p-value is doubled
-_CROSS_FIT_VARIANCE_FACTOR = 2.0
-
-CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
-METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
+_NOT_CONFIRMED_CODE = "TN543"  # of the note on a gain that needs more rows to be confirmed
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
-    """The cross-fitted gain in mean log loss, and its test."""
+class PredictedClasses:
+    """The effect of the applied map on the predicted classes of all rows."""
 
-    outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
-    gain: float  # nats per row; positive is better
-    se: float  # standard error of the gain
-    low: float  # lower confidence limit of the gain, at one-sided level 1 − alpha
-    high: float  # upper confidence limit, at the same one-sided level
-    pvalue: float  # one-sided
-    required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
-    # Gain of one parameter that is detectable with 80 % power on these rows; infinite if no gain can be that large.
-    detectable: float
-    variance_factor: float  # gain that is detectable by this test, in multiples of `detectable`
-    log_loss_before: float  # of the original probabilities; infinite if an observed outcome had probability 0
-    log_loss_after: float  # cross-fitted
-    mixing: float  # largest share of the uniform distribution in the maps
-    alpha: float  # level of the test
-    gain_of: str  # METHOD or PROCEDURE; the folds of a procedure may have chosen other calibrators than the applied one
+    label_flips: int  # rows whose predicted class the map changes
+    accuracy_before: float
+    accuracy_after: float  # cross-fitted, because the map was fitted to the rows
 
-    @property
-    def confirmed(self) -> bool:
-        """Whether the test is significant, which confirms that P is miscalibrated in the direction of the maps."""
-        return self.outcome == CONFIRMED
+    @classmethod
+    def compare_predictions(
+        cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice
+    ) -> PredictedClasses:
+        """Compare the predicted classes of P (n, K) with those of the recalibrated probabilities Q (n, K).
 
-    @property
-    def gain_confirmed(self) -> bool:
-        """Whether the confidence interval of the gain is above 0 too."""
-        return self.confirmed and self.low > 0
-
-    def with_loss_of_all_rows(self, before: float) -> Confirmation:
-        """The result relative to the log loss of all rows, where the gain was estimated on some of them."""
-        after = (
-            before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
-        )
-        # No more rows than these are compared, so that a gain which needs more cannot be confirmed.
-        outcome = NO_GAIN if self.outcome == NOT_ENOUGH_ROWS else self.outcome
-        return replace(self, outcome=outcome, log_loss_before=before, log_loss_after=after)
+        Y (n, K) are outcome shares and w (n,) weights. The change of the accuracy is that of the chosen candidate.
+        """
+        p = to_probabilities(P)
+        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
+        change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
+        accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
+        return cls(label_flips, accuracy_before, accuracy_after)
 
 
-def confirm_gain(
-    P: Probabilities,
-    logs: Array,
-    Y: Array,
-    w: Array,
-    uniform_share: Array,
-    *,
-    alpha: float = 0.05,
-    cluster: Array | None = None,
-    one_parameter: bool = False,
-) -> Confirmation:
-    r"""Test whether maps that were fitted and chosen on other rows have a smaller log loss than P.
+@dataclass(frozen=True, slots=True)
+class HeldOutProbabilities:
+    """Recalibrated probabilities of rows that were used neither to fit nor to choose their maps."""
 
-    .. math:: g_{ik} = \log q_{ik} - \log p_{ik}, \quad
-        t = \frac{\sum_i w_i\,(y_i - p_i) \cdot g_i}{\sqrt{2 \sum_i w_i^2 \operatorname{Var}_{p_i} g_i}}
-
-    The gain Σ w y·g is compared with its null distribution under redrawn labels. If P is calibrated, its mean is Σ w
-    p·g ≤ 0, and its variance in a fold, whose map the other folds made, is the sum in the root. The sum is doubled
-    because any two folds test each other's maps, but not for a map of `one_parameter` that was named in advance. The
-    test is a one-sided Student t test with as many degrees of freedom as rows (clusters) minus one; a gain is confirmed
-    only if it is positive too. With fewer than 40 clusters the p-value is doubled, because the test of calibrated
-    predictions in 20 clusters would confirm 9 % at the 5 % level. By concavity, the mean of t is positive exactly if
-    some step from P towards q reduces the log loss. Where outcomes vary more than P implies, in clusters or votes,
-    their own variance is used. The interval is that of the mean paired gain, whose variance is at least the one that P
-    implies unless P is rejected.
-
-    The required number of rows is the smallest one with which the test rejects and the estimated gain is positive, each
-    with 80 % power, if the estimated gain is the true one. A map that is fitted to more rows tends to the best one,
-    whose gain is half of the excess Σ w (y − p)·g, so the excess counts as at most twice the gain.
-
-    `logs` (n, K) are the logarithms of q after mixing in the `uniform_share` (n, 1) of the uniform. The test limits
-    the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
-    is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
-
-    >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
-    >>> confirmation = confirm_gain(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
-    >>> confirmation.outcome, round(confirmation.gain, 2)
-    ('confirmed', 0.09)
-    """
-    estimate = estimate_gain(P, logs, Y, w, uniform_share, cluster)
-    variance_factor = 1.0 if one_parameter else _CROSS_FIT_VARIANCE_FACTOR
-    null_std_error = estimate.null_std_error * math.sqrt(variance_factor)
-    df = count_units(len(w), cluster) - 1
-    detectable = detectable_gain(len(w) / estimate.design_effect, df, alpha)
-    gain, excess_gain = estimate.gain, estimate.excess_gain
-    pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
-    if df >= 1 and null_std_error > 0:  # else the map changes nothing
-        pvalue = float(stdtr(df, -excess_gain / null_std_error))
-        if cluster is not None and df + 1 < _MIN_CLUSTERS:
-            pvalue = min(1.0, 2 * pvalue)
-    confirmed = pvalue <= alpha and estimate.is_positive
-    se = estimate.se if confirmed else estimate.se_if_calibrated
-    if df >= 1 and np.isfinite(se):
-        quantile = float(stdtrit(df, 1 - alpha))
-        low, high = gain - quantile * se, gain + quantile * se
-        if estimate.is_positive and excess_gain > 0 and gain > 0:
-            power_quantile = float(stdtrit(df, _POWER))
-            required_rows = len(w) * max(
-                ((quantile + power_quantile) * null_std_error / excess_gain) ** 2,
-                variance_factor * detectable / gain,
-                (power_quantile * se / gain) ** 2,
-            )
-    is_attainable = required_rows <= _MAX_ROWS_FACTOR * len(w)
-    return Confirmation(
-        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_attainable else NO_GAIN,
-        gain=gain,
-        se=se,
-        low=low,
-        high=high,
-        pvalue=pvalue,
-        required_rows=required_rows,
-        detectable=detectable if detectable < estimate.log_loss_before else math.inf,
-        variance_factor=variance_factor,
-        log_loss_before=estimate.log_loss_before,
-        log_loss_after=estimate.log_loss_after,
-        mixing=float(uniform_share.max()),
-        alpha=alpha,
-        gain_of=METHOD if one_parameter else PROCEDURE,
-    )
-
-
-def detectable_gain(n: float, df: int, alpha: float) -> float:
-    """Gain in nats of a one-parameter map that n independent rows detect with 80 % power: about 3/n at the 5 % level.
-
-    With noncentrality λ the gain is λ/2n and the mean of t is √λ. For clustered rows n is the number of rows divided by
-    their design effect, and `df` is the number of clusters minus one.
-    """
-    if df < 1:
-        return math.inf
-    return float((stdtrit(df, 1 - alpha) + stdtrit(df, _POWER)) ** 2 / (2 * n))
+    rows: Array  # (m,) indices of the rows on which the candidates were compared
+    P: Array  # (m, K) their cross-fitted probabilities, whose gain in log loss was tested
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +56,11 @@ class Recalibration:
 
     choice: CandidateChoice | None  # None where the rows were too few to choose
     confirmation: Confirmation | None  # of the whole procedure
-    applied: str  # the calibrator whose map is applied
-    summary: str  # that map in a few words
-    fit_rows: int
-    confirm_rows: int  # on which the candidates were compared and the gain was tested, by fits without the row
-    min_prob: float | None  # of the fits that take logarithms
+    applied: str  # name of the calibrator whose map is applied
+    summary: str  # description of the applied map in a few words
+    fit_rows: int  # rows to which the applied map was fitted
+    confirm_rows: int  # rows on which the candidates were compared and the gain was tested, by fits without the row
+    min_prob: float | None  # smallest probability of the fits that take logarithms
     notes: tuple[Note, ...] = ()
     predicted_classes: PredictedClasses | None = None
     held_out: HeldOutProbabilities | None = field(default=None, repr=False, compare=False)
@@ -203,9 +89,10 @@ class Recalibration:
         return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
 
     def without_required_rows(self) -> Recalibration:
-        """This report for data in which nothing else rejects calibration, so that a small gain may well be noise.
+        """This report with the outcome `no gain` in place of `too few rows`.
 
-        A number of rows that would confirm it would be extrapolated from that noise, so there is `no gain`.
+        It is for data in which no test rejects calibration. A small estimated gain may then well be noise, and a number
+        of rows that would confirm it should not be extrapolated.
         """
         if self.confirmation is None or self.outcome != NOT_ENOUGH_ROWS:
             return self
@@ -292,16 +179,14 @@ def round_to_two_digits(rows: float) -> int:
     return int(float(f"{rows:.2g}"))
 
 
-_NOT_CONFIRMED_CODE = "TN543"
-
-
 def outcome_notes(
     choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None, zero_rows: str = ""
 ) -> list[Note]:
-    """The notes on evaluation and gain; the map is fitted to `n_fit` rows.
+    """The notes on how the gain was evaluated (TN508), and on its outcome (TN509, TN510 or TN543).
 
-    `share` is that of the uniform distribution in the map, None for the identity. `zero_rows` states how many rows have
-    a predicted probability of exactly 0, which the identity keeps.
+    The applied map was fitted to `n_fit` rows. `share` is that of the uniform distribution in this map, None for the
+    identity. `zero_rows` is a clause that states how many rows have a predicted probability of exactly 0, which the
+    identity keeps.
     """
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
@@ -369,5 +254,5 @@ def _power_text(confirmation: Confirmation) -> str:
 
 
 def _percent(level: float) -> str:
-    """`95 %`, with the space that prose has before the sign."""
+    """A level as text such as `95 %`, with the space that prose has before the percent sign."""
     return f"{format_percent(level)[:-1]} %"

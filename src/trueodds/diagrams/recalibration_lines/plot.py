@@ -17,8 +17,8 @@ _EVENT_LINE_STYLE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linestyle":
 _NONEVENT_LINE_STYLE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (3.5, 1.4))}
 
 
-class LinePlot(Diagram):
-    """Lines between path points."""
+class RecalibrationLinesPlot(Diagram):
+    """A line for each prediction, through its recalibrated values at the path points."""
 
     layers = ("lines", "path_points")
     row_noun = "points"

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.table_columns import select_part
 
 MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.table_columns import select_part
 
 BAND_SHADES = (

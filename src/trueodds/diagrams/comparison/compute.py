@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
 from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import BINNED_STYLES
+from trueodds.diagrams._style.reliability_plots import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
@@ -128,7 +128,10 @@ class Comparison(BinnedRecipe):
     def _make_diagram(
         self, views_by_model: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]
     ) -> Diagram:
-        """Order the views by their largest error, and stack the tables of all models."""
+        """Order the views by their largest error, and stack the tables of all models.
+
+        `results` holds the result of each model over all views; None if only the views are known.
+        """
         diagrams_by_model = {
             name: [self._single_model_diagram(view) for view in views] for name, views in views_by_model.items()
         }
@@ -147,12 +150,10 @@ class Comparison(BinnedRecipe):
             results_by_view = [results]
         first_diagrams = next(iter(diagrams_by_model.values()))
         lens = lens_name(next(iter(views_by_model.values())))
-        table = [
-            part
-            for i in range(len(order))
-            for (name, diagrams), result in zip(diagrams_by_model.items(), results_by_view[i], strict=True)
-            for part in (bin_rows(diagrams[i], name), model_row(diagrams[i], name, result))
-        ]
+        table: list[Columns] = []
+        for i, results_of_view in enumerate(results_by_view):
+            for (name, diagrams), result in zip(diagrams_by_model.items(), results_of_view, strict=True):
+                table += [bin_rows(diagrams[i], name), model_row(diagrams[i], name, result)]
         if len(order) > 1 and results is not None:
             table += [
                 aggregate_row(lens, name, result) for name, result in zip(diagrams_by_model, results, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams import model_strips
+from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
@@ -30,18 +30,18 @@ class MurphyDiagram(Diagram):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
-        return 6.4, model_strips.figure_height(
+        return 6.4, model_strips_and_table.figure_height(
             self,
             6.4,
             4.7,
             self.strip_height,
-            model_strips.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
+            model_strips_and_table.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
         )
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The fraction of the height that the strips take."""
-        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
@@ -134,8 +134,8 @@ class MurphyDiagram(Diagram):
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
             tables = [select_part_of_model(rows, name, "strip") for name in self.names]
-            model_strips.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
-        if self._shows_numbers and model_strips.number_table_fits(ax, len(self.names)):
+            model_strips_and_table.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
+        if self._shows_numbers and model_strips_and_table.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
@@ -195,7 +195,8 @@ class MurphyDiagram(Diagram):
         """Draw the table of scores of all models below the axes."""
         tables = [select_part_of_model(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-        model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
+        columns = score_columns(tables, self.names[0], score, size)
+        model_strips_and_table.draw_number_table(ax, self.names, columns, size)
 
 
 def score_columns(

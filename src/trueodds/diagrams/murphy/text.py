@@ -1,4 +1,4 @@
-"""Summarize in words which model has the lower Murphy curve, and at which thresholds."""
+"""Describe in words which of several models has the lower Murphy curve, and at which thresholds."""
 
 from __future__ import annotations
 
@@ -68,18 +68,20 @@ def describe_curves(
     *,
     fixed_thresholds: bool = False,
 ) -> str:
-    """Which model has the lower cost at which thresholds; given thresholds are not interpolated."""
+    """Describe which model has the lower cost, and at which thresholds.
+
+    `curves` and `bands` are the table rows of each model. With `fixed_thresholds`, the thresholds are those that the
+    user chose: the text describes only these and does not interpolate between them.
+    """
     names = [model.name for model in models]
     if len(models) == 1:
         return describe_one_curve(models[0], curves[0], fixed_thresholds=fixed_thresholds)
-    if len(models) == 2:
-        band = bands[1] if bands else None
-        return (
-            describe_two_at_thresholds(names, curves, band)
-            if fixed_thresholds
-            else describe_two_curves(names, curves, band)
-        )
-    return describe_many_curves(names, curves, results, models[0].score_name, fixed_thresholds=fixed_thresholds)
+    if len(models) > 2:
+        return describe_many_curves(names, curves, results, models[0].score_name, fixed_thresholds=fixed_thresholds)
+    band_of_second = bands[1] if bands else None
+    if fixed_thresholds:
+        return describe_two_at_thresholds(names, curves, band_of_second)
+    return describe_two_curves(names, curves, band_of_second)
 
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
@@ -108,7 +110,10 @@ def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_
 def describe_two_curves(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
-    """The thresholds at which the better model has the lower cost, significant differences, and crossings."""
+    """Describe at how many thresholds the better of two models has the lower cost, and where the curves cross.
+
+    If the second model has a band, the text also states where the difference is significant.
+    """
     thresholds, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
     segments = sign_segments(thresholds, difference)
     length_lower, length_higher = length_with_sign(segments, -1), length_with_sign(segments, 1)
@@ -190,9 +195,14 @@ def describe_two_at_thresholds(
 
 
 def _cheaper_model(names: Sequence[str], lower_amount: float, higher_amount: float) -> tuple[int, int]:
-    """The model that is better at more thresholds and the sign of the difference; for ties the first by name."""
-    second = names[1] < names[0] if abs(lower_amount - higher_amount) <= TIE_TOLERANCE else lower_amount > higher_amount
-    return (1, -1) if second else (0, 1)
+    """Index of the model that is cheaper at more thresholds, and the sign of second minus first where it is cheaper.
+
+    The amounts are the number of thresholds, or their length, at which the second model has a lower and a higher cost.
+    With equal amounts it is the first model by name.
+    """
+    is_tied = abs(lower_amount - higher_amount) <= TIE_TOLERANCE
+    is_second_cheaper = names[1] < names[0] if is_tied else lower_amount > higher_amount
+    return (1, -1) if is_second_cheaper else (0, 1)
 
 
 def _describe_tie(names: Sequence[str]) -> str:

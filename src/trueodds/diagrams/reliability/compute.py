@@ -14,7 +14,7 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import BINNED_STYLES, y_limits
+from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram

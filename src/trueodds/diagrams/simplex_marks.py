@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.formatting import format_share
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
 # Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
@@ -80,9 +81,7 @@ def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, flo
     )
     bar.set_xticks([])
     bar.yaxis.tick_right()
-    bar.set_yticks(
-        [0, 1], [styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])]
-    )
+    bar.set_yticks([0, 1], [format_share(panel_row["share_low"]), format_share(panel_row["share_high"])])
     bar.tick_params(
         labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color=styling.AXIS_LINE_COLOR
     )
@@ -109,7 +108,7 @@ def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any
         arrow = Line2D([], [], color=FADED_COLOR, linewidth=1.0, marker=">", markersize=4.5)
         entries.append((arrow, "not significant" if entries else f"not significant{suffix}"))
     if diagram.has("cells"):
-        low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
+        low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])
         text = f"share: {low} to {high}" + (", log" if panel_row["share_log"] else "")
         entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor=styling.AXIS_LINE_COLOR), text))
     return entries

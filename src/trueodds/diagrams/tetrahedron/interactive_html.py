@@ -14,7 +14,7 @@ import numpy as np
 
 from trueodds.core.text_direction import isolate
 from trueodds.diagrams import simplex_geometry, simplex_marks
-from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent, format_share
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
@@ -154,7 +154,7 @@ def _html_legend(diagram: Diagram) -> str:
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     panel_row = diagram.panel_values(0)
-    low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
+    low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])
     text = (
         "Each arrow goes from the mean prediction to the observed frequency of a cell. "
         "Closer to a corner means a higher probability of its outcome. "
@@ -175,7 +175,7 @@ def _html_table(diagram: Diagram) -> str:
     for i in np.argsort(rows["pvalue"], kind="stable"):
         cells = [
             f"{int(rows['n'][i]):,}",
-            *(styling.format_percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
+            *(format_percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
         ]
         cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
@@ -189,7 +189,7 @@ def _html_table(diagram: Diagram) -> str:
 def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     """The text shown when the pointer is on a cell: predicted and observed probability of each class, n and p-value."""
     parts = (
-        f"{isolate(a, names)}: {styling.format_percent(float(x))} → {styling.format_percent(float(y))}"
+        f"{isolate(a, names)}: {format_percent(float(x))} → {format_percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)
     )
     return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"

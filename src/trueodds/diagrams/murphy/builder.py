@@ -10,7 +10,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult
@@ -163,7 +164,7 @@ class MurphyBuilder:
     def _panel_columns(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]
     ) -> Columns:
-        """One row per view, with the finding and with the limits of the axes that all panels share."""
+        """The columns of `panels`: one row per view, with its finding and the limits of the axes that all share."""
         drawn_panels = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
             shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
@@ -195,7 +196,7 @@ class MurphyBuilder:
         return rows_to_columns(rows)
 
     def _ordered_results(self, score_results: Mapping[str, ModelResult]) -> list[ModelResult]:
-        """The results in the order of the models; those of an unknown model are missing."""
+        """The results in the order of the models; the numbers of a model without a result are NaN."""
         return [score_results.get(name, ModelResult()) for name in self.names]
 
     def _describe_finding(self, i: int, score_results: Mapping[str, ModelResult]) -> str:
@@ -233,7 +234,7 @@ class MurphyBuilder:
         if self.recipe.style == "murphy":
             sentences = []
             if any(self.bands):
-                sentences.append(POINTWISE_NOTE.format(share=styling.format_percent(1 - self.recipe.level)))
+                sentences.append(POINTWISE_NOTE.format(share=format_percent(1 - self.recipe.level)))
             if self.n_grid_thresholds:
                 sentences.append(
                     f"Curves are evaluated exactly at {self.n_grid_thresholds:,} thresholds. Jumps between them appear"

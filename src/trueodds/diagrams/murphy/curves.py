@@ -291,9 +291,7 @@ def _bootstrap_costs_by_model(
     draws_by_model: dict[str, Array] = {}
     if models[0].view.is_rows:
         cluster = getattr(first_data, "cluster", None)
-        joint_draws = bootstrap_row_costs(
-            [model.view for model in paired_models], cluster, thresholds, resamples, rng
-        )
+        joint_draws = bootstrap_row_costs([model.view for model in paired_models], cluster, thresholds, resamples, rng)
         draws_by_model = {model.name: draws for model, draws in zip(paired_models, joint_draws, strict=True)}
     for model in models:
         if model.name in draws_by_model:

@@ -21,7 +21,7 @@ PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncerta
 
 
 class MurphyDiagram(Diagram):
-    """Curves with bands, strips and numbers."""
+    """Murphy curves of each model with bands, histogram strips and a table of numbers."""
 
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
     row_noun = "rows"
@@ -55,7 +55,7 @@ class MurphyDiagram(Diagram):
 
     @property
     def _shows_bands(self) -> bool:
-        """Whether bands around the differences are drawn."""
+        """Whether bands around the curves are drawn."""
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
@@ -110,7 +110,7 @@ class MurphyDiagram(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)

@@ -208,9 +208,7 @@ def _bin_limits(
         return [_normal_limits(mean, variance, tail) for tail in tails], method
     if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
-        exact_limits = [
-            np.minimum(np.searchsorted(distribution, (tail, 1 - tail)), n_rows) / n_rows for tail in tails
-        ]
+        exact_limits = [np.minimum(np.searchsorted(distribution, (tail, 1 - tail)), n_rows) / n_rows for tail in tails]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
     mean = float(n @ p)
     variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2

@@ -20,7 +20,7 @@ from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercep
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.lenses.view import View
 
 _LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
@@ -51,7 +51,7 @@ def format_posterior(p: float) -> str:
     """
     if p < 1e-4:
         return "under 0.01\u00a0%"
-    return "over 99.99\u00a0%" if p > 0.9999 else styling.format_percent(p)
+    return "over 99.99\u00a0%" if p > 0.9999 else format_percent(p)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ BAND_SHADES = (
 OUTLINE_COLOR = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
 
 
-class BeltPlot(UnitSquarePlot):
+class CalibrationBeltPlot(UnitSquarePlot):
     """The calibration belt: nested bands, curve, diagonal and the strip of predictions."""
 
     layers = ("belt", "curve", "diagonal", "ranges", "strip")

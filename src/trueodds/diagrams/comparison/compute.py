@@ -11,7 +11,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
@@ -188,7 +189,7 @@ class Comparison(BinnedRecipe):
         merged_notes = list({note.code: note for note in diagram_notes if note.code != "TN246"}.values())
         if self.bars == "consistency":
             text = (
-                f"The bars are pointwise: up to {styling.format_percent(1 - self.level)} of the marks of a calibrated "
+                f"The bars are pointwise: up to {format_percent(1 - self.level)} of the marks of a calibrated "
                 "model fall outside."
             )
             merged_notes.append(Note("TN246", text))
@@ -205,17 +206,19 @@ RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 
 
 def bin_rows(diagram: Diagram, model_name: str) -> Columns:
-    """The bins of one model."""
-    table, n_bins = diagram.table, len(diagram.table["bin"])
-    missing_bars = {column: np.full(n_bins, MISSING) for column in ("bar_low", "bar_high")}
-    missing_flags = {"outside": np.zeros(n_bins, dtype=bool)}
-    return {
-        "view": table["view"],
+    """The table rows of the bins of one model in a view, from its reliability diagram."""
+    n_bins = len(diagram.table["bin"])
+    missing = np.full(n_bins, MISSING)
+    columns = {
+        "view": diagram.table["view"],
         "model": np.full(n_bins, model_name, dtype=object),
         "part": np.full(n_bins, "bin", dtype=object),
-        **{column: values for column, values in {**missing_bars, **missing_flags, **table}.items() if column != "view"},
-        **{column: np.full(n_bins, MISSING) for column in RESULT_COLUMNS},
+        # Of a diagram without bars; otherwise they are in the table.
+        "bar_low": missing,
+        "bar_high": missing,
+        "outside": np.zeros(n_bins, dtype=bool),
     }
+    return columns | dict(diagram.table) | dict.fromkeys(RESULT_COLUMNS, missing)
 
 
 def model_row(diagram: Diagram, model_name: str, result: ModelResult) -> Columns:

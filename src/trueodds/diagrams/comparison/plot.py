@@ -33,9 +33,7 @@ class ComparisonDiagram(BinnedPlot):
             return 6.4, model_strips_and_table.figure_height(self, 6.4, 4.7, self.strip_height, table_height)
         axes_width = 5.8 - model_strips_and_table.LABELS_WIDTH
         plot_height = axes_width * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
-        return 5.8, model_strips_and_table.figure_height(
-            self, 5.8, 4.7, self.strip_height, table_height, plot_height
-        )
+        return 5.8, model_strips_and_table.figure_height(self, 5.8, 4.7, self.strip_height, table_height, plot_height)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
@@ -95,7 +93,7 @@ class ComparisonDiagram(BinnedPlot):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         low, high = float(panel_row["y_low"]), float(panel_row["y_high"])

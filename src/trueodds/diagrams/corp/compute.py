@@ -11,7 +11,8 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp import bands, honest_band
@@ -217,7 +218,7 @@ class Corp(Recipe):
             covered_curve = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(panel.band.method for panel in panels if panel.band))
             text = (
-                f"The band is pointwise: at {styling.format_percent(1 - self.level)} of the scores {covered_curve} is"
+                f"The band is pointwise: at {format_percent(1 - self.level)} of the scores {covered_curve} is"
                 f" expected outside. Method: {methods}."
             )
             if self.band == "confidence":

@@ -18,7 +18,7 @@ HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
 
 
 class CorpDiagram(UnitSquarePlot):
-    """The CORP diagram: curve, band, strips and score decomposition."""
+    """The CORP reliability diagram: isotonic curve, band, histogram strips and score decomposition."""
 
     layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
     view_order = "largest MCB"

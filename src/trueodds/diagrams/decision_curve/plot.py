@@ -75,7 +75,7 @@ class DecisionCurveDiagram(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)

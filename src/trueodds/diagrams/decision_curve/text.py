@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_range, join_words
+from trueodds.diagrams._style.formatting import format_range, format_share, join_words
 from trueodds.diagrams.model_styles import sentence_name
 
 MIN_RELATIVE_WIDTH = 0.2  # ranges of thresholds narrower than this share of the widest range are not named
@@ -80,4 +79,4 @@ def describe_several_models(names: Sequence[str], curves: Sequence[Mapping[str, 
 def describe_share_of_thresholds(curve: Mapping[str, Array]) -> str:
     """Name the share of thresholds at which the model is better than both default strategies, in a short phrase."""
     is_higher = curve["net_benefit"] > np.maximum(curve["treat_all"], 0.0) + TIE_TOLERANCE
-    return f"higher at {styling.format_share(float(is_higher.mean()))} of thresholds"
+    return f"higher at {format_share(float(is_higher.mean()))} of thresholds"

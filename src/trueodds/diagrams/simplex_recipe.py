@@ -37,13 +37,13 @@ class SimplexRecipe(BinnedRecipe):
         if len(models) != 1:
             return super().compare_models(models, lens, rng)
         (data,) = models.values()
-        return self.compute_with_names(lens_views(data, lens), outcome_names(data, lens))
+        return self.diagram_with_outcome_names(lens_views(data, lens), outcome_names(data, lens))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
-        return self.compute_with_names(views, None)
+        return self.diagram_with_outcome_names(views, None)
 
-    def compute_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of joint views whose outcomes have these names; None numbers them."""
         raise NotImplementedError
 

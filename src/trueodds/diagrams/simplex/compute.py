@@ -103,7 +103,7 @@ class Simplex(SimplexRecipe):
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
 
-    def compute_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of joint views whose outcomes have these names; None numbers them."""
         arrows = [triangle for view in views for triangle in self._evaluate_triangles(view, names)]
         evidence = [-triangle.log_adjusted_pvalue for triangle in arrows]

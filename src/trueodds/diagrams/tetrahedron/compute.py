@@ -83,7 +83,7 @@ class Tetrahedron(SimplexRecipe):
     azimuth: Annotated[float, Range(-360, 360)] = 40.0
     elevation: Annotated[float, Range(-90, 90)] = 18.0
 
-    def compute_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of a joint view whose outcomes have these names; None numbers them."""
         view = views[0]
         simplex_recipe.check_joint(view, self.name)

@@ -171,7 +171,9 @@ class MurphyBuilder:
             curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
             max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
             if self.shows_bands:
-                max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
+                limits = [float(band["high"].max()) for view in self.bands for band in view]
+                max_cost = max([max_cost, *limits])
+            max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
             axis_limits = {"y_low": 0.0, "y_high": 1.04 * max(max_cost, 0.01), "tallest": max_share}
         else:
             axis_limits = plane_limits(drawn_panels, mcb_results if len(self.panels) == 1 else {})

@@ -14,7 +14,7 @@ from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
-from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.model_comparison_text import format_error
 from trueodds.diagrams.model_styles import MARKERS
 from trueodds.diagrams.murphy.compute import Murphy
@@ -206,7 +206,7 @@ def test_which_model_is_better_for_whom_is_found():
     assert f"the curves cross {len(find_crossings(segments))} times" in diagram.finding
     # Where many stretches are told by number, the few of a small sample are told by name.
     models = constant(a=0.3, b=0.6)
-    assert f"the curves cross at {styling.format_percent(0.5)}." in to.draw(models, "murphy", band=None).finding
+    assert f"the curves cross at {format_percent(0.5)}." in to.draw(models, "murphy", band=None).finding
 
 
 def test_a_curve_that_is_nowhere_above_is_reported_as_such():

@@ -19,13 +19,9 @@ from trueodds.calibrators._curves.kernel_regression import kernel_regression
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
+from trueodds.diagrams.reliability_curve.bands import SmoothedRates, pairwise_kernel_weights
 from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
-from trueodds.diagrams.reliability_curve.smoother import (
-    CurveSmoother,
-    SmootherBand,
-    pairwise_kernel_weights,
-    smooth_view,
-)
+from trueodds.diagrams.reliability_curve.smoother import CurveSmoother, smooth_view
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
@@ -44,7 +40,7 @@ def codes(diagram):
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
     scores, smoother, columns = smooth_view(of, bandwidth, scale, None)
-    return SmootherBand.from_curve(scores, smoother, columns), columns, smoother, scores
+    return SmoothedRates.from_curve(scores, smoother, columns), columns, smoother, scores
 
 
 # Values

@@ -106,7 +106,7 @@ class Diagram(DiagramContent):
         return self._embedded_svg(prefix, None)
 
     def _embedded_svg(self, prefix: str | None, publication: PublicationSize | None) -> str:
-        """Return the picture as an `<svg>` element, in a size for a publication."""
+        """Return the picture as an `<svg>` element with prefixed ids, in its usual size or one for a publication."""
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
         matplotlib_svg, printable = self._render("svg", publication).decode(), self.printable()

@@ -1,4 +1,4 @@
-"""Base class of the diagrams of multinomial log odds: class names and the baseline class."""
+"""Base class of the settings of diagrams of multinomial log odds: class names and the baseline class of the odds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from trueodds.tallies.tally import Tally
 
 @dataclass(frozen=True)
 class BaselineRecipe(Recipe):
-    """Settings of a diagram of named classes of joint views, with odds relative to a baseline class."""
+    """Settings of a diagram whose odds are those of each class of a joint view against a baseline class.
+
+    Attributes
+    ----------
+    classes : tuple of str or None
+        The names of the classes; None takes those of the data, or numbers.
+    baseline : int, str or None
+        The baseline class by index or as ``class:NAME``; None is the last class.
+    """
 
     classes: Sequence[str | int | float] | None = None
     baseline: Integer | str | None = None
@@ -49,7 +57,7 @@ class BaselineRecipe(Recipe):
         return self.baseline
 
     def class_names(self, k: int) -> tuple[Any, ...]:
-        """One name for each of k classes."""
+        """Names of the k classes of a view: those of the setting, or numbers. Raises TO203 if their number differs."""
         if self.classes is None:
             return tuple(str(j) for j in range(k))
         if len(self.classes) != k:

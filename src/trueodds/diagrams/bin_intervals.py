@@ -20,18 +20,26 @@ from trueodds.lenses.view import View
 from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
 
-_QUANTILE_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
-_SUM_TOLERANCE = 1e-9  # relative: sums of weights that differ by less count as equal, which rounding may make different
+_QUANTILE_TOLERANCE = 1e-12  # probabilities and rates whose absolute difference is smaller count as equal
+_SUM_TOLERANCE = 1e-9  # sums of weights whose relative difference is smaller count as equal: it is a rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class BinIntervals:
-    """Interval of the event rate of each bin, and the method that gave it."""
+    """Interval of the event rate of each bin, and the method that gave it.
 
-    low: Array  # (bins,) event rates
-    high: Array  # (bins,)
-    # (bins,) "exact", "refined normal", "normal" or "residuals" (`consistency_bars`), "redrawn" or "flipped"
-    # (`resampled_consistency_bars`), "wilson" or "clopper-pearson"
+    Attributes
+    ----------
+    low, high : ndarray (bins,)
+        The ends of the intervals, event rates.
+    method : tuple of str (bins,)
+        Of `consistency_bars`: ``"exact"``, ``"refined normal"``, ``"normal"``, or ``"residuals"`` for shares of votes.
+        Of `resampled_consistency_bars`: ``"redrawn"`` for labels, ``"flipped"`` for signs of residuals of vote shares.
+        Of confidence intervals: ``"wilson"`` or ``"clopper-pearson"``.
+    """
+
+    low: Array
+    high: Array
     method: tuple[str, ...]
 
     def excludes(self, rate: Array) -> Array:
@@ -108,10 +116,8 @@ def wilson_intervals(view: View, bin_index: Array, n_bins: int, level: float) ->
     center = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     # Rounding must not put the rate outside its own interval.
-    low, high = (
-        np.clip(np.minimum(center - half_width, rate), 0, 1),
-        np.clip(np.maximum(center + half_width, rate), 0, 1),
-    )
+    low = np.clip(np.minimum(center - half_width, rate), 0, 1)
+    high = np.clip(np.maximum(center + half_width, rate), 0, 1)
     return BinIntervals(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
 
 
@@ -181,42 +187,41 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
 def _bin_limits(
     view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
-    """Limits of the event rate of one bin at each tail probability, and the method that gave them.
+    """Consistency range of one bin at each tail probability, a list of (low, high), and the method that gave it.
 
     `rows` are the numbers of its rows, `sums` the further sums of all rows of the view by name (see `View.sums`).
     """
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
     total_weight, n_rows = float(w.sum()), round(float(n.sum()))
-
-    def normal_limits(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
-        """Normal limits at each tail, with the variance from the sums of this name."""
-        return [
-            _normal_limits(float(w @ p) / total_weight, float(sums[name][rows].sum()) / total_weight**2, tail)
-            for tail in tails
-        ], method
-
     # Only outcomes of 0 and 1 have Σwy² = Σwy; others are shares of votes.
-    if not math.isclose(
+    has_binary_outcomes = math.isclose(
         sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=_SUM_TOLERANCE, abs_tol=_SUM_TOLERANCE * total_weight
-    ):
-        return normal_limits("wwr", "residuals")
+    )
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
-    if not math.isclose(total_weight * total_weight, n_rows * sums["ww"][rows].sum(), rel_tol=_SUM_TOLERANCE):
-        return normal_limits("wwv", "normal")
-    tail_pairs = [(tail, 1 - tail) for tail in tails]
+    has_equal_weights = math.isclose(
+        total_weight * total_weight, n_rows * sums["ww"][rows].sum(), rel_tol=_SUM_TOLERANCE
+    )
+    if not has_binary_outcomes or not has_equal_weights:
+        variance_sum, method = ("wwv", "normal") if has_binary_outcomes else ("wwr", "residuals")
+        mean = float(w @ p) / total_weight
+        variance = float(sums[variance_sum][rows].sum()) / total_weight**2
+        return [_normal_limits(mean, variance, tail) for tail in tails], method
     if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
-        exact_limits = [np.minimum(np.searchsorted(distribution, pair), n_rows) / n_rows for pair in tail_pairs]
+        exact_limits = [np.minimum(np.searchsorted(distribution, (tail, 1 - tail)), n_rows) / n_rows for tail in tails]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
+    mean = float(n @ p)
     variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
-    mean = float(n @ p)
-    limits = [
-        [_refined_normal_quantile(mean, variance, third_moment, n_rows, q) / n_rows for q in pair]
-        for pair in tail_pairs
+    refined_limits = [
+        (
+            _refined_normal_quantile(mean, variance, third_moment, n_rows, tail) / n_rows,
+            _refined_normal_quantile(mean, variance, third_moment, n_rows, 1 - tail) / n_rows,
+        )
+        for tail in tails
     ]
-    return [(low, high) for low, high in limits], "refined normal"
+    return refined_limits, "refined normal"
 
 
 def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, float]:
@@ -226,7 +231,10 @@ def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, fl
 
 
 def _refined_normal_quantile(mean: float, variance: float, third_moment: float, n_rows: int, q: float) -> int:
-    """The smallest k at which the refined normal distribution function reaches q."""
+    """The smallest count k at which the refined normal distribution function of Σy reaches q.
+
+    Mean, variance and third central moment are those of the number of events Σy among `n_rows` rows.
+    """
     if variance <= 0:
         return round(mean)
     sigma = math.sqrt(variance)
@@ -268,17 +276,19 @@ def resampled_consistency_bars(
     is_single_row = view.n == 1
     bin_weight = np.bincount(bin_index, view.w, n_bins)
     occupied = bin_weight > 0
-    sums = np.zeros((resamples, n_bins))
-    for is_selected, draw_sums in (
-        (is_single_row & ~has_vote_shares, _sum_label_draws),
-        (is_single_row & has_vote_shares, _sum_flipped_residuals),
-        (~is_single_row, _sum_cell_draws),
-    ):
-        if is_selected.any():
-            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(is_selected), has_vote_shares, resamples, rng)
+    sums = np.zeros((resamples, n_bins))  # Σwy of each bin in each resample
+    labeled_rows = np.flatnonzero(is_single_row & ~has_vote_shares)
+    if len(labeled_rows):
+        sums += _sum_label_draws(view, p, bin_index, n_bins, labeled_rows, resamples, rng)
+    rows_of_votes = np.flatnonzero(is_single_row & has_vote_shares)
+    if len(rows_of_votes):
+        sums += _sum_flipped_residuals(view, p, bin_index, n_bins, rows_of_votes, resamples, rng)
+    cells = np.flatnonzero(~is_single_row)
+    if len(cells):
+        sums += _sum_cell_draws(view, p, bin_index, n_bins, cells, has_vote_shares[cells], resamples, rng)
     rates = np.sort(np.clip(sums[:, occupied] / bin_weight[occupied], 0, 1), axis=0)
-    flipped = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
-    method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
+    has_flipped_residuals = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
+    method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in has_flipped_residuals)
     return tuple(
         BinIntervals(_empirical_quantile(rates, (1 - level) / 2), _empirical_quantile(rates, (1 + level) / 2), method)
         for level in levels
@@ -299,7 +309,6 @@ def _sum_label_draws(
     bin_index: Array,
     n_bins: int,
     rows: Array,
-    _has_vote_shares: Array,
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
@@ -316,7 +325,6 @@ def _sum_flipped_residuals(
     bin_index: Array,
     n_bins: int,
     rows: Array,
-    _has_vote_shares: Array,
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
@@ -335,28 +343,29 @@ def _sum_cell_draws(
     p: Array,
     bin_index: Array,
     n_bins: int,
-    rows: Array,
+    cells: Array,
     has_vote_shares: Array,
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Sum outcomes drawn for the cells of a tally by bin, (resamples, n_bins): binomial if possible, else normal."""
-    n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
-    # Cauchy–Schwarz: only cells of equal weights have a binomial count of outcomes.
-    has_equal_weights = (
-        np.isclose(w * w, n * view.sums("ww")[rows], rtol=_SUM_TOLERANCE, atol=0) & ~has_vote_shares[rows]
-    )
-    std = np.sqrt(np.maximum(np.where(has_vote_shares[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
-    order = np.argsort(bin_index[rows], kind="stable")
-    occupied_bins, first_rows = np.unique(bin_index[rows][order], return_index=True)
+    """Sum outcomes drawn for the cells of a tally by bin, (resamples, n_bins): binomial if possible, else normal.
+
+    `cells` are the numbers of the cells, and `has_vote_shares` tells of each whether its outcomes are shares of votes.
+    """
+    n, w, predicted = view.n[cells].astype(np.int64), view.w[cells], p[cells]
+    # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights of a cell are equal, and only then Σwy is binomial.
+    has_equal_weights = np.isclose(w * w, n * view.sums("ww")[cells], rtol=_SUM_TOLERANCE, atol=0)
+    is_binomial = has_equal_weights & ~has_vote_shares
+    variance = np.where(has_vote_shares, view.sums("wwr")[cells], view.sums("wwv")[cells])
+    std = np.sqrt(np.maximum(variance, 0))
+    order = np.argsort(bin_index[cells], kind="stable")
+    occupied_bins, first_cells = np.unique(bin_index[cells][order], return_index=True)
     sums = np.zeros((resamples, n_bins))
-    draws_per_block = max(1, _MAX_CELL_DRAWS // len(rows))
+    draws_per_block = max(1, _MAX_CELL_DRAWS // len(cells))
     for start in range(0, resamples, draws_per_block):
         n_draws = min(draws_per_block, resamples - start)
-        draws = w * predicted + std * rng.standard_normal((n_draws, len(rows)))
-        draws[:, has_equal_weights] = (
-            rng.binomial(n[has_equal_weights], predicted[has_equal_weights], (n_draws, int(has_equal_weights.sum())))
-            * (w / np.maximum(n, 1))[has_equal_weights]
-        )
-        sums[start : start + n_draws, occupied_bins] = np.add.reduceat(draws[:, order], first_rows, axis=1)
+        draws = w * predicted + std * rng.standard_normal((n_draws, len(cells)))
+        n_events = rng.binomial(n[is_binomial], predicted[is_binomial], (n_draws, int(is_binomial.sum())))
+        draws[:, is_binomial] = n_events * (w / np.maximum(n, 1))[is_binomial]
+        sums[start : start + n_draws, occupied_bins] = np.add.reduceat(draws[:, order], first_cells, axis=1)
     return sums

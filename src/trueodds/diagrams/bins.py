@@ -16,7 +16,9 @@ from trueodds.diagrams.table_columns import Columns
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
-N_STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
+# Equal cells of the histogram strip if the bins differ in width. Their edges are edges of a tally's cells, too, so that
+# no cell of a tally is split.
+N_STRIP_CELLS = 30
 
 
 class BinnedView:
@@ -45,6 +47,7 @@ class BinnedView:
     """
 
     def __init__(self, view: View, partition: Partition | None) -> None:
+        """Fit the partition to the view, and summarize the occupied bins."""
         self.view = view
         self.partition = partition or default_partition(view)
         self.fitted_partition = self.partition.fit(view)
@@ -69,7 +72,10 @@ class BinnedView:
         self.columns: Columns = {name: column[self.order] for name, column in columns.items()}
 
     def _edges(self, occupied: Array) -> tuple[Array, Array]:
-        """The edges of the bins; for a tree, the smallest and largest prediction of each leaf."""
+        """Lower and upper edges of the `occupied` bins, given by their numbers, (occupied bins,) each.
+
+        The bins of a tree have no edges: those of a leaf are its smallest and its largest prediction.
+        """
         if isinstance(self.fitted_partition, Bins):
             return self.fitted_partition.edges[:-1][occupied], self.fitted_partition.edges[1:][occupied]
         low, high = np.full(self.n_bins, np.inf), np.full(self.n_bins, -np.inf)
@@ -86,13 +92,18 @@ class BinnedView:
 
     @property
     def has_equal_widths(self) -> bool:
-        """Whether all bins have equal width, so that heights in the strip are proportional to areas."""
-        width = np.diff(self.fitted_partition.edges) if isinstance(self.fitted_partition, Bins) else np.zeros(1)
+        """Whether all bins have equal width, so that heights in a histogram are proportional to areas."""
+        if not isinstance(self.fitted_partition, Bins):
+            return False
+        width = np.diff(self.fitted_partition.edges)
         return bool((width > 0).all() and np.ptp(width) < 1e-9)
 
     @property
     def strip_shares(self) -> Array:
-        """The share of rows in each of `N_STRIP_CELLS` equal cells, independent of the bins."""
+        """The histogram of the scores for the strip below the diagram: shares of the weight in equal cells.
+
+        Its `N_STRIP_CELLS` cells do not depend on the bins, whose widths may differ.
+        """
         cells = Uniform(N_STRIP_CELLS).fit(self.view)
         cell_weights = np.bincount(cells.index(self.view.partition_values), self.view.w, N_STRIP_CELLS)
         return np.asarray(cell_weights / cell_weights.sum())
@@ -104,7 +115,7 @@ class BinnedView:
 
 
 def pool_rows(view: View) -> View:
-    """Pool all rows of a view into one cell."""
+    """Return a view with a single cell, which has the mean prediction and the event rate of all rows."""
     return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
 
 

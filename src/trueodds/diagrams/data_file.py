@@ -17,7 +17,7 @@ DATA_SUFFIXES = (".csv", ".json")
 
 
 def is_data_file(path: Path, picture_settings: Mapping[str, Any]) -> bool:
-    """Return whether a file name ends with .csv or .json; raise TO203 for settings of a picture beside such a name.
+    """Return whether a file name ends with .csv or .json; then raise TO203 if any of `picture_settings` is not None.
 
     >>> is_data_file(Path("a.csv"), {"dpi": None}), is_data_file(Path("a.png"), {"dpi": 300})
     (True, False)
@@ -33,7 +33,10 @@ def is_data_file(path: Path, picture_settings: Mapping[str, Any]) -> bool:
 def write_data_file(
     path: str | Path, content: Mapping[str, Any], table: Mapping[str, Sequence[Any]], code: str = "TO703"
 ) -> None:
-    """Write all of `content` as strict JSON, or only the columns of `table` as CSV; `code` is of a failed write."""
+    """Write `content` as strict JSON or, if the file name ends with .csv, the columns of `table` as CSV.
+
+    `code` is the code of the error that is raised if the file cannot be written.
+    """
     if Path(path).suffix.lower() == ".json":
         text = without_surrogates(dumps(content, allow_nan=False, indent=2)) + "\n"
     else:

@@ -1,4 +1,4 @@
-"""What a diagram contains: the table of every plotted number, the layers of its picture, and the hooks that draw it."""
+"""Content of a diagram: the table of every plotted number, and the layers, title, legend and labels of its picture."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _LONG_LABELS = "long legend labels"  # internal layer that is left out in narrow
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiagramContent:
-    """Every plotted number of a diagram in tidy columns, and the hooks by which each diagram draws them.
+    """Every plotted number of a diagram in tidy columns, and the methods that each diagram overrides to draw them.
 
-    See `Diagram` for the fields. A diagram overrides the class variables, `draw_panel`, `default_title`, `legend` and
-    `axis_labels`. The strip is the histogram of the predictions along the lower edge of a panel.
+    See `Diagram`, the only direct subclass, for the fields. The two are separate because the layout code needs the
+    content of a diagram, and `Diagram.draw` needs the layout code. A diagram overrides the class variables,
+    `draw_panel`, `default_title`, `legend` and `axis_labels`. The strip is the histogram of the predictions along the
+    lower edge of a panel.
     """
 
     name: str
@@ -55,7 +57,9 @@ class DiagramContent:
         """
         columns = {name: column.tolist() for name, column in self.table.items()}
         frame = to_data_frame(columns)
-        return frame if frame is not columns else {name: np.asarray(column) for name, column in self.table.items()}
+        if frame is columns:  # no data frame library is installed
+            return {name: np.asarray(column) for name, column in self.table.items()}
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagram as strict JSON.
@@ -152,9 +156,10 @@ class DiagramContent:
         InputError
             TO203 for an unknown layer.
         """
+        known_layers = (*self.layers, "legend", "finding")
         for layer in layers:
-            if layer not in (known := (*self.layers, "legend", "finding")):
-                fix = f"Use one of {', '.join(known)}."
+            if layer not in known_layers:
+                fix = f"Use one of {', '.join(known_layers)}."
                 raise InputError("TO203", f"The diagram {self.name} has no such layer.", describe(layer), fix)
         return replace(self, without=self.without | set(layers))
 
@@ -322,11 +327,9 @@ class DiagramContent:
 
 def _printable_columns(columns: Mapping[str, Array]) -> dict[str, Array]:
     """Return the columns with control characters in their texts escaped."""
-    return {
-        name: np.array(
-            [to_printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind
-        )
-        if column.dtype.kind in "OU"
-        else column
-        for name, column in columns.items()
-    }
+    printable = dict(columns)
+    for name, column in columns.items():
+        if column.dtype.kind in "OU":  # objects or strings
+            values = [to_printable(value) if isinstance(value, str) else value for value in column.tolist()]
+            printable[name] = np.array(values, column.dtype.kind)
+    return printable

@@ -22,11 +22,11 @@ class DistinctScoreSums:
     low: Array  # smallest score of the group
     high: Array  # largest score of the group
     n: Array  # number of rows
-    w: Array  # Σw, Σwy and Σw²
-    wy: Array
-    ww: Array
-    wwr: Array | None = None  # Σw²(y−p)² and Σw²(y−p), only if outcomes are shares of votes
-    wwd: Array | None = None
+    w: Array  # Σw
+    wy: Array  # Σwy
+    ww: Array  # Σw²
+    wwr: Array | None = None  # Σw²(y−p)², only if outcomes are shares of votes
+    wwd: Array | None = None  # Σw²(y−p), only if outcomes are shares of votes
     max_weight: float = 1.0  # the largest weight of a row
 
     @property
@@ -45,14 +45,17 @@ class DistinctScoreSums:
         return float(self.w.sum() ** 2 / self.ww.sum())
 
     def event_variance(self, rates: Array) -> Array:
-        """The variance Σw²(y−r)² of Σwy around `rates`: observed for votes, otherwise Σw² r(1−r)."""
+        """The variance of Σwy at each score if the event rates r are `rates` (m,): Σw² r(1−r), for votes Σw²(y−r)²."""
         if self.wwr is None or self.wwd is None:
             return self.ww * rates * (1 - rates)
         deviation = self.score - rates
         return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
     def merge_groups(self, first: Array) -> DistinctScoreSums:
-        """Merge neighboring scores into groups; `first` holds the index of the first score of each group."""
+        """Merge neighboring scores into groups, each with its mean score.
+
+        `first` (groups,) holds the index of the first score of each group.
+        """
         if len(first) == len(self.score):
             return self
         wp = np.add.reduceat(self.w * self.score, first)
@@ -84,10 +87,10 @@ class DistinctScoreSums:
 
 
 def sum_by_score(view: View) -> DistinctScoreSums:
-    """Sum a binary view by distinct score. The cells of a tally also know the edges between which their rows lie."""
+    """Sum a binary view by distinct score. For a tally, `low` and `high` are the edges of the fine cell of a score."""
     s, w, wy = sort_by_score(view).sums_by_score()
     if view.is_unweighted and _has_binary_outcomes(view):
-        return DistinctScoreSums(s, s, s, w, w, wy, w)
+        return DistinctScoreSums(score=s, low=s, high=s, n=w, w=w, wy=wy, ww=w)
     score_index = find_scores(view.p, s)
 
     def sum_by_index(values: Array) -> Array:

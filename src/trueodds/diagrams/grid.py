@@ -76,7 +76,7 @@ class DiagramGrid:
             raise InputError("TO203", "Several diagrams have a column each.", f"ncols={describe(self.ncols)}", fix)
         object.__setattr__(self, "ncols", check("ncols", self.ncols, Count))
 
-    def _model_columns(self, width: float | None) -> int:
+    def _n_model_columns(self, width: float | None) -> int:
         """Return the number of columns of models in a figure of this width in inches, or in one of usual width."""
         if len(self.diagrams) > 1:
             return 1
@@ -84,14 +84,15 @@ class DiagramGrid:
             return len(self.versions)
         return min(self.ncols or grid_layout.choose_model_columns(len(self.models), width), len(self.models))
 
-    def _names(self) -> grid_layout.GridNames:
-        """Return the names in the grid; with another number of columns than versions, every panel is named."""
+    def _grid_names(self) -> grid_layout.GridNames:
+        """Return the names of rows and columns, or of every panel if the columns are not the versions of the models."""
         models = tuple(to_printable(name) for name in self.models)
         if not self.versions or self.ncols not in (None, len(self.versions)):
             return grid_layout.GridNames(models, models)
         versions = tuple(to_printable(name) for name in self.versions)
-        suffix_lengths = len(self.versions[0]) + len(VERSION_SEPARATOR)
-        rows = tuple(to_printable(name[:-suffix_lengths]) for name in self.models[:: len(versions)])
+        suffix_length = len(VERSION_SEPARATOR) + len(self.versions[0])
+        # The names of the first version of each model, without that version.
+        rows = tuple(to_printable(name[:-suffix_length]) for name in self.models[:: len(versions)])
         return grid_layout.GridNames(models, rows, versions)
 
     @property
@@ -127,15 +128,18 @@ class DiagramGrid:
 
     def _table(self) -> dict[str, list[Any]]:
         """Return the plotted numbers of all cells as columns, with None where a diagram does not have a column."""
-        tables = [
-            {"diagram": [diagram.name] * len(diagram.table["view"])}
-            | {"model" if name == "view" else name: column.tolist() for name, column in diagram.table.items()}
-            for diagram in self.diagrams
-        ]
-        names = dict.fromkeys(name for table in tables for name in table)
-        return {
-            name: [x for table in tables for x in table.get(name, [None] * len(table["diagram"]))] for name in names
-        }
+        tables: list[dict[str, list[Any]]] = []
+        for diagram in self.diagrams:
+            table: dict[str, list[Any]] = {"diagram": [diagram.name] * len(diagram.table["view"])}
+            for name, column in diagram.table.items():
+                table["model" if name == "view" else name] = column.tolist()  # the views are the models
+            tables.append(table)
+        columns: dict[str, list[Any]] = {name: [] for table in tables for name in table}
+        for table in tables:
+            missing = [None] * len(table["diagram"])
+            for name, values in columns.items():
+                values += table.get(name, missing)
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grid as strict JSON.
@@ -214,7 +218,9 @@ class DiagramGrid:
         import_matplotlib()
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         width = None if presentation.figsize is None else presentation.figsize[0]
-        return grid_layout.draw_grid(self._columns(), self._names(), presentation, self._model_columns(width))
+        return grid_layout.draw_grid(
+            self._drawn_diagrams(), self._grid_names(), presentation, self._n_model_columns(width)
+        )
 
     def save(
         self,
@@ -252,11 +258,12 @@ class DiagramGrid:
             As in `Diagram.save`.
         """
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        file, publication, presented = Path(check("path", path, str | os.PathLike)), None, self
+        file = Path(check("path", path, str | os.PathLike))
         picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
         if is_data_file(file, picture_settings | {"style": style, "width": width}):
             write_data_file(file, self.to_dict(), strict_json(self._table()))
             return
+        publication, presented = None, self
         if style is not None or width is not None:
             if figsize is not None:
                 fix = "Leave figsize out: the height follows from the width."
@@ -265,8 +272,10 @@ class DiagramGrid:
             if presentation.title is None and not has_title(style):
                 presentation = replace(presentation, title=False)
             size = "page" if width is None else width
-            n_columns = self._model_columns(printed_width(style, size))
-            publication = grid_layout.size_of_grid(self._columns(), self._names(), presentation, style, size, n_columns)
+            n_columns = self._n_model_columns(printed_width(style, size))
+            publication = grid_layout.size_of_grid(
+                self._drawn_diagrams(), self._grid_names(), presentation, style, size, n_columns
+            )
             presentation = replace(presentation, figsize=publication.figsize)
             if len(self.diagrams) == 1:
                 presented = replace(self, ncols=n_columns)
@@ -277,7 +286,7 @@ class DiagramGrid:
             lambda file_format: presented._render(file_format, publication),
         )
 
-    def _columns(self) -> list[Diagram]:
+    def _drawn_diagrams(self) -> list[Diagram]:
         """Return the diagrams as they are drawn: with short labels, and without numbers that would cover the marks."""
         return [
             diagram.less(*(layer for layer in diagram.layers if layer == "numbers")).with_short_labels().printable()
@@ -330,7 +339,8 @@ class DiagramGrid:
 def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
     """Combine the diagrams of several models, each with one view, into one diagram whose views are the models.
 
-    They share the limits of their axes.
+    `diagrams` holds them by the name of the model. The models share the limits of their axes. Raises TO205 for a
+    diagram with several views.
     """
     first = next(iter(diagrams.values()))
     panels: dict[str, list[Array]] = {name: [] for name in first.panels}
@@ -369,7 +379,7 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
 
 
 def _join(columns: Sequence[Array]) -> Array:
-    """Join the values of all models, as read-only as the columns of any diagram."""
+    """Join the values of all models into a read-only column."""
     joined = np.concatenate(columns)
     joined.setflags(write=False)
     return joined

@@ -20,7 +20,7 @@ from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercep
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.lenses.view import View
 
 _LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
@@ -51,16 +51,21 @@ def format_posterior(p: float) -> str:
     """
     if p < 1e-4:
         return "under 0.01\u00a0%"
-    return "over 99.99\u00a0%" if p > 0.9999 else styling.format_percent(p)
+    return "over 99.99\u00a0%" if p > 0.9999 else format_percent(p)
 
 
 @dataclass(frozen=True, eq=False)
 class LloLikelihood:
-    r"""The likelihood of a binary view over log odds :math:`\tau + \gamma x`, and the BIC posterior probability.
+    r"""The likelihood of a binary view if log odds x are recalibrated to :math:`\tau + \gamma x`, and the posterior.
 
-    Recalibrated forecasts have the same maximum likelihood as the given ones, because such maps form a group. With n
-    rows and t identifiable parameters,
-    :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
+    By the BIC approximation, forecasts recalibrated with shift τ and slope γ are calibrated with the posterior
+    probability
+
+    .. math:: P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F(\tau, \gamma) - F_{\min})]
+
+    where F is the negative log-likelihood, :math:`F_{\min}` its minimum, n the number of rows, t the number of
+    identifiable parameters, and π the prior probability. The minimum is that of the original forecasts for every τ and
+    γ, because recalibrating twice is recalibrating once with another shift and slope. Source: Guthrie & Franck (2024).
 
     >>> plane = LloLikelihood.from_view(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: γ = 0
     >>> plane.theta.round(9).tolist(), plane.posterior(plane.log_likelihood_drop(plane.theta)).round(9).tolist()
@@ -69,7 +74,7 @@ class LloLikelihood:
 
     score_cells: ScoreCells
     theta: Array  # (2,) the most likely τ and γ
-    min_loss: float  # F at theta
+    min_loss: float  # negative log-likelihood F at theta
     rank: int  # number of identifiable parameters
     converged: bool  # whether finite τ and γ maximize the likelihood
     prior: float  # prior probability of calibration
@@ -105,7 +110,7 @@ class LloLikelihood:
         return ScoreCells(groups.x, groups.w, groups.w * expit(self.theta[0] + self.theta[1] * groups.x))
 
     def log_likelihood_drop(self, theta: Array) -> Array:
-        """Return the decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
+        """Return the decrease of the log-likelihood in nats from the best fit to `theta` = (τ, γ), on all rows."""
         likelihood = logistic_likelihood(
             intercept_and_score(self.score_cells.x), self.score_cells.wy / self.score_cells.w, self.score_cells.w, theta
         )
@@ -119,7 +124,7 @@ class LloLikelihood:
             block = slice(start, start + n_slopes)
             eta = tau[:, None] + gamma[block, None, None] * groups.x
             losses[block] = _softplus(eta) @ groups.w
-        # The term with the outcomes is linear and needs no loop over rows.
+        # F = Σw log(1 + exp η) − Σwy η. The second sum is linear in τ and γ and needs no loop over rows.
         losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
         min_group_loss = float(
             _softplus(self.theta[0] + self.theta[1] * groups.x) @ groups.w
@@ -139,7 +144,8 @@ class LloLikelihood:
         boldest = spec.fit(probability_pair(groups.x), np.stack([1 - event_rate, event_rate], axis=1), groups.w)
         if groups is self.score_cells or not self.has_finite_maximum:
             return boldest
-        # Newton steps along the line from the best fit, until the decrease on all rows is as required.
+        # The map above is that of the groups. Newton steps move it along the line from the best fit until the decrease
+        # of the log-likelihood on all rows is the one that gives the required posterior.
         direction = np.array([boldest.tau, boldest.gamma]) - self.theta
         max_drop, step = spec.max_log_likelihood_loss(self.n), 1.0
         for _ in range(_MAX_NEWTON_STEPS):

@@ -42,58 +42,69 @@ def tied_indices(values: Sequence[float], optimum: float) -> list[int]:
 
 
 def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], error_name: str) -> str:
-    """Describe which model has the smallest error, and which differences to the first model are significant."""
+    """Describe which model has the smallest error, and which differences to the first model are significant.
+
+    `error_name` is how the error is called in the text, such as `ECE` or `Brier score`.
+    """
     if len(names) == 1:
         return f"{error_name} {format_error(results[0].error)}{_format_noise_floor(results[0])}."
     if len(names) == 2:
         return _describe_two_models(names, results, error_name)
+    return _describe_many_models(names, results, error_name)
+
+
+def _describe_many_models(names: Sequence[str], results: Sequence[ModelResult], error_name: str) -> str:
+    """Describe which of three or more models has the smallest error, and how the others compare."""
     order = sorted(range(len(names)), key=lambda i: (math.isnan(results[i].error), results[i].error, names[i]))
     smallest_error = results[order[0]].error
     errors = [result.error for result in results]
-    leaders = [order[0], *(i for i in tied_indices(errors, smallest_error) if i != order[0])]
+    best = [order[0], *(i for i in tied_indices(errors, smallest_error) if i != order[0])]
     text = (
-        f"{join_words(sorted(names[i] for i in leaders))} {'has' if len(leaders) == 1 else 'have'} the "
-        f"{'same' if len(leaders) == len(names) else 'smallest'} {error_name}: "
-        f"{format_error(smallest_error)}{_format_common_noise_floor([results[i] for i in leaders])}."
+        f"{join_words(sorted(names[i] for i in best))} {'has' if len(best) == 1 else 'have'} the "
+        f"{'same' if len(best) == len(names) else 'smallest'} {error_name}: "
+        f"{format_error(smallest_error)}{_format_common_noise_floor([results[i] for i in best])}."
     )
-    if all(math.isnan(result.difference_low) for result in results):
-        other_texts = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in leaders]
+    if all(math.isnan(result.difference_low) for result in results):  # no differences are known
+        other_texts = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in best]
         return f"{text} The others: {join_words(other_texts)}." if other_texts else text
-    better, worse, undecided = (
-        [f"{names[i]} ({format_error(results[i].error)})" for i in order if i and _difference_sign(results[i]) == sign]
-        for sign in (-1, 1, 0)
-    )
-    first_model = f"{names[0]} ({format_error(results[0].error)})"
+    return f"{text} {_describe_differences_to_first(names, results, order)}"
+
+
+def _describe_differences_to_first(names: Sequence[str], results: Sequence[ModelResult], order: Sequence[int]) -> str:
+    """Describe which models are significantly better or worse than the first; `order` sorts models by their error."""
+    model_texts = [f"{name} ({format_error(result.error)})" for name, result in zip(names, results, strict=True)]
+    texts_by_sign: dict[int, list[str]] = {-1: [], 0: [], 1: []}
+    for i in order:
+        has_same_predictions = results[i].difference_low == results[i].difference_high == 0
+        if i > 0 and not has_same_predictions:
+            texts_by_sign[results[i].significant_sign].append(model_texts[i])
+    better, undecided, worse = texts_by_sign.values()
     if not better and not worse:
-        return f"{text} None differs significantly from {first_model}."
+        return f"None differs significantly from {model_texts[0]}."
     phrases = [
         f"{join_words(models)} {'is' if len(models) == 1 else 'are'} {adjective}"
         for models, adjective in ((better, "better"), (worse, "worse"))
         if models
     ]
-    text += f" Significantly different from {first_model}: {', '.join(phrases)}."
+    text = f"Significantly different from {model_texts[0]}: {', '.join(phrases)}."
     return f"{text} Undecided: {join_words(undecided)}." if undecided else text
-
-
-def _difference_sign(result: ModelResult) -> int | None:
-    """Return the significant sign of the difference; None for a model identical to the first."""
-    return None if result.difference_low == result.difference_high == 0 else result.significant_sign
 
 
 def _describe_two_models(names: Sequence[str], results: Sequence[ModelResult], error_name: str) -> str:
     """Compare two models, with the interval of their difference where it is known."""
     first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
-    better_text, worse_text = (
-        f"{format_error(results[i].error)}{_format_noise_floor(results[i])}" for i in (better, worse)
-    )
-    text = f"{names[better]}: {error_name} {better_text}; {names[worse]}: {worse_text}"
     is_tied = len(tied_indices([first.error, second.error], first.error)) == 2
     if is_tied:
         text = (
             f"{join_words(sorted(names))} have the same {error_name}: "
             f"{format_error(results[better].error)}{_format_common_noise_floor(results)}"
         )
+    else:
+        better_text, worse_text = (
+            f"{format_error(results[i].error)}{_format_noise_floor(results[i])}" for i in (better, worse)
+        )
+        text = f"{names[better]}: {error_name} {better_text}; {names[worse]}: {worse_text}"
     if math.isnan(second.difference) or (is_tied and second.difference_low == second.difference_high):
         return f"{text}."
     sign = 1 if second.difference >= 0 else -1

@@ -1,4 +1,4 @@
-"""Matching views of several models, their errors, and the differences of the errors to the first model."""
+"""Match the views of several models, and measure their errors and the differences to the error of the first model."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def match_views(models: Models, lens: Lens, diagram_name: str) -> dict[str, tupl
 
 @dataclass(frozen=True)
 class ModelResult:
-    """Error of a model with interval and noise floor, and its difference to the first model (negative is better)."""
+    """Error of a model with interval and noise floor, and its difference to the error of the first model.
+
+    A negative difference means that the model is better than the first. Numbers that are not available are NaN.
+    """
 
     error: float = MISSING
     error_low: float = MISSING
@@ -114,13 +117,14 @@ def measure_models(
         How models were compared.
     """
     notes: list[Note] = []
-    compared: list[ComparedModel] = []
+    compared: list[ComparedModel] = []  # the models whose rows are known
     estimates: list[Estimate] = []
     for number, (name, data) in enumerate(models.items()):
         if not isinstance(data, Predictions):
             rng = np.random.default_rng([seed, number])
             estimates.append(estimate_error(data, estimator, lens, lens.aggregate, interval_spec, rng))
             continue
+        # Models with equal seeds are evaluated on the same resamples of rows.
         seeds = [seed] if number == 0 else [seed, number]
         if compared:
             first = compared[0]
@@ -133,7 +137,8 @@ def measure_models(
                 )
                 notes.append(Note("TN263", text))
         estimand = Estimand.from_predictions(estimator, lens, data, lens.aggregate)
-        compared.append(ComparedModel(name, data, estimand, interval_spec, seeds, [2**20 + number]))
+        null_seeds = [2**20 + number]  # seeds of the simulated noise floor, other than those of the resamples
+        compared.append(ComparedModel(name, data, estimand, interval_spec, seeds, null_seeds))
         estimates.append(compared[-1].estimate)
     results = [_result_without_difference(estimate) for estimate in estimates]
     if len(compared) < len(models):

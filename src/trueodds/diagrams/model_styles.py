@@ -1,4 +1,4 @@
-"""Color, marker, line style and displayed name of each of several models in one diagram."""
+"""Color, marker, line style and displayed name of each of several models, and whether their curves have markers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE_STYLES: tuple[Any, ...] = (
 )
 MAX_MODELS = len(COLORS)
 MAX_NAME_WIDTH = 150.0  # maximum width of a name in a legend, in points
-MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
+MAX_MARKED_THRESHOLDS = 20  # largest number of thresholds at each of which a curve has a marker
 DEFAULT_MODEL_NAME = "model"  # label of a model without a name
 
 
@@ -36,6 +36,10 @@ def legend_name(name: str, font_size: float = 8.5) -> str:
     return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, font_size)
 
 
-def marks_thresholds(thresholds: Any) -> bool:
-    """Return whether curves have a mark at each threshold: at few that the user chose."""
+def marks_thresholds(thresholds: list[float] | int | None) -> bool:
+    """Return whether curves over thresholds have a marker at each of them.
+
+    `thresholds` is the setting of the diagram. Few thresholds that the user listed have markers, because the curve of a
+    single one would have no line. Thresholds that the diagram chose (an int or None) have none.
+    """
     return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS

@@ -1,4 +1,4 @@
-"""Base classes of diagram settings, which turn the views of a lens into a diagram."""
+"""Base classes of the settings of diagrams: a recipe turns the views of a lens into a diagram."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Recipe(Settings):
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """Build the recipe from the settings that `draw` passes."""
+        """Build the recipe from the settings that `draw` passes; the diagram's name in the registry is not used."""
         return cls(**settings)
 
     @checks_method_call
@@ -96,7 +96,7 @@ class BinnedRecipe(Recipe):
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """Build the recipe, with its partition resolved by name."""
+        """Build the recipe; settings such as `bins` and `partition` together determine its partition."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 

@@ -1,4 +1,4 @@
-"""Arrows from mean prediction to outcome frequency in each cell of a probability simplex, and their summary."""
+"""Arrows from mean prediction to outcome frequency in each cell of a probability simplex: table, notes and finding."""
 
 from __future__ import annotations
 
@@ -16,30 +16,52 @@ from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
-from trueodds.diagrams._style.styling import format_percent
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
+MAX_TALLY_BINS = 3840  # largest number of bins per axis of a tally
+
 
 class Arrows:
-    """The occupied cells of one joint view as columns, in the order of the partition."""
+    """The arrows of the occupied cells of one joint view, in the order of the partition.
+
+    Parameters
+    ----------
+    view : View
+        A joint view of m outcomes.
+    partition : Partition
+        The cells.
+    corners : sequence of str (m,)
+        The names of the outcomes.
+    title : str
+        Name of the triangle or the tetrahedron in the picture.
+    level : float
+        A cell is significant if its p-value is at most 1 − `level`.
+
+    Attributes
+    ----------
+    bin_index_of_rows : ndarray (n,)
+        The cell of each row.
+    tests : CellTests
+        The calibration tests of the occupied cells.
+    columns : dict of str to ndarray (occupied cells,)
+        The columns of the table for this view, without those that depend on other views.
+    """
 
     def __init__(self, view: View, partition: Partition, corners: Sequence[str], title: str, level: float) -> None:
         self.view, self.corners, self.title = view, tuple(corners), title
-        self.partition = _check_nested(partition, view)
+        _check_nested(partition, view)
+        self.partition = partition
         self.fitted_partition = self.partition.fit(view)
         self.bin_index_of_rows = np.asarray(self.fitted_partition.index(view.partition_values))
         self.tests = evaluate_cell_tests(view, self.bin_index_of_rows, self.fitted_partition.size, 1 - level)
-        binned, m = self.tests.binned, view.p.shape[1]
+        binned = self.tests.binned
         bin_index = np.asarray(binned.bin_index)
-        low, high = (
-            simplex_geometry.cell_bounds(self.partition, self.fitted_partition, view, self.bin_index_of_rows)
-            or (np.empty((0, m)),) * 2
-        )
-        self.has_boxes = len(low) > 0
+        low, high = self._cell_boxes(bin_index)
         self.columns: Columns = {
             "view": np.full(len(bin_index), view.name, dtype=object),
             "cell": bin_index,
@@ -53,13 +75,22 @@ class Arrows:
             "df": self.tests.df,
             "distribution": self.tests.method,
             "pvalue": np.exp(self.tests.log_p),
-            **_number_columns("low", low[bin_index] if self.has_boxes else np.full((len(bin_index), m), np.nan)),
-            **_number_columns("high", high[bin_index] if self.has_boxes else np.full((len(bin_index), m), np.nan)),
+            **_number_columns("low", low),
+            **_number_columns("high", high),
         }
+
+    def _cell_boxes(self, bin_index: Array) -> tuple[Array, Array]:
+        """Lower and upper bounds of the probabilities in these cells, (cells, m) each; NaN if cells are not boxes."""
+        bounds = simplex_geometry.cell_bounds(self.partition, self.fitted_partition, self.view, self.bin_index_of_rows)
+        if bounds is None:
+            missing = np.full((len(bin_index), self.view.p.shape[1]), np.nan)
+            return missing, missing
+        low, high = bounds
+        return low[bin_index], high[bin_index]
 
     @property
     def error(self) -> float:
-        """The share-weighted mean total-variation distance."""
+        """The error of the view: mean total-variation distance of the cells, weighted by their share of rows."""
         return float(self.columns["share"] @ self.columns["distance"])
 
     @property
@@ -67,28 +98,33 @@ class Arrows:
         """Log of the smallest p-value times the number of cells (Bonferroni)."""
         return float(min(self.tests.log_p.min() + np.log(len(self.tests.log_p)), 0.0))
 
-    def with_ellipses(self, level: float) -> Columns:
-        """The ellipse around each mean prediction with probability `level` under calibration."""
+    def ellipse_columns(self, level: float) -> Columns:
+        """Columns of the ellipse around each mean prediction that contains the outcome frequency if it is calibrated.
+
+        It does so with probability `level`, by the normal distribution.
+        """
         view, m = self.view, self.view.p.shape[1]
-        ww = view.sums("ww")[:, None]
+        ww = view.sums("ww")
         residual = view.y - view.p
         p = view.p.astype(np.float64)
         uses_votes = (self.tests.method == VOTES).all()
         bin_index = np.asarray(self.tests.binned.bin_index)
-        covariance = np.empty((len(bin_index), m, m))
+        covariance = np.empty((len(bin_index), m, m))  # of the outcome frequency in each cell
         for a in range(m):
             for b in range(m):
                 terms = residual[:, a] * residual[:, b] if uses_votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
-                covariance[:, a, b] = np.bincount(self.bin_index_of_rows, ww[:, 0] * terms, self.fitted_partition.size)[
-                    bin_index
-                ]
+                sums = np.bincount(self.bin_index_of_rows, ww * terms, self.fitted_partition.size)
+                covariance[:, a, b] = sums[bin_index]
         covariance /= self.columns["weight"][:, None, None] ** 2
         major, minor, angle = simplex_geometry.covariance_ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
         return {"ellipse_long": major, "ellipse_short": minor, "ellipse_angle": angle}
 
 
 def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
-    """The tables with Holm-adjusted p-values over all cells of the diagram, and whether each cell is significant."""
+    """The table of each view, with p-values adjusted over all cells of the diagram, and whether a cell is significant.
+
+    A cell is significant (`beyond`) by its adjusted p-value (`holm`) if `simultaneous`, otherwise by its own.
+    """
     adjusted = np.array(holm(np.concatenate([cell_arrows.columns["pvalue"] for cell_arrows in arrows]).tolist()))
     tables, start = [], 0
     for cell_arrows in arrows:
@@ -99,12 +135,13 @@ def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bo
     return tables
 
 
-def default_partition(view: View, max_bins: int) -> Partition:
-    """A grid of `bins` on each axis; for a tally, the largest that nests in its own grid."""
+def default_grid(view: View, max_bins: int) -> Partition:
+    """A grid with `max_bins` bins per axis; for a tally, the finest grid up to that size that nests in its own."""
     tally_bins = _tally_bin_count(view)
     if tally_bins is None:
         return SimplexGrid(max_bins)
-    return SimplexGrid(max((k for k in range(3, max_bins + 1) if tally_bins % k == 0), default=tally_bins))
+    nested_bin_counts = [k for k in range(3, max_bins + 1) if tally_bins % k == 0]
+    return SimplexGrid(max(nested_bin_counts, default=tally_bins))
 
 
 def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
@@ -145,8 +182,8 @@ def _number_columns(name: str, columns: Array) -> Columns:
     return {f"{name}_{k}": np.ascontiguousarray(column) for k, column in enumerate(columns.T)}
 
 
-def _check_nested(partition: Partition, view: View) -> Partition:
-    """The partition, or an error if it splits the cells of a tally."""
+def _check_nested(partition: Partition, view: View) -> None:
+    """Raise TO205 if a grid splits the cells of a tally."""
     tally_bins = _tally_bin_count(view)
     if tally_bins is not None and isinstance(partition, (Uniform, SimplexGrid)):
         k = resolve_n_bins(partition.bins, view)
@@ -157,20 +194,22 @@ def _check_nested(partition: Partition, view: View) -> Partition:
                 f"{k} bins per axis, and a tally with {tally_bins}",
                 f"Use bins={tally_bins} or a divisor of it, or pass the rows.",
             )
-    return partition
 
 
 def _tally_bin_count(view: View) -> int | None:
-    """The number of bins per axis of a tally; None for rows."""
+    """The number of bins per axis of a tally with a grid; None for rows."""
     if view.is_rows or view.partition_values is view.p:
         return None
-    midpoints = np.unique(view.partition_values)  # the midpoints of bins
-    nested_sizes = (k for k in range(1, 3841) if np.allclose(np.mod(midpoints * k, 1.0), 0.5, rtol=0, atol=1e-6))
-    return next(nested_sizes, None)
+    midpoints = np.unique(view.partition_values)  # of the bins of the tally on each axis
+    # With k bins, k times each midpoint is half an integer.
+    bin_counts = (
+        k for k in range(1, MAX_TALLY_BINS + 1) if np.allclose(np.mod(midpoints * k, 1.0), 0.5, rtol=0, atol=1e-6)
+    )
+    return next(bin_counts, None)
 
 
 def panel_columns(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
-    """One row per triangle or tetrahedron, with a shared scale of shades."""
+    """The columns of `panels`: one row per triangle or tetrahedron, all with the same scale of shades."""
     low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for cell_arrows, table in zip(arrows, tables, strict=True):
@@ -209,42 +248,45 @@ def share_scale(shares: Array) -> tuple[float, float, bool]:
 
 
 def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
-    """Which outcomes are over- or underpredicted, or overconfidence, from significant cells only."""
-    is_significant, n_cells = table["beyond"], len(table["beyond"])
-    if not is_significant.any():
+    """Describe the error of the significant cells, and how many there are."""
+    significant, n_cells = table["beyond"], len(table["beyond"])
+    n_significant = int(significant.sum())
+    if n_significant == 0:
         subject = "The only cell does not deviate" if n_cells == 1 else f"None of {n_cells} cells deviates"
         return f"{subject} significantly."
-    predicted, observed = (
-        stack_outcomes(table, name)[is_significant] for name in ("mean_prediction", "outcome_frequency")
-    )
-    share = table["share"][is_significant]
-    net_error = share @ (predicted - observed) / share.sum()
+    text = _describe_error({name: column[significant] for name, column in table.items()}, corners)
+    verb = "deviates" if n_significant == 1 else "deviate"
+    subject = "The only cell deviates" if n_cells == 1 else f"{n_significant} of {n_cells} cells {verb}"
+    share = format_percent(float(table["share"][significant].sum()))
+    return f"{text} {subject} significantly, with {share} of the predictions."
+
+
+def _describe_error(table: Columns, corners: tuple[str, ...]) -> str:
+    """Describe the error of the cells of a table: of the most probable outcome, or of single outcomes.
+
+    It is that of the most probable outcome if that outcome, whichever it is in a cell, has the larger mean error.
+    """
+    predicted, observed = stack_outcomes(table, "mean_prediction"), stack_outcomes(table, "outcome_frequency")
+    share = table["share"]
     predicted_corner = np.argmax(predicted, axis=1)
+    corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), predicted_corner, corners)
     cell_index = np.arange(len(predicted_corner))
     top_predicted, top_observed = (
         float(share @ x[cell_index, predicted_corner] / share.sum()) for x in (predicted, observed)
     )
-    corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), predicted_corner, corners)
+    net_error = share @ (predicted - observed) / share.sum()  # (m,), of each outcome over all cells
     if abs(top_predicted - top_observed) > np.abs(net_error).sum() / 2:
         direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
-        text = (
+        return (
             f"{direction} in the most probable outcome{corner_text}: predicted {format_percent(top_predicted)}, "
             f"observed {format_percent(top_observed)}."
         )
-    else:
-        overpredicted, underpredicted = (
-            _name_corner(corners[int(extreme(net_error))]) for extreme in (np.argmax, np.argmin)
-        )
-        text = (
-            f"Overpredicts {overpredicted} ({_format_points(net_error.max())}) and underpredicts {underpredicted} "
-            f"({_format_points(net_error.min())}){corner_text}."
-        )
-    significant_text = (
-        "The only cell deviates"
-        if n_cells == 1
-        else f"{int(is_significant.sum())} of {n_cells} cells {_deviate_verb(int(is_significant.sum()))}"
+    overpredicted = _name_corner(corners[int(np.argmax(net_error))])
+    underpredicted = _name_corner(corners[int(np.argmin(net_error))])
+    return (
+        f"Overpredicts {overpredicted} ({_format_points(net_error.max())}) and underpredicts {underpredicted} "
+        f"({_format_points(net_error.min())}){corner_text}."
     )
-    return f"{text} {significant_text} significantly, with {format_percent(float(share.sum()))} of the predictions."
 
 
 def stack_outcomes(table: Columns, name: str) -> np.ndarray:
@@ -254,7 +296,10 @@ def stack_outcomes(table: Columns, name: str) -> np.ndarray:
 
 
 def _describe_corner(deviation: np.ndarray, predicted_corner: np.ndarray, corners: tuple[str, ...]) -> str:
-    """The most probable outcome of the cells with more than half of the total deviation, if there is one."""
+    """Name the outcome that is the most probable one in cells with more than half of the total deviation, if any.
+
+    `deviation` and `predicted_corner`, (cells,) each, are the deviation of each cell and its most probable outcome.
+    """
     by_corner = np.bincount(predicted_corner, deviation, len(corners))
     corner = int(np.argmax(by_corner))
     corner_text = f", mostly where {_name_corner(corners[corner])} is most probable"
@@ -269,8 +314,3 @@ def _name_corner(corner: str) -> str:
 def _format_points(x: float) -> str:
     """Format a difference of probabilities in percentage points."""
     return f"{100 * abs(x):.1f} points"
-
-
-def _deviate_verb(count: int) -> str:
-    """The verb of a sentence on this number of cells."""
-    return "deviates" if count == 1 else "deviate"

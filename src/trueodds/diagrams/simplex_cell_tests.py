@@ -17,18 +17,20 @@ CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"
 
 @dataclass(frozen=True, slots=True)
 class CellTests:
-    """Test statistic, degrees of freedom, p-value and null distribution of each occupied cell of a joint view."""
+    """The calibration test of each occupied cell of a joint view."""
 
-    binned: View
-    statistic: Array  # (cells,)
-    df: Array
-    log_p: Array
-    method: Array
-    lacks_exact_test: Array  # whether χ² rejects in a cell with few expected rows of an outcome, without an exact test
+    binned: View  # the view with one row per occupied cell
+    statistic: Array  # (cells,) X²
+    df: Array  # (cells,) degrees of freedom
+    log_p: Array  # (cells,) log of the p-value
+    method: Array  # (cells,) null distribution: one of CHI2, BY_OUTCOME and VOTES
+    lacks_exact_test: Array  # (cells,) whether χ² rejects where it is inaccurate, and no exact test replaces it
 
 
 def evaluate_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float) -> CellTests:
-    r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
+    r"""Test calibration in each cell by X² = dᵀV⁺d, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
+
+    `bin_index` (n,) is the cell of each row, from 0 to `n_bins` − 1.
 
     `chi-square`: the null distribution is χ² with the rank of V as degrees of freedom. It is inaccurate if an outcome
     is expected fewer than 5 times. A p-value of at most `alpha` is then replaced, for rows of equal weight, by
@@ -52,10 +54,8 @@ def evaluate_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float)
     if uses_exact_test.any():
         rows = np.flatnonzero(np.isin(bin_index, np.asarray(binned.bin_index)[uses_exact_test]) & (view.w > 0))
         min_log_p = np.min([_outcome_log_p(view, rows, bin_index, n_bins, k) for k in range(view.p.shape[1])], axis=0)
-        log_p[uses_exact_test], method[uses_exact_test] = (
-            np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0),
-            BY_OUTCOME,
-        )
+        log_p[uses_exact_test] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0)  # Bonferroni
+        method[uses_exact_test] = BY_OUTCOME
     return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~uses_exact_test)
 
 

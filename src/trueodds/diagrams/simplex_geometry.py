@@ -12,10 +12,10 @@ from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
 
-TRIANGLE = np.array(
-    [[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]]
-)  # unit sides; the first outcome is at the left corner
-# Unit sides, centered at the origin: the first three outcomes form the base, the fourth is at the top.
+# Corners (3, 2) of a triangle with unit sides; the first outcome is at the left corner.
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+# Corners (4, 3) of a tetrahedron with unit sides, centered at the origin: the first three outcomes form the base, the
+# fourth is at the top.
 TETRAHEDRON = np.array(
     [
         [-0.5, -np.sqrt(3) / 6, -np.sqrt(6) / 12],
@@ -24,7 +24,8 @@ TETRAHEDRON = np.array(
         [0.0, 0.0, np.sqrt(6) / 4],
     ]
 )
-EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+CIRCUMRADIUS = float(np.sqrt(6) / 4)  # distance of a corner of the tetrahedron from its center
+EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # the corners that each edge of the tetrahedron joins
 MIN_AREA = 1e-9  # smaller areas are those of a line or a point
 
 
@@ -56,16 +57,17 @@ def cell_outline(low: Array, high: Array) -> Array:
     [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
     """
     shape = np.eye(3)
+    # Sutherland-Hodgman clipping: cut the polygon at each bound in turn.
     for axis in range(3):
         for sign, bound in ((1.0, low[axis]), (-1.0, high[axis])):
-            inside = sign * (shape[:, axis] - bound)
+            distance_inside = sign * (shape[:, axis] - bound)  # of each vertex from the bound; negative outside
             vertices = []
             for corner, next_corner, a, b in zip(
-                shape, np.roll(shape, -1, axis=0), inside, np.roll(inside, -1), strict=True
+                shape, np.roll(shape, -1, axis=0), distance_inside, np.roll(distance_inside, -1), strict=True
             ):
                 if a >= 0:
                     vertices.append(corner)
-                if (a > 0 > b) or (a < 0 < b):
+                if (a > 0 > b) or (a < 0 < b):  # the side from this corner to the next crosses the bound
                     vertices.append(corner + (next_corner - corner) * (a / (a - b)))
             shape = np.array(vertices).reshape(-1, 3)
             shape = shape[np.abs(shape - np.roll(shape, 1, axis=0)).max(axis=1, initial=0) > MIN_AREA]
@@ -75,11 +77,15 @@ def cell_outline(low: Array, high: Array) -> Array:
 
 
 def covariance_ellipses(covariance: Array, radius: float) -> tuple[Array, Array, Array]:
-    """Long and short diameter, in sides of the triangle, and angle in degrees of covariances (cells, 3, 3)."""
+    """Long diameter, short diameter and angle of the ellipses of covariances (cells, 3, 3) in the triangle.
+
+    The results are (cells,) each. `radius` is in standard deviations, diameters are in sides of the triangle, and the
+    angle of the long diameter with the horizontal is in degrees.
+    """
     values, vectors = np.linalg.eigh(TRIANGLE.T @ covariance @ TRIANGLE)
     minor, major = 2 * radius * np.sqrt(np.maximum(values, 0.0)).T
-    along = vectors[:, :, 1]
-    return major, minor, np.degrees(np.arctan2(along[:, 1], along[:, 0]))
+    long_axis = vectors[:, :, 1]
+    return major, minor, np.degrees(np.arctan2(long_axis[:, 1], long_axis[:, 0]))
 
 
 def projection_matrix(azimuth: float, elevation: float) -> Array:

@@ -1,4 +1,4 @@
-"""Arrows, cell colors, color key and legend shared by the triangle and the tetrahedron."""
+"""Arrows, cell colors, color key, legend and axes shared by the diagrams of the triangle and the tetrahedron."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.formatting import format_share
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
 # Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
 MIN_OPACITY, OPACITY_RANGE = 0.18, 0.72
 ARROW_WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
+DOT_AREAS = (10.0, 90.0)  # in square points, of the dot of the least and of the most frequent cell
 
 
 def draw_arrows(ax: Any, tail: Array, head: Array, arrow_kind: str, **style: Any) -> Any:
-    """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot."""
+    """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot.
+
+    `arrow_kind` is ``"beyond"`` for significant cells, whose arrows are thick, or ``"faded"`` for the others.
+    """
     from matplotlib.patheffects import withStroke
 
     scale = float(np.interp(styling.size_in_inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
@@ -53,6 +58,12 @@ def arrow_opacity(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> A
     )
 
 
+def dot_areas(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array:
+    """Area of the dot of each cell in square points, by its share of the predictions."""
+    position = (arrow_opacity(table, panel_row) - MIN_OPACITY) / OPACITY_RANGE
+    return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * position)
+
+
 def key_fits(ax: Any) -> bool:
     """Whether there is room for the color key; the legend contains its ends, too."""
     return styling.size_in_inches(ax)[0] > 1.5
@@ -70,9 +81,7 @@ def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, flo
     )
     bar.set_xticks([])
     bar.yaxis.tick_right()
-    bar.set_yticks(
-        [0, 1], [styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])]
-    )
+    bar.set_yticks([0, 1], [format_share(panel_row["share_low"]), format_share(panel_row["share_high"])])
     bar.tick_params(
         labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color=styling.AXIS_LINE_COLOR
     )
@@ -83,31 +92,23 @@ def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, flo
 
 
 def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """The legend entries of arrows and shades."""
+    """The legend entries of significant arrows, other arrows, and shades of cells, each if it is drawn."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     correction = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
+    suffix = f" ({level}, {correction})"
     entries: list[tuple[Any, str]] = []
     has_significant, has_insignificant = significance_shown(diagram)
-    suffix = f"({level}, {correction})"
-    layers = (
-        ("arrows", has_significant, f"significant {suffix}"),
-        (
-            "faded",
-            has_insignificant,
-            "not significant" if has_significant and diagram.has("arrows") else f"not significant {suffix}",
-        ),
-    )
-    for layer, is_shown, label in layers:
-        if is_shown and diagram.has(layer):
-            color, width = (SIGNIFICANT_COLOR, 2.0) if layer == "arrows" else (FADED_COLOR, 1.0)
-            entries.append(
-                (Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label)
-            )
+    if has_significant and diagram.has("arrows"):
+        arrow = Line2D([], [], color=SIGNIFICANT_COLOR, linewidth=2.0, marker=">", markersize=6.0)
+        entries.append((arrow, f"significant{suffix}"))
+    if has_insignificant and diagram.has("faded"):
+        arrow = Line2D([], [], color=FADED_COLOR, linewidth=1.0, marker=">", markersize=4.5)
+        entries.append((arrow, "not significant" if entries else f"not significant{suffix}"))
     if diagram.has("cells"):
-        low, high = styling.format_share(panel_row["share_low"]), styling.format_share(panel_row["share_high"])
+        low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])
         text = f"share: {low} to {high}" + (", log" if panel_row["share_log"] else "")
         entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor=styling.AXIS_LINE_COLOR), text))
     return entries
@@ -137,7 +138,10 @@ def hide_axes(ax: Any) -> None:
 
 
 def points_per_unit(ax: Any, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
-    """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
+    """Smallest number of points per data unit if the axes show the given width and height in data units.
+
+    In a figure of its own (`is_single_panel`), title and legend may still reduce the height of the axes.
+    """
     width, height = (styling.POINTS_PER_INCH * length for length in styling.size_in_inches(ax))
     header_share = min(45 / height, 0.45) if is_single_panel else 0.0
     return min(width / width_in_units, (1 - header_share) * height / height_in_units)

@@ -1,4 +1,4 @@
-"""Base class of the simplex diagrams and names of the outcomes at their corners."""
+"""Base class of the settings of the simplex diagrams, and the names of the outcomes at the corners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Level
-from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_views
@@ -38,34 +37,32 @@ class SimplexRecipe(BinnedRecipe):
         if len(models) != 1:
             return super().compare_models(models, lens, rng)
         (data,) = models.values()
-        return self.diagram_with_names(lens_views(data, lens), outcome_names(data, lens))
+        return self.diagram_with_outcome_names(lens_views(data, lens), outcome_names(data, lens))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
-        return self.diagram_with_names(views, None)
+        return self.diagram_with_outcome_names(views, None)
 
-    def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
-        """The diagram of joint views with the names of their outcomes."""
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+        """The diagram of joint views whose outcomes have these names; None numbers them."""
         raise NotImplementedError
 
 
-REST_LABEL = "rest"
-_MIN_REST_SHARE = 1e-3  # fraction of the row total, below which the rest is summed directly
+REST_LABEL = "rest"  # name of all other outcomes together
 
 
 def outcome_names(data: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
-    """The names of the outcomes of a joint lens; None if they have no names."""
+    """The names of the outcomes of a joint lens; None if they have no names.
+
+    They are the classes, the groups of classes, or the ranks of the most probable classes and the rest.
+    """
     names = [str(label) for label in data.classes]
     if isinstance(lens, Canonical):
         return tuple(names)
     if isinstance(lens, Groups):
         return tuple(" + ".join(names[class_number(c, data.classes)] for c in block) for block in lens.blocks)
     if isinstance(lens, TopK):
-        return (
-            *("1st choice", "2nd choice", "3rd choice")[: lens.size],
-            *map(_ordinal_choice, range(3, lens.size)),
-            REST_LABEL,
-        )
+        return (*(_name_choice(rank) for rank in range(1, lens.size + 1)), REST_LABEL)
     return None
 
 
@@ -86,57 +83,11 @@ def check_joint(view: View, name: str) -> None:
         )
 
 
-def closest_rivals(view: View) -> Array:
-    """The closest rival of each outcome, (m,): the outcome with the largest Σw p_j p_c.
+def _name_choice(rank: int) -> str:
+    """Name the outcome with the largest probability (rank 1), the second largest, and so on.
 
-    It does not depend on the observed outcomes, so that the tests of the cells keep their level.
+    >>> _name_choice(2), _name_choice(4)
+    ('2nd choice', '4th choice')
     """
-    p = view.p.astype(np.float64)
-    cross_moments = (view.w[:, None] * p).T @ p
-    np.fill_diagonal(cross_moments, -1.0)
-    return np.argmax(cross_moments, axis=1)
-
-
-def label_rest(names: Sequence[str]) -> str:
-    """A label for the remaining outcomes that differs from all class names.
-
-    >>> label_rest(["cat", "dog"]), label_rest(["rest", "dog"])
-    ('rest', 'the rest')
-    """
-    return next((name for name in (REST_LABEL, "the rest", "all the rest") if name not in names), "rest of them")
-
-
-def row_totals(view: View) -> tuple[Array, Array]:
-    """Sums of the probabilities and of the outcomes of each row."""
-    return view.p.sum(axis=1, dtype=np.float64), view.y.sum(axis=1, dtype=np.float64)
-
-
-def rival_view(view: View, outcome: int, rival: int, name: str, totals: tuple[Array, Array] | None = None) -> View:
-    """The joint view of an outcome, another one, and the combined rest; `sums` are the `row_totals`, to reuse them."""
-
-    def three_columns(x: Array, total: Array) -> Array:
-        """The columns (n, 3) of outcome, rival and rest, from the columns x (n, m) and their sum (n,)."""
-        a, b = x[:, outcome].astype(np.float64), x[:, rival].astype(np.float64)
-        rest = total - a - b
-        # If the difference is nearly 0, it is a rounding error: sum the rest directly, so that 0 stays 0.
-        has_no_rest = np.flatnonzero(rest < _MIN_REST_SHARE * total)
-        rest[has_no_rest] = np.delete(x[has_no_rest], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
-        return np.stack([a, b, rest], axis=1)
-
-    p_totals, y_totals = row_totals(view) if totals is None else totals
-    w = None if view.is_unweighted else view.w
-    further_sums = None if view.is_rows else {"ww": view.sums("ww")}
-    return View(
-        three_columns(view.p, p_totals),
-        three_columns(view.y, y_totals),
-        w,
-        n=None if w is None else view.n,
-        sums=further_sums,
-        name=name,
-        classes=3,
-    )
-
-
-def _ordinal_choice(rank: int) -> str:
-    """Name a rank that counts from 0, such as `4th choice`."""
-    return f"{rank + 1}th choice"
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(rank, "th")
+    return f"{rank}{suffix} choice"

@@ -38,10 +38,10 @@ def rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
     >>> columns["view"].tolist(), columns["view"].dtype.kind, columns["n"].tolist()
     (['class:a', 'class:b'], 'O', [3, 5])
     """
-    columns = {
-        name: np.array([row[name] for row in rows], dtype=object if isinstance(rows[0][name], str) else None)
-        for name in rows[0]
-    }
+    columns: Columns = {}
+    for name, first_value in rows[0].items():
+        dtype = object if isinstance(first_value, str) else None
+        columns[name] = np.array([row[name] for row in rows], dtype=dtype)
     return stack_tables([columns])
 
 

@@ -1,4 +1,4 @@
-"""Format p-values, probabilities, scores and notes as text."""
+"""Format probabilities, p-values, scores, lists of words and notes for the texts of diagrams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import math
 from collections.abc import Sequence
 
 from trueodds.core.errors import Note
-from trueodds.diagrams._style import styling
+
+
+def format_percent(x: float) -> str:
+    """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
+    is_near_end = 0 < min(abs(x), abs(1 - x)) < 0.005
+    return f"{100 * x:.{2 if is_near_end else 1}f}\u00a0%"
+
+
+def format_share(share: float) -> str:
+    """Format a share of rows in a few characters: a whole percentage, or two significant digits below 9.5 %."""
+    return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
 
 
 def format_pvalue(p: float) -> str:
@@ -23,12 +33,12 @@ def format_pvalue(p: float) -> str:
 
 
 def format_range(low: float, high: float, template: str = "from {}\u00a0% to {}") -> str:
-    """Format two probabilities with as few digits as distinguish them, or one if both read the same.
+    """Format a range of probabilities with as few digits as distinguish its ends, or one if both ends read the same.
 
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
     """
-    for formatter in (_rounded_percent, styling.format_percent, _four_digit_percent):
+    for formatter in (_rounded_percent, format_percent, _four_digit_percent):
         first, last = formatter(low), formatter(high)
         if first != last:
             return template.format(first.removesuffix("\u00a0%"), last)
@@ -36,7 +46,7 @@ def format_range(low: float, high: float, template: str = "from {}\u00a0% to {}"
 
 
 def format_probabilities(*xs: float) -> list[str]:
-    """Format probabilities with a common number of decimals, at most two, that tells each from 0 and 1.
+    """Format probabilities with the same number of decimals, at most two, that distinguishes each from 0 and 1.
 
     >>> [text.replace("\u00a0", " ") for text in format_probabilities(0.029, 0.0288, 0.07)]
     ['2.9 %', '2.9 %', '7.0 %']
@@ -60,7 +70,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def bias_phrases(name: str) -> tuple[str, str]:
-    """Phrases for a view whose events are more frequent than predicted, and less frequent."""
+    """Verb phrases for the view of this name: if events are more frequent than predicted, and if less frequent."""
     return ("is underconfident", "is overconfident") if name == "confidence" else ("underpredicts", "overpredicts")
 
 
@@ -89,7 +99,7 @@ def _rounded_percent(x: float) -> str:
         return f"{100 * x:.0f}\u00a0%"
     if x < 5e-5:
         return f"{100 * x:.1g}\u00a0%"
-    return f"{100 * x:.0f}\u00a0%" if 0.0095 <= x <= 0.9905 else styling.format_percent(x)
+    return f"{100 * x:.0f}\u00a0%" if 0.0095 <= x <= 0.9905 else format_percent(x)
 
 
 def _four_digit_percent(x: float) -> str:

@@ -1,4 +1,4 @@
-"""Write text as text, not as outlines, where the font of the pictures lacks a character."""
+"""Write names as text in an SVG, not as outlines, if the font of the pictures lacks one of their characters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_drawable(text: str) -> bool:
 
 
 def write_missing_characters_as_text(figure: Any) -> None:
-    """Let an SVG of the figure contain each text that the font cannot draw, for a font of the reader's machine."""
+    """Prepare a figure so that its SVG contains each text that the font cannot draw as text, for the reader's fonts."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -38,10 +38,10 @@ def without_warnings_about_missing_characters() -> Iterator[None]:
 
 
 def _draw_outlines_or_text(text: Any, renderer: Any) -> None:
-    """Draw a text of matplotlib; its class draws outlines or text as the settings have it."""
+    """Draw a text object of matplotlib as outlines, or as text if the font lacks one of its characters."""
     import matplotlib
 
-    # Decided while drawing, because the labels of ticks are set only then.
+    # This is decided while drawing, because the labels of ticks are set only then.
     if is_drawable(text.get_text()):
         type(text).draw(text, renderer)
         return

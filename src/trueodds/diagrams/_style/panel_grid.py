@@ -1,4 +1,4 @@
-"""Sizes of a grid of panels with its margins and header, chosen for a new figure or fitted into a given size."""
+"""Layout of a grid of panels with its margins and header: sizes for a new figure, or fitted to a given size."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PanelGrid:
         )
 
     def panel_size(self, width: float, height: float, n_panels: int) -> tuple[float, float]:
-        """Width and height of each of `count` panels in a figure of this width, of which they fill this height."""
+        """Width and height of each of `n_panels` panels that fill this width and height, with their margins."""
         n_rows = -(-n_panels // self.n_columns)
         panel_width = (width - self.left - self.right - (self.n_columns - 1) * self.gap_x) / self.n_columns
         return panel_width, (height - self.bottom) / n_rows - self.gap_y
@@ -71,7 +71,7 @@ class GridLayout:
     font_size: float  # points of ordinary text
 
     def panel_rectangle(self, panel: int, n_panels: int) -> tuple[float, float, float, float]:
-        """Left, bottom, width and height of one of `count` panels."""
+        """Left, bottom, width and height in inches of panel number `panel` of `n_panels`."""
         width, height = self.panel_size(n_panels)
         row, column = divmod(panel, self.grid.n_columns)
         left = self.grid.left + column * (width + self.grid.gap_x)
@@ -79,7 +79,7 @@ class GridLayout:
         return left, bottom, width, height
 
     def panel_size(self, n_panels: int) -> tuple[float, float]:
-        """Width and height of each of `count` panels."""
+        """Width and height in inches of each of `n_panels` panels."""
         return self.grid.panel_size(self.width, self.height - self.top, n_panels)
 
 

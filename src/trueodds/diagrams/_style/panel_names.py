@@ -1,4 +1,4 @@
-"""Fit the names in a grid: smaller type first, then several lines, and names that differ never look alike."""
+"""Fit the names of models and versions to the panels of a grid, by smaller type, line breaks or an ellipsis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE
 
-MAX_NAME_LINES = 3  # a longer name is cut at the end, unless it would then equal another one
+MAX_NAME_LINES = 3  # a name with more lines is cut at the end, unless it would then equal another one
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,11 @@ class FittedNames:
 
 
 def fit_names(names: Sequence[str], max_width: float, size: float) -> FittedNames:
-    """Fit names, drawn in bold type, to a width in points; names that differ never look alike."""
+    """Fit names, drawn in bold type, to a width in points.
+
+    The type size is reduced first. If it would be illegible, names are broken into lines, and those with too many lines
+    are cut, unless two different names would then look alike.
+    """
     names = [styling.on_one_line(name) for name in names]
     widest = max((styling.text_width(name, size, "bold") for name in names), default=0.0)
     fitting_size = 0.98 * size * max_width / max(widest, 1.0)
@@ -43,16 +47,14 @@ def _wrap_name(name: str, max_width: float, size: float) -> str:
     """Break a name at spaces, and within words that are wider than a line."""
     lines = []
     for line in styling.wrap_text(name, max_width, size, "bold").split("\n"):
-        rest = line
-        while styling.text_width(rest, size, "bold") > max_width and len(rest) > 1:
-            n_fitting = next(
-                n
-                for n in range(len(rest) - 1, 0, -1)
-                if n == 1 or styling.text_width(rest[:n], size, "bold") <= max_width
-            )
-            lines.append(rest[:n_fitting])
-            rest = rest[n_fitting:]
-        lines.append(rest)
+        remaining = line
+        while styling.text_width(remaining, size, "bold") > max_width and len(remaining) > 1:
+            n_fitting = len(remaining) - 1  # characters of the next line, at least one
+            while n_fitting > 1 and styling.text_width(remaining[:n_fitting], size, "bold") > max_width:
+                n_fitting -= 1
+            lines.append(remaining[:n_fitting])
+            remaining = remaining[n_fitting:]
+        lines.append(remaining)
     return "\n".join(lines)
 
 

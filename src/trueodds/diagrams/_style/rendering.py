@@ -22,10 +22,9 @@ SAVED_DPI = 200.0  # default resolution of a saved picture
 
 _TEXT_BEFORE_SVG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
-_COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
-_STYLE_ELEMENT = re.compile(
-    r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL
-)  # `*{…}` would restyle the whole page
+_COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # a comment repeats each text that is drawn as outlines
+# The style sheet begins with `*`, and would apply to the whole page.
+_STYLE_ELEMENT = re.compile(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
 _SVG_TAG = re.compile(r"<svg\b([^>]*)>")
 _ID_ATTRIBUTE = re.compile(r'\bid="([^"]*)"')
 _SIZE_ATTRIBUTE = re.compile(rb'\b(width|height)="([\d.]+)pt"')
@@ -42,7 +41,9 @@ def embed_svg(matplotlib_svg: str, prefix: str, description: str) -> str:
     >>> content
     '<title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
     """
-    body = _STYLE_ELEMENT.sub("", _METADATA.sub("", _COMMENT.sub("", _TEXT_BEFORE_SVG.sub("", matplotlib_svg))))
+    body = matplotlib_svg
+    for pattern in (_TEXT_BEFORE_SVG, _COMMENT, _METADATA, _STYLE_ELEMENT):
+        body = pattern.sub("", body)
     body = _ID_OR_REFERENCE.sub(lambda match: f"{match[1]}{prefix}-", body)
     counts: Counter[str] = Counter()
 

@@ -1,4 +1,4 @@
-"""Colors, text sizes, probability and rate axes, and the strips of predictions shared by all diagrams.
+"""Style shared by all diagrams: colors, type sizes, text cut to a width, axes of probabilities, and histogram strips.
 
 Parameters called `size` are the type size of text in points, and `weight` is the weight of the font.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.diagrams._style.formatting import format_share
 
 POINTS_PER_INCH = 72  # typographic points, in which matplotlib measures type sizes and line widths
 
@@ -103,7 +104,10 @@ RATE_LIMITS = -0.06, 1.04  # limits of an axis of observed event rates
 
 
 def equal_scale_aspect_ratio(low: float, high: float, strip_height: float) -> float:
-    """Height of axes relative to their width if low..high above a strip has the scale of a probability axis."""
+    """Height of axes relative to their width that gives y the scale of a probability axis along x.
+
+    The y axis reaches from `low` to `high`, above a strip that takes the share `strip_height` of the height.
+    """
     return (high - low) / (1 - strip_height) / (PROBABILITY_LIMITS[1] - PROBABILITY_LIMITS[0])
 
 
@@ -130,12 +134,12 @@ def align_outer_labels(ax: Any) -> None:
 
 
 def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:
-    """Draw rectangles between given edges."""
+    """Draw rectangles between given edges, (k,) each; `bottom` may be (1,) for all."""
     from matplotlib.collections import PolyCollection
 
     corners = [
-        [(a, c), (a, d), (b, d), (b, c)]
-        for a, b, c, d in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
+        [(x_left, y_bottom), (x_left, y_top), (x_right, y_top), (x_right, y_bottom)]
+        for x_left, x_right, y_bottom, y_top in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
     ]
     boxes = PolyCollection(corners, **style)
     ax.add_collection(boxes, autolim=False)
@@ -218,17 +222,6 @@ def bar_line_width(ax: Any, n_bins: int) -> float:
     return float(np.clip(POINTS_PER_INCH * size_in_inches(ax)[0] / max(n_bins, 1) * 0.28, 1.6, 9.0))
 
 
-def format_share(share: float) -> str:
-    """Format a share in a few characters."""
-    return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
-
-
-def format_percent(x: float) -> str:
-    """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
-    is_near_end = 0 < min(abs(x), abs(1 - x)) < 0.005
-    return f"{100 * x:.{2 if is_near_end else 1}f}\u00a0%"
-
-
 def size_in_inches(ax: Any) -> tuple[float, float]:
     """Current width and height of axes in inches."""
     box = ax.get_window_extent()
@@ -236,7 +229,10 @@ def size_in_inches(ax: Any) -> tuple[float, float]:
 
 
 def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
-    """Add an empty strip at the bottom of `ax`; returns it, and the width of one unit of x in points."""
+    """Add an empty strip for ticks of a second scale at the bottom of `ax`.
+
+    `height` is its share of the height of the axes. Returns the strip, and the width of one unit of x in points.
+    """
     strip = ax.inset_axes((0, 0, 1, height), zorder=3)
     strip.set_label("axis_strip")
     strip.set_xlim(ax.get_xlim())

@@ -1,1 +1,1 @@
-"""The GiViTI calibration belt."""
+"""The GiViTI calibration belt: confidence regions of a polynomial calibration curve in the log odds."""

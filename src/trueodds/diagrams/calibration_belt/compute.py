@@ -19,7 +19,7 @@ from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, for
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.calibration_belt.condensed_view import condense_view
-from trueodds.diagrams.calibration_belt.plot import BeltPlot
+from trueodds.diagrams.calibration_belt.plot import CalibrationBeltPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
@@ -158,7 +158,7 @@ class CalibrationBelt(Recipe):
             panels.append(_panel_row(view, results[i], belt, len(views)))
         for panel in panels:
             panel["tallest"] = max_share
-        return BeltPlot(
+        return CalibrationBeltPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),

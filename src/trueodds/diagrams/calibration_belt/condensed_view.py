@@ -9,9 +9,9 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logits import Logits
 from trueodds.lenses.view import View
 
-MAX_CELLS = 1024  # up to so many distinct scores each one is a cell
-_N_INTERVALS = MAX_CELLS // 4  # of the log odds, each with two nodes for events and two for non-events
-_LINEAR_WIDTH = 2.0  # log odds beyond which intervals widen, since the likelihood is flat there
+MAX_CELLS = 1024  # largest number of cells, and of distinct scores each of which is a cell
+_N_INTERVALS = MAX_CELLS // 4  # intervals of the log odds, each with two nodes for events and two for non-events
+_LINEAR_WIDTH = 2.0  # absolute log odds beyond which intervals widen, because the likelihood is flat there
 
 
 def condense_view(view: View, logits: Logits) -> View:
@@ -43,14 +43,13 @@ def condense_view(view: View, logits: Logits) -> View:
     mean_x = np.divide(
         np.bincount(interval, w * x, _N_INTERVALS), interval_w, out=np.zeros(_N_INTERVALS), where=occupied
     )
-    nodes = [
-        (*_quadrature_nodes(interval, x - mean_x[interval], outcome_w), outcome)
-        for outcome_w, outcome in ((w * (1 - y), 0.0), (w * y, 1.0))
-    ]
-    node_interval = np.concatenate([intervals for intervals, _, _, _ in nodes])
-    node_x = np.concatenate([mean_x[intervals] + offsets for intervals, offsets, _, _ in nodes])
-    node_w = np.concatenate([weights for _, _, weights, _ in nodes])
-    node_y = np.concatenate([np.full(len(intervals), outcome) for intervals, _, _, outcome in nodes])
+    offset = x - mean_x[interval]
+    nonevent_intervals, nonevent_offsets, nonevent_w = _quadrature_nodes(interval, offset, w * (1 - y))
+    event_intervals, event_offsets, event_w = _quadrature_nodes(interval, offset, w * y)
+    node_interval = np.concatenate([nonevent_intervals, event_intervals])
+    node_x = np.concatenate([mean_x[nonevent_intervals] + nonevent_offsets, mean_x[event_intervals] + event_offsets])
+    node_w = np.concatenate([nonevent_w, event_w])
+    node_y = np.concatenate([np.zeros(len(nonevent_w)), np.ones(len(event_w))])
     # expit rounds to 1 for the largest log odds.
     node_p = np.clip(expit(node_x), np.nextafter(0, 1), np.nextafter(1, 0))
     node_ww, node_n = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.table_columns import select_part
 
 BAND_SHADES = (
@@ -21,7 +21,7 @@ BAND_SHADES = (
 OUTLINE_COLOR = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
 
 
-class BeltPlot(UnitSquarePlot):
+class CalibrationBeltPlot(UnitSquarePlot):
     """The calibration belt: nested bands, curve, diagonal and the strip of predictions."""
 
     layers = ("belt", "curve", "diagonal", "ranges", "strip")

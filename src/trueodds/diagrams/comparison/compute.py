@@ -11,8 +11,9 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
-from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import BINNED_STYLES
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.reliability_plots import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
@@ -128,7 +129,10 @@ class Comparison(BinnedRecipe):
     def _make_diagram(
         self, views_by_model: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]
     ) -> Diagram:
-        """Order the views by their largest error, and stack the tables of all models."""
+        """Order the views by their largest error, and stack the tables of all models.
+
+        `results` holds the result of each model over all views; None if only the views are known.
+        """
         diagrams_by_model = {
             name: [self._single_model_diagram(view) for view in views] for name, views in views_by_model.items()
         }
@@ -147,12 +151,10 @@ class Comparison(BinnedRecipe):
             results_by_view = [results]
         first_diagrams = next(iter(diagrams_by_model.values()))
         lens = lens_name(next(iter(views_by_model.values())))
-        table = [
-            part
-            for i in range(len(order))
-            for (name, diagrams), result in zip(diagrams_by_model.items(), results_by_view[i], strict=True)
-            for part in (bin_rows(diagrams[i], name), model_row(diagrams[i], name, result))
-        ]
+        table: list[Columns] = []
+        for i, results_of_view in enumerate(results_by_view):
+            for (name, diagrams), result in zip(diagrams_by_model.items(), results_of_view, strict=True):
+                table += [bin_rows(diagrams[i], name), model_row(diagrams[i], name, result)]
         if len(order) > 1 and results is not None:
             table += [
                 aggregate_row(lens, name, result) for name, result in zip(diagrams_by_model, results, strict=True)
@@ -187,7 +189,7 @@ class Comparison(BinnedRecipe):
         merged_notes = list({note.code: note for note in diagram_notes if note.code != "TN246"}.values())
         if self.bars == "consistency":
             text = (
-                f"The bars are pointwise: up to {styling.format_percent(1 - self.level)} of the marks of a calibrated "
+                f"The bars are pointwise: up to {format_percent(1 - self.level)} of the marks of a calibrated "
                 "model fall outside."
             )
             merged_notes.append(Note("TN246", text))
@@ -204,17 +206,19 @@ RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 
 
 def bin_rows(diagram: Diagram, model_name: str) -> Columns:
-    """The bins of one model."""
-    table, n_bins = diagram.table, len(diagram.table["bin"])
-    missing_bars = {column: np.full(n_bins, MISSING) for column in ("bar_low", "bar_high")}
-    missing_flags = {"outside": np.zeros(n_bins, dtype=bool)}
-    return {
-        "view": table["view"],
+    """The table rows of the bins of one model in a view, from its reliability diagram."""
+    n_bins = len(diagram.table["bin"])
+    missing = np.full(n_bins, MISSING)
+    columns = {
+        "view": diagram.table["view"],
         "model": np.full(n_bins, model_name, dtype=object),
         "part": np.full(n_bins, "bin", dtype=object),
-        **{column: values for column, values in {**missing_bars, **missing_flags, **table}.items() if column != "view"},
-        **{column: np.full(n_bins, MISSING) for column in RESULT_COLUMNS},
+        # Of a diagram without bars; otherwise they are in the table.
+        "bar_low": missing,
+        "bar_high": missing,
+        "outside": np.zeros(n_bins, dtype=bool),
     }
+    return columns | dict(diagram.table) | dict.fromkeys(RESULT_COLUMNS, missing)
 
 
 def model_row(diagram: Diagram, model_name: str, result: ModelResult) -> Columns:

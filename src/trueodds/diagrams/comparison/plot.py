@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams import model_strips
+from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import BinnedPlot
+from trueodds.diagrams._style.reliability_plots import BinnedPlot
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 from trueodds.diagrams.table_columns import select_part_of_model
@@ -27,18 +27,18 @@ class ComparisonDiagram(BinnedPlot):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height: the diagonal style is square, and the table of numbers has a line per model."""
-        table = (
-            model_strips.number_table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
-        )
+        has_table = self.has("numbers") and len(self.names) > 1
+        table_height = model_strips_and_table.number_table_height(len(self.names)) if has_table else 0.0
         if self.shows_deviation:
-            return 6.4, model_strips.figure_height(self, 6.4, 4.7, self.strip_height, table)
-        square = (5.8 - model_strips.LABELS_WIDTH) * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
-        return 5.8, model_strips.figure_height(self, 5.8, 4.7, self.strip_height, table, square)
+            return 6.4, model_strips_and_table.figure_height(self, 6.4, 4.7, self.strip_height, table_height)
+        axes_width = 5.8 - model_strips_and_table.LABELS_WIDTH
+        plot_height = axes_width * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
+        return 5.8, model_strips_and_table.figure_height(self, 5.8, 4.7, self.strip_height, table_height, plot_height)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The fraction of the height that the strips take."""
-        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
@@ -93,7 +93,7 @@ class ComparisonDiagram(BinnedPlot):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
@@ -104,9 +104,9 @@ class ComparisonDiagram(BinnedPlot):
         for i, table in enumerate(tables_by_model):
             self._draw_model(ax, i, table, low, high)
         if self.has("strip"):
-            model_strips.draw_strips(ax, tables_by_model, self.strip_height, float(panel_row["tallest"]))
-        has_one_view_of_models = len(self.names) > 1 and len(self.panels["view"]) == 1
-        if self.has("numbers") and has_one_view_of_models and model_strips.number_table_fits(ax, len(self.names)):
+            model_strips_and_table.draw_strips(ax, tables_by_model, self.strip_height, float(panel_row["tallest"]))
+        has_table = self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
+        if has_table and model_strips_and_table.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
@@ -184,7 +184,7 @@ class ComparisonDiagram(BinnedPlot):
             ("noise floor", [format_error(result_values["noise_floor"]) for result_values in numbers_by_model]),
             (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", difference_cells),
         ]
-        model_strips.draw_number_table(ax, self.names, columns, size)
+        model_strips_and_table.draw_number_table(ax, self.names, columns, size)
 
 
 NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")

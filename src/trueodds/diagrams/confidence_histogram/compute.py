@@ -9,7 +9,8 @@ import numpy as np
 
 from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.confidence_histogram.plot import ConfidenceHistogramPlot
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
@@ -94,7 +95,7 @@ def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, max_sh
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),
-        "aside": f"{styling.format_percent(p)} / {styling.format_percent(y)}",
+        "aside": f"{format_percent(p)} / {format_percent(y)}",
         "finding": _describe_finding(view.name, p, y, low, high, is_outside=is_outside),
         "n": int(total.n[0]),
         "weight": float(total.w[0]),
@@ -111,12 +112,12 @@ def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, max_sh
 def _describe_finding(name: str, p: float, y: float, low: float, high: float, *, is_outside: bool) -> str:
     """Compare the mean prediction p with the observed rate y and its interval."""
     confident = name == "confidence"
-    text = f"Mean {'confidence' if confident else 'predicted'} {styling.format_percent(p)}, "
-    text += f"{'accuracy' if confident else 'observed'} {styling.format_percent(y)}"
+    text = f"Mean {'confidence' if confident else 'predicted'} {format_percent(p)}, "
+    text += f"{'accuracy' if confident else 'observed'} {format_percent(y)}"
     if name.startswith("class:"):
         text = f"{name.removeprefix('class:')}: {text[0].lower()}{text[1:]}"
     biases = ("underconfident", "overconfident") if confident else ("too low", "too high")
     side = biases[int(y < p)]
     position = "outside" if is_outside else "inside"
-    interval = f"({styling.format_percent(low)} to {styling.format_percent(high)})"
+    interval = f"({format_percent(low)} to {format_percent(high)})"
     return f"{text}: {100 * abs(y - p):.1f} points {side}, {position} the consistency range {interval}."

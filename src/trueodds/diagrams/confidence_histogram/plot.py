@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 
 
@@ -39,13 +40,12 @@ class ConfidenceHistogramPlot(Diagram):
 
         entries: list[tuple[Any, str]] = []
         if self.has("lines"):
-            predicted_label, observed_label = (
-                "mean confidence" if self.lens == "confidence" else "mean predicted",
-                "accuracy" if self.lens == "confidence" else "observed",
-            )
+            is_confidence = self.lens == "confidence"
+            predicted_label = "mean confidence" if is_confidence else "mean predicted"
+            observed_label = "accuracy" if is_confidence else "observed"
             if len(self.panels["view"]) == 1:
-                predicted_label += f": {styling.format_percent(float(self.panels['mean_prediction'][0]))}"
-                observed_label += f": {styling.format_percent(float(self.panels['outcome_rate'][0]))}"
+                predicted_label += f": {format_percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {format_percent(float(self.panels['outcome_rate'][0]))}"
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=2), predicted_label))
             entries.append(
                 (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)

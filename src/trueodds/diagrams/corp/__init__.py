@@ -1,1 +1,1 @@
-"""The CORP reliability diagram by isotonic regression."""
+"""The CORP reliability diagram, which estimates event rates by isotonic regression."""

@@ -35,15 +35,13 @@ class Band:
         return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
 
     def restrict_to_range(self, low: float, high: float) -> Band:
-        """The part of the band between two scores."""
-        ends = np.array([low, high] if high > low else [low])
+        """The part of the band from one score to another, with interpolated limits at its ends."""
         inside = (self.x_low > low) & (self.x_low < high)
-        limits = zip(self.limits_at(ends), (self.low, self.high), strict=True)
-        lows, highs = (
-            np.concatenate([limits_at_ends[:1], limit[inside], limits_at_ends[1:]]) for limits_at_ends, limit in limits
-        )
-        x = np.concatenate([ends[:1], self.x_low[inside], ends[1:]])
-        return Band(x, x, lows, highs, self.method)
+        last = [high] if high > low else []
+        x = np.concatenate([[low], self.x_low[inside], last])
+        lower, upper = self.limits_at(x)
+        lower[1 : 1 + inside.sum()], upper[1 : 1 + inside.sum()] = self.low[inside], self.high[inside]
+        return Band(x, x, lower, upper, self.method)
 
 
 def choose_band_method(score_sums: DistinctScoreSums, band: str) -> str:

@@ -11,14 +11,15 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
-from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.formatting import format_range, format_score, join_words
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp import bands, honest_band
-from trueodds.diagrams.corp.bands import BandSegment, find_segments_outside
+from trueodds.diagrams.corp.bands import find_segments_outside
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
+from trueodds.diagrams.corp.text import describe_finding
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.estimators.corp import SCORES
@@ -156,7 +157,10 @@ class Corp(Recipe):
         )
 
     def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
-        """Compute the band of one curve, and where it rejects calibration. Without `rng` there is no band."""
+        """Compute the band of one curve, and where it rejects calibration.
+
+        Without `rng` there is no band, because the panel is not drawn.
+        """
         score_sums, limits_cross = curve.score_sums, False
         if self.band is None or rng is None:
             return CorpPanel(curve, n_bins, self.style)
@@ -172,9 +176,9 @@ class Corp(Recipe):
             band = bands.discrete_band(score_sums, self.band, self.level)
         else:
             band = bands.continuous_band(score_sums, self.level)
-        segments = find_segments_outside(
-            band, score_sums.score, score_sums.w, curve.fit if self.band == "consistency" else None
-        )
+        # The consistency band is around the diagonal, the other bands around the curve.
+        fit = curve.fit if self.band == "consistency" else None
+        segments = find_segments_outside(band, score_sums.score, score_sums.w, fit)
         return CorpPanel(
             curve,
             n_bins,
@@ -191,7 +195,9 @@ class Corp(Recipe):
         rows = [
             {
                 **panel.panel_row(),
-                "finding": describe_finding(panel, self, len(panels), is_largest=panel is panels[0]),
+                "finding": describe_finding(
+                    panel, self.band, self.level, self.score, len(panels), is_largest=panel is panels[0]
+                ),
                 "tallest": max_share,
                 "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn_panels),
             }
@@ -212,7 +218,7 @@ class Corp(Recipe):
             covered_curve = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(panel.band.method for panel in panels if panel.band))
             text = (
-                f"The band is pointwise: at {styling.format_percent(1 - self.level)} of the scores {covered_curve} is"
+                f"The band is pointwise: at {format_percent(1 - self.level)} of the scores {covered_curve} is"
                 f" expected outside. Method: {methods}."
             )
             if self.band == "confidence":
@@ -239,72 +245,3 @@ class Corp(Recipe):
                 Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
         return notes
-
-
-MAX_SEGMENTS = 3  # segments named at most: those with most rows
-MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
-
-
-def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, is_largest: bool) -> str:
-    """Describe where the model over- or underpredicts, and the gain of recalibration.
-
-    Of `n_views` views, that with the largest miscalibration (`is_largest`) is introduced as such.
-    """
-    text = (
-        f"{_describe_segments(panel, recipe)} {_describe_miscalibration(panel, recipe)}"
-        if panel.band
-        else _describe_miscalibration(panel, recipe)
-    )
-    if n_views > 1:
-        text = f"{'Largest miscalibration: ' if is_largest else ''}{panel.curve.title}. {text}"
-    return text
-
-
-def _describe_segments(panel: CorpPanel, recipe: Corp) -> str:
-    """Name the longest segments outside the band and the direction of their error."""
-    if not panel.segments_outside:
-        return {
-            "honest": "The diagonal lies inside the simultaneous band.",
-            "consistency": "The curve lies inside the consistency band.",
-            "confidence": "The diagonal lies inside the confidence band.",
-        }[str(recipe.band)]
-    candidates = [segment for segment in panel.segments_outside if segment.share >= MIN_SEGMENT_SHARE] or list(
-        panel.segments_outside
-    )
-    shown_segments = sorted(sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
-    is_confidence = panel.curve.view.name == "confidence"
-    overpredicted, underpredicted = (
-        ("overconfident", "underconfident") if is_confidence else ("overpredicts", "underpredicts")
-    )
-    phrases = [
-        f"{verb} {_segment_ranges(segments_of_side, is_only_segment=len(shown_segments) == 1)}"
-        for verb, overpredicts in ((overpredicted, True), (underpredicted, False))
-        if (segments_of_side := [segment for segment in shown_segments if segment.overpredicts is overpredicts])
-    ]
-    n_omitted = len(panel.segments_outside) - len(shown_segments)
-    if n_omitted:
-        phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
-    # A comma separates phrases that contain an "and" of their own.
-    is_plain = len(phrases) == 2 and " and " not in phrases[0]
-    body = join_words(phrases) if is_plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
-    band_name = "simultaneous" if recipe.band == "honest" else recipe.band
-    return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {band_name} band)."
-
-
-def _describe_miscalibration(panel: CorpPanel, recipe: Corp) -> str:
-    """State how much recalibration could reduce the score."""
-    decomposition = panel.curve.decomposition
-    name = {"brier": "Brier score", "log_loss": "log loss"}[recipe.score]
-    if decomposition["score"] == float("inf"):
-        return f"The {name} is infinite: an observed outcome had predicted probability 0."
-    mean_score, mcb = (format_score(decomposition[key]) for key in ("score", "mcb"))
-    return f"Recalibration could reduce the {name} of {mean_score} by {mcb}."
-
-
-def _segment_ranges(segments: list[BandSegment], *, is_only_segment: bool) -> str:
-    """The scores that these segments span, as a phrase such as `at 10–20 % and 40–60 %`."""
-    if is_only_segment:
-        return format_range(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
-    return "at " + join_words(
-        [format_range(segment.low, segment.high, "{}–{}").removeprefix("at ") for segment in segments]
-    )

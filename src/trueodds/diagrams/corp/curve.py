@@ -1,4 +1,4 @@
-"""The CORP curve of one view: isotonic blocks, score decomposition, and the table of what is drawn."""
+"""The CORP curve of one view: isotonic blocks, score decomposition, and the table of everything that is drawn."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams.bins import score_histogram
 from trueodds.diagrams.corp.bands import Band, BandSegment
 from trueodds.diagrams.distinct_score_sums import sum_by_score
+from trueodds.diagrams.table_columns import stack_tables
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
@@ -116,40 +117,38 @@ class CorpPanel:
         }
 
     def table_columns(self) -> dict[str, Array]:
-        """The rows of the table; columns that a part does not use are NaN."""
+        """The rows of the table: the blocks, the band, the segments outside it, and the histograms."""
         blocks = self.curve.blocks
-        share = blocks["weight"] / blocks["weight"].sum()
-        is_outside = np.zeros(len(share), dtype=bool)
+        is_outside = np.zeros(len(blocks["rate"]), dtype=bool)
         for segment in self.segments_outside:
             is_outside |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
-        parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, is_outside)]
+        block_shares = blocks["weight"] / blocks["weight"].sum()
+        parts = [self._part_rows("block", {**blocks, "share": block_shares}, outside=is_outside)]
         if self.band is not None:
             band_columns = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
-            parts.append(("band", band_columns, False))
-            segment_rows = np.array(
-                [
-                    (segment.low, segment.high, not segment.overpredicts, segment.share)
-                    for segment in self.segments_outside
-                ]
-            ).reshape(-1, 4)
-            names = ("x_low", "x_high", "low", "share")
-            parts.append(("outside", dict(zip(names, segment_rows.T, strict=True)), True))
-        parts.append(("strip", self.score_histogram, False))
+            segment_columns = {
+                "x_low": np.array([segment.low for segment in self.segments_outside]),
+                "x_high": np.array([segment.high for segment in self.segments_outside]),
+                "low": np.array([float(not segment.overpredicts) for segment in self.segments_outside]),
+                "share": np.array([segment.share for segment in self.segments_outside]),
+            }
+            parts.append(self._part_rows("band", band_columns))
+            parts.append(self._part_rows("outside", segment_columns, outside=True))
+        parts.append(self._part_rows("strip", self.score_histogram))
         if self.style == "discrimination":
-            parts.append(("rates", self.rate_histogram, False))
-        sizes = [len(next(iter(columns.values()))) for _, columns, _ in parts]
-        table_columns = {
-            "view": np.full(sum(sizes), self.curve.view.name, dtype=object),
-            "part": np.repeat(np.array([part for part, _, _ in parts], dtype=object), sizes),
+            parts.append(self._part_rows("rates", self.rate_histogram))
+        return stack_tables(parts)
+
+    def _part_rows(self, part: str, columns: dict[str, Array], *, outside: Array | bool = False) -> dict[str, Array]:
+        """The rows of one part of the table; columns that it does not use are NaN."""
+        size = len(next(iter(columns.values())))
+        rows = {
+            "view": np.full(size, self.curve.view.name, dtype=object),
+            "part": np.full(size, part, dtype=object),
         }
         for name in NUMBER_COLUMNS:
-            arrays = [
-                np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
-                for (_, columns, _), size in zip(parts, sizes, strict=True)
-            ]
-            table_columns[name] = np.concatenate(arrays)
-        flags = [np.broadcast_to(flag, size) for (_, _, flag), size in zip(parts, sizes, strict=True)]
-        return table_columns | {"outside": np.concatenate(flags)}
+            rows[name] = np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
+        return rows | {"outside": np.full(size, outside)}
 
     def panel_row(self) -> dict[str, Any]:
         """The numbers and texts of the panel."""
@@ -167,7 +166,7 @@ class CorpPanel:
             "blocks": len(curve.blocks["rate"]),
             "band_method": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.segments_outside),
-            # The corner for the numbers. An increasing curve cannot pass through both, and one that is at most 0.6 in
-            # the middle leaves enough of the upper left.
+            # The corner into which the numbers are written. An increasing curve cannot pass through both corners, and
+            # one that is at most 0.6 in the middle leaves enough room in the upper left one.
             "corner": "upper left" if np.interp(0.5, curve.score_sums.score, curve.fit) <= 0.6 else "lower right",
         }

@@ -17,7 +17,11 @@ MAX_GROUPS = 192  # maximum number of groups; neighbors among more distinct scor
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """Limits of each group: at least `lower` at scores from `high` on, and at most `upper` at scores up to `low`."""
+    """Limits of the event rate from each group of scores.
+
+    The event rate is at least `lower` at scores from `high` on, and at most `upper` at scores up to `low`, because it
+    does not decrease with the score.
+    """
 
     low: Array  # (m,) smallest score of the group
     high: Array  # (m,) largest score of the group
@@ -93,15 +97,15 @@ def simultaneous_limits(score_sums: DistinctScoreSums, level: float, max_groups:
         cumulative = np.append(0.0, np.cumsum(values))
         return cumulative[last + 1] - cumulative[first]
 
-    n, events, scaled_weight = (
-        np.rint(range_sums(groups.n)),
-        range_sums(groups.wy / groups.max_weight),
-        range_sums(groups.w / groups.max_weight),
-    )
-    min_events, max_events = (
-        (np.rint(events), np.rint(events)) if is_exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
-    )
-    scale = 1.0 if is_exact else n / scaled_weight  # from events per row to events per unit of weight
+    n = np.rint(range_sums(groups.n))
+    events = range_sums(groups.wy / groups.max_weight)
+    scaled_weight = range_sums(groups.w / groups.max_weight)
+    if is_exact:  # the events are counts, up to rounding errors
+        min_events = max_events = np.rint(events)
+        scale: Array | float = 1.0
+    else:
+        min_events, max_events = np.floor(events + 1e-9), np.ceil(events - 1e-9)
+        scale = n / scaled_weight  # from events per row to events per unit of weight
     lower, upper = np.zeros((m, m)), np.ones((m, m))
     lower[first, last] = np.minimum(scale * _beta_quantile(min_events, n - min_events + 1, tail), 1.0)
     upper[first, last] = np.minimum(scale * (1 - _beta_quantile(n - max_events, max_events + 1, tail)), 1.0)

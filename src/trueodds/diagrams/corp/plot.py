@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.table_columns import select_part
 
 MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink
@@ -18,7 +18,7 @@ HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
 
 
 class CorpDiagram(UnitSquarePlot):
-    """The CORP diagram: curve, band, strips and score decomposition."""
+    """The CORP reliability diagram: isotonic curve, band, histogram strips and score decomposition."""
 
     layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
     view_order = "largest MCB"

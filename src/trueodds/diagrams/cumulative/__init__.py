@@ -1,1 +1,1 @@
-"""The cumulative diagram of calibration errors (ECCE)."""
+"""The cumulative diagram of residuals, with the estimated cumulative calibration errors (ECCE)."""

@@ -30,7 +30,8 @@ class Cumulative(Recipe):
     r"""Cumulative residuals by increasing score, with a simultaneous band, ECCE-MAD and ECCE-R.
 
     The curve falls where the model overpredicts and rises where it underpredicts. It needs neither bins nor
-    smoothing.
+    smoothing. ECCE-MAD, its maximum absolute deviation from 0, and ECCE-R, its range, are the estimated cumulative
+    calibration errors.
 
     Parameters
     ----------

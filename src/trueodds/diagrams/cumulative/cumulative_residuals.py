@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 
 
 class ResidualSegment(NamedTuple):
-    """Indices of the first and last vertex."""
+    """A segment of the path of cumulative residuals, given by the indices of its first and last vertex."""
 
     start: int
     stop: int
@@ -36,29 +36,41 @@ def steepest_segment(x: Array, y: Array, null_change: float) -> ResidualSegment 
     >>> steepest_segment(np.array([0, 0.5, 1]), np.array([0, 0.1, 0]), 0.1)
     """
     segment, slope = None, 0.0
-    for signed_path in (signed_path * y for signed_path in (1.0, -1.0)):
+    for sign in (1.0, -1.0):  # rising segments, then falling ones that are steeper
+        signed_path = sign * y
         for _ in range(100):
             tilted_path = signed_path - slope * x
             running_minimum = np.minimum.accumulate(tilted_path)
             stop = int(np.argmax(tilted_path - running_minimum))
             if tilted_path[stop] - running_minimum[stop] - null_change <= 1e-12:
                 break
-            start = stop - int(
-                np.argmax(tilted_path[stop::-1] == running_minimum[stop])
-            )  # the last of equal minima gives the shortest segment
-            segment, slope = (
-                ResidualSegment(start, stop),
-                float((signed_path[stop] - signed_path[start] - null_change) / (x[stop] - x[start])),
-            )
+            # The last of equal minima gives the shortest segment.
+            start = stop - int(np.argmax(tilted_path[stop::-1] == running_minimum[stop]))
+            segment = ResidualSegment(start, stop)
+            slope = float((signed_path[stop] - signed_path[start] - null_change) / (x[stop] - x[start]))
     return segment
 
 
-MAX_VERTICES = 2000  # points drawn at most, as many as a picture can resolve
-_N_SHARE_INTERVALS = (MAX_VERTICES - 2) // 4
+MAX_VERTICES = 2000  # largest number of points that are drawn: as many as a picture can resolve
+_N_SHARE_INTERVALS = (MAX_VERTICES - 2) // 4  # intervals of the share of rows, of each of which four points are drawn
 
 
 class CumulativeResiduals:
-    """Cumulative residuals of one view over the share of rows, by increasing score; equal scores are one step."""
+    """Cumulative residuals of one view over the share of rows, by increasing score; equal scores are one step.
+
+    Attributes
+    ----------
+    scores : ndarray (m + 1,)
+        The m distinct scores, increasing, after a copy of the first one for the start of the path.
+    row_share : ndarray (m + 1,)
+        The share of the weight of the rows with scores up to each of them, from 0 to 1.
+    residual_path : ndarray (m + 1,)
+        The cumulative residual C there.
+    max_residual, residual_range : float
+        ECCE-MAD, the maximum of |C|, and ECCE-R, the range of C.
+    ecce_result : ViewResult
+        The result of the test `ecce`.
+    """
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
@@ -89,23 +101,18 @@ class CumulativeResiduals:
 
     @cached_property
     def standardized_range(self) -> float:
-        """The range in standard errors."""
-        return (
-            self.residual_range / self.null_standard_error
-            if self.null_standard_error
-            else np.inf
-            if self.residual_range > 0
-            else 0.0
-        )
+        """The range in standard errors; infinite or 0 if there is no randomness under calibration."""
+        if self.null_standard_error:
+            return self.residual_range / self.null_standard_error
+        return np.inf if self.residual_range > 0 else 0.0
 
     @property
     def pvalues(self) -> tuple[float, float]:
         """The p-values of ECCE-MAD and ECCE-R."""
         if not self.null_standard_error:
             return float(self.max_residual == 0), float(self.residual_range == 0)
-        return brownian_maximum_tail(self.max_residual / self.null_standard_error), brownian_range_tail(
-            self.standardized_range
-        )
+        pvalue_mad = brownian_maximum_tail(self.max_residual / self.null_standard_error)
+        return pvalue_mad, brownian_range_tail(self.standardized_range)
 
     @property
     def extremes(self) -> tuple[int, int]:

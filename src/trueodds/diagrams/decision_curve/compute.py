@@ -16,22 +16,27 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.decision_curve.curves import Limits, NetBenefitCurve
+from trueodds.diagrams.decision_curve.net_benefit_curve import Limits, NetBenefitCurve
 from trueodds.diagrams.decision_curve.plot import DecisionCurveDiagram
-from trueodds.diagrams.decision_curve.text import describe_one_model, describe_several_models, format_highest
+from trueodds.diagrams.decision_curve.text import (
+    describe_one_model,
+    describe_several_models,
+    describe_share_of_thresholds,
+)
 from trueodds.diagrams.model_results import MISSING, Models, match_views
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
-SCORE_QUANTILE = 0.99  # default thresholds reach up to about this quantile of the predictions
-DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))  # the largest default threshold is one of these
-STEPS_PER_UNIT = (100, 200, 500, 1000, 5000)  # default thresholds have the first of these that gives
-MIN_STEPS = 50  # at least this number of steps
-ROUNDING_ERROR = 1e-12  # differences of net benefits up to this are 0
+# Default thresholds are equally spaced from 0 to the first of these ends that this quantile of the predictions does not
+# exceed. They have the first of these numbers of steps per unit that gives at least this number of steps.
+SCORE_QUANTILE = 0.99
+DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))
+STEPS_PER_UNIT, MIN_STEPS = (100, 200, 500, 1000, 5000), 50
+ROUNDING_ERROR = 1e-12  # differences of net benefits up to this count as 0
 STRIP_BINS = 40  # bins of the strip of predictions
-# The y-axis shows negative net benefits down to these shares of the height above 0, at least and at most.
+# The y-axis shows negative net benefits at least, and at most, down to these shares of the height above 0.
 MIN_DEPTH, MAX_DEPTH = 0.12, 0.4
 LIMIT_COLUMNS = ("low", "high", "difference", "difference_low", "difference_high", "beyond")
 NUMBER_COLUMNS = ("threshold", "net_benefit", "treat_all", *LIMIT_COLUMNS, "share")
@@ -127,25 +132,25 @@ class DecisionCurve(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model whose rows are assumed independent."""
-        return self._diagram({"": views}, {"": None}, rng)
+        return self._build_diagram({"": views}, {"": None}, rng)
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models, with the clusters of their rows."""
         clusters = {name: data.cluster if isinstance(data, Predictions) else None for name, data in models.items()}
-        return self._diagram(match_views(models, lens, self.name), clusters, as_generator(rng))
+        return self._build_diagram(match_views(models, lens, self.name), clusters, as_generator(rng))
 
-    def _diagram(
+    def _build_diagram(
         self,
         views_by_model: Mapping[str, tuple[View, ...]],
         clusters: Mapping[str, Array | None],
         rng: np.random.Generator,
     ) -> Diagram:
-        """Compute the curves of all models and views."""
+        """Compute the curves of all models and views, and the diagram; `clusters` holds those of each model's rows."""
         names = list(views_by_model)
         shows_bands = self.band == "bootstrap" or (self.band == "auto" and len(names) <= 2)
         first_views = views_by_model[names[0]]
         n_views = len(first_views)
-        thresholds = self._thresholds_of([view for views in views_by_model.values() for view in views])
+        thresholds = self._resolve_thresholds([view for views in views_by_model.values() for view in views])
         curves_by_view = [
             {name: NetBenefitCurve(views[i], thresholds) for name, views in views_by_model.items()}
             for i in decreasing_order([float(view.w @ view.y / view.total) for view in first_views])
@@ -190,13 +195,14 @@ class DecisionCurve(Recipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _thresholds_of(self, views: Sequence[View]) -> Array:
-        """The thresholds of a panel, increasing, (t,)."""
+    def _resolve_thresholds(self, views: Sequence[View]) -> Array:
+        """The increasing thresholds (t,): those of the setting, or equally spaced ones that suit all views."""
         if isinstance(self.thresholds, Sequence):
             return np.unique(np.asarray(self.thresholds, dtype=np.float64))
         quantile = max(_score_quantile(view) for view in views)
         end = next((end for end in DEFAULT_ENDS if end >= quantile), DEFAULT_ENDS[-1])
-        # Integers divided once: 0.3 is the float that "0.3" parses to, so a decimal score equals its threshold.
+        # Integers are divided only once, so that the threshold 0.3 is the float that "0.3" parses to, and a score of
+        # 0.3 equals it.
         if self.thresholds is not None:
             return np.arange(self.thresholds + 1) * round(100 * end) / (100 * self.thresholds)
         steps_per_unit = next(steps for steps in STEPS_PER_UNIT if round(steps * end) >= MIN_STEPS)
@@ -209,7 +215,7 @@ class DecisionCurve(Recipe):
         return {
             "view": first_curve.view.name,
             "title": first_curve.view.name.removeprefix("class:"),
-            "aside": format_highest(tables[0]) if is_single else f"{len(names)} models",
+            "aside": describe_share_of_thresholds(tables[0]) if is_single else f"{len(names)} models",
             "finding": (
                 describe_one_model(names[0], tables[0], self.level)
                 if is_single
@@ -237,8 +243,9 @@ def _axis_limits(thresholds: Array, panels: Sequence[Sequence[Columns]]) -> dict
 def _score_quantile(view: View) -> float:
     """The weighted quantile of the predictions up to which default thresholds reach."""
     order = np.argsort(view.p, kind="stable")
-    share = np.cumsum(view.w[order]) / view.w.sum()
-    return float(view.p[order[min(int(np.searchsorted(share, SCORE_QUANTILE - 1e-12)), len(order) - 1)]])
+    cumulative_share = np.cumsum(view.w[order]) / view.w.sum()
+    rank = int(np.searchsorted(cumulative_share, SCORE_QUANTILE - 1e-12))  # 1e-12: a share may be rounded down
+    return float(view.p[order[min(rank, len(order) - 1)]])
 
 
 def _table_rows(view: View, name: str, part: str, size: int, columns: Mapping[str, Array]) -> Columns:
@@ -272,6 +279,8 @@ def _strip_rows(name: str, curve: NetBenefitCurve) -> Columns:
     """The histogram of the predictions between the first and the last threshold."""
     low, high = (curve.thresholds[0], curve.thresholds[-1]) if len(curve.thresholds) > 1 else (0.0, 1.0)
     edges = low + (high - low) * np.arange(STRIP_BINS + 1) / STRIP_BINS
+    # Bins are closed on the right, the first on both sides. Numbers 0 and STRIP_BINS + 1 are those of predictions below
+    # the first and above the last edge, which are not drawn.
     bin_index = np.searchsorted(edges, curve.view.p.astype(np.float64, copy=False), "left")
     bin_index[curve.view.p == low] = 1
     share = np.bincount(bin_index, curve.view.w, STRIP_BINS + 2)[1:-1] / curve.view.w.sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueodds.diagrams import model_strips
+from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
@@ -31,7 +31,7 @@ class DecisionCurveDiagram(Diagram):
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The fraction of the height that the strips take."""
-        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def _shows_bands(self) -> bool:
@@ -75,7 +75,7 @@ class DecisionCurveDiagram(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
@@ -115,7 +115,7 @@ class DecisionCurveDiagram(Diagram):
         if self.has("strip"):
             strips = [select_part_of_model(rows, name, "strip") for name in self.names]
             max_share = max((float(share) for strip in strips for share in strip["share"]), default=1.0)
-            model_strips.draw_strips(ax, strips, self.strip_height, max_share)
+            model_strips_and_table.draw_strips(ax, strips, self.strip_height, max_share)
 
 
 def _set_threshold_axis(ax: Any, low: float, high: float) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_range, join_words
+from trueodds.diagrams._style.formatting import format_range, format_share, join_words
 from trueodds.diagrams.model_styles import sentence_name
 
-MIN_RELATIVE_WIDTH = 0.2  # narrower ranges of thresholds than this share of the widest one are not named
-MAX_RANGES = 2  # ranges of thresholds that a sentence names; the widest ones
-TIE_TOLERANCE = 1e-12  # net benefits this close are equal
+MIN_RELATIVE_WIDTH = 0.2  # ranges of thresholds narrower than this share of the widest range are not named
+MAX_RANGES = 2  # largest number of ranges of thresholds that a sentence names: the widest ones
+TIE_TOLERANCE = 1e-12  # net benefits whose difference is smaller count as equal
 
 
 def threshold_ranges(thresholds: Array, mask: Array) -> list[tuple[float, float]]:
@@ -44,23 +43,21 @@ def format_ranges(thresholds: Array, mask: Array) -> str:
 def describe_one_model(name: str, curve: Mapping[str, Array], level: float) -> str:
     """Describe where the net benefit of a model exceeds that of both default strategies, and where significantly."""
     x, max_default = curve["threshold"], np.maximum(curve["treat_all"], 0.0)
-    model = sentence_name(name)
-    model = f"{model[0].upper()}{model[1:]}" if not name else model
-    higher = curve["net_benefit"] > max_default + TIE_TOLERANCE
-    where = format_ranges(x, higher)
-    text = (
-        f"{model} has a higher net benefit than treating all and treating none {where}"
-        if where
-        else f"{model} has a higher net benefit than treating all and treating none at no threshold"
-    )
+    model = name or "The model"
+    is_higher = curve["net_benefit"] > max_default + TIE_TOLERANCE
+    ranges_higher = format_ranges(x, is_higher)
+    text = f"{model} has a higher net benefit than treating all and treating none {ranges_higher or 'at no threshold'}"
     if np.isnan(curve["low"]).all():
         return f"{text}."
-    pointwise = f"{100 * level:.4g}\u00a0%"
-    significant = format_ranges(x, curve["beyond"] > 0)
-    if where:
-        text += f"; significantly ({pointwise}, pointwise) {significant}" if significant else "; nowhere significantly"
-    lower = format_ranges(x, curve["beyond"] < 0)
-    return f"{text}. Significantly lower than one of them {lower}." if lower else f"{text}."
+    ranges_significantly_higher = format_ranges(x, curve["beyond"] > 0)
+    if ranges_significantly_higher and ranges_higher:
+        text += f"; significantly ({100 * level:.4g}\u00a0%, pointwise) {ranges_significantly_higher}"
+    elif ranges_higher:
+        text += "; nowhere significantly"
+    ranges_significantly_lower = format_ranges(x, curve["beyond"] < 0)
+    if ranges_significantly_lower:
+        return f"{text}. Significantly lower than one of them {ranges_significantly_lower}."
+    return f"{text}."
 
 
 def describe_several_models(names: Sequence[str], curves: Sequence[Mapping[str, Array]]) -> str:
@@ -79,7 +76,7 @@ def describe_several_models(names: Sequence[str], curves: Sequence[Mapping[str, 
     return f"Highest net benefit: {join_words(phrases)}."
 
 
-def format_highest(curve: Mapping[str, Array]) -> str:
-    """The thresholds at which the model is better than both default strategies, as a short phrase."""
+def describe_share_of_thresholds(curve: Mapping[str, Array]) -> str:
+    """Name the share of thresholds at which the model is better than both default strategies, in a short phrase."""
     is_higher = curve["net_benefit"] > np.maximum(curve["treat_all"], 0.0) + TIE_TOLERANCE
-    return f"higher at {styling.format_share(float(is_higher.mean()))} of thresholds"
+    return f"higher at {format_share(float(is_higher.mean()))} of thresholds"

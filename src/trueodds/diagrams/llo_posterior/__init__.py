@@ -1,1 +1,1 @@
-"""Posterior probability of calibration over shift and slope of the log odds."""
+"""Posterior probability of calibration as a function of shift and slope of the log odds (LLO recalibration)."""

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
-from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
+from trueodds.diagrams.llo_posterior.plot import LloPosteriorPlot
 from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View
@@ -117,7 +117,7 @@ class LloPosterior(Recipe):
                 "table contains only the best fit and the identity."
             )
             notes.append(Note("TN245", text))
-        return PosteriorPlot(
+        return LloPosteriorPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),

@@ -11,7 +11,7 @@ from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
 
 _POSTERIOR_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
-_OPTIMUM_STYLE: dict[str, Any] = {
+_BEST_FIT_STYLE: dict[str, Any] = {
     "marker": "o",
     "color": styling.INSIDE_COLOR,
     "markersize": 7,
@@ -31,8 +31,8 @@ _BOLDEST_STYLE: dict[str, Any] = {
 }
 
 
-class PosteriorPlot(Diagram):
-    """Shades, contours and marks."""
+class LloPosteriorPlot(Diagram):
+    """The posterior probability of calibration: shades, contours, and marks of the best fit and other maps."""
 
     layers = ("map", "contours", "marks")
     row_noun = "points"
@@ -58,19 +58,20 @@ class PosteriorPlot(Diagram):
         level_texts = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in levels_with_contour]
         levels = ", ".join(level_texts) + "\u00a0%"
         boldest_label = "boldest on each contour" if len(level_texts) > 1 else f"boldest at {levels}"
-        contours, marks = self.has("contours") and level_texts, self.has("marks")
-        identity, optimum, boldest_marker = (
-            Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY_STYLE, _OPTIMUM_STYLE, _BOLDEST_STYLE)
-        )
-        return [
-            *([(Patch(facecolor=_POSTERIOR_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
-            *([(Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}")] if contours else []),
-            *([(identity, "unchanged (1, 1)"), (optimum, "best fit")] if marks else []),
-            *([(boldest_marker, boldest_label)] if marks and level_texts else []),
-        ]
+        entries: list[tuple[Any, str]] = []
+        if self.has("map"):
+            entries.append((Patch(facecolor=_POSTERIOR_SHADES[-1]), "posterior near 100\u00a0%"))
+        if self.has("contours") and level_texts:
+            entries.append((Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}"))
+        if self.has("marks"):
+            entries.append((Line2D([], [], linestyle="none", **_IDENTITY_STYLE), "unchanged (1, 1)"))
+            entries.append((Line2D([], [], linestyle="none", **_BEST_FIT_STYLE), "best fit"))
+        if self.has("marks") and level_texts:
+            entries.append((Line2D([], [], linestyle="none", **_BOLDEST_STYLE), boldest_label))
+        return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         from matplotlib.colors import LinearSegmentedColormap
 
         rows, panel_row = self.rows(panel), self.panel_values(panel)
@@ -97,7 +98,7 @@ class PosteriorPlot(Diagram):
             ax.plot(rows["delta"][mask], rows["gamma"][mask], **style)
         if not self.has("marks"):
             return
-        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
+        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _BEST_FIT_STYLE)):
             mask = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or panel_row["identity_inside"]:
@@ -113,21 +114,22 @@ def _draw_empty(ax: Any, size: float) -> None:
 
 
 def _draw_pointer(ax: Any, panel_row: dict[str, Any], size: float) -> None:
-    """Mark at the edge the direction of (1, 1), which lies outside the axes."""
+    """Mark the direction of (1, 1), which lies outside the axes, at their edge, with a text inside the axes."""
     x = min(max(1.0, panel_row["delta_low"]), panel_row["delta_high"])
     y = min(max(1.0, panel_row["gamma_low"]), panel_row["gamma_high"])
     style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
     ax.plot([x], [y], clip_on=False, label="identity", **style)
-    is_left, is_below = x > 1, y > 1  # the edge at which the mark lies
-    horizontal = (
-        "right" if x == panel_row["delta_high"] else "left" if is_left or x == panel_row["delta_low"] else "center"
-    )
-    vertical = "bottom" if is_below or y == panel_row["gamma_low"] else "top"
-    offset = (-7 if horizontal == "right" else 7 if horizontal == "left" else 0, 7 if vertical == "bottom" else -7)
+    if x == panel_row["delta_high"]:
+        horizontal, x_offset = "right", -7
+    elif x == panel_row["delta_low"]:
+        horizontal, x_offset = "left", 7
+    else:
+        horizontal, x_offset = "center", 0
+    vertical, y_offset = ("bottom", 7) if y == panel_row["gamma_low"] else ("top", -7)
     ax.annotate(
         "(1, 1) is outside",
         (x, y),
-        xytext=offset,
+        xytext=(x_offset, y_offset),
         textcoords="offset points",
         fontsize=size - 1,
         color=styling.OUTSIDE_COLOR,

@@ -18,7 +18,7 @@ from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
-from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
+from trueodds.diagrams.mcllo_parameters.plot import MclloParametersPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
@@ -112,7 +112,7 @@ class MclloParameters(BaselineRecipe):
                 "contains all of them."
             )
             notes.append(Note("TN245", text))
-        return ParameterPlot(
+        return MclloParametersPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables([fitted_view.table for fitted_view in fitted_views]),
@@ -180,7 +180,7 @@ class FittedView(NamedTuple):
 
 
 def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
-    """A few words on how many estimates are outside their region."""
+    """Summarize the estimates in a few words: the values of a single one, or how many regions exclude (1, 1)."""
     if not is_estimate.any():
         return "no finite fit"
     if is_estimate.sum() == 1:
@@ -197,19 +197,15 @@ def _describe_finding(
     delta, gamma, is_outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
     shift, slope = interval_sides(table, is_estimate, "delta"), interval_sides(table, is_estimate, "gamma")
     if not is_joint:
-        parts = [
-            "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
-            "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
-        ]
-        deviation_text = " and ".join(part for part in parts if part)
-        text = deviation_text or (
-            "shift and slope are jointly significant" if is_outside[0] else "neither is significant"
-        )
-        if deviation_text and not is_outside[0]:
+        shift_text = {1: "underpredicted", 0: "", -1: "overpredicted"}[int(shift[0])]
+        slope_text = {1: "underconfident", 0: "", -1: "overconfident"}[int(slope[0])]
+        text = " and ".join(filter(None, (shift_text, slope_text)))
+        if not text:
+            text = "shift and slope are jointly significant" if is_outside[0] else "neither is significant"
+        elif not is_outside[0]:
             text += " by its own interval, but shift and slope are not jointly significant"
-        return (
-            f"{title + ': ' if n_panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
-        )
+        prefix = f"{title}: " if n_panels > 1 else ""
+        return f"{prefix}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
     shift, slope = shift[is_outside], slope[is_outside]  # by the ellipse, which tests both jointly
     counts = [
         (int((slope < 0).sum()), "overconfident"),
@@ -248,7 +244,10 @@ def is_drawable(theta: Array, covariance: Array, level: float) -> bool:
 
 
 def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, level: float) -> dict[str, Array]:
-    """A row for each class, followed by the outlines of the ellipses; θ contains (γ, τ) of each class."""
+    """The table of one view: a row for each class, followed by the vertices of the outline of each ellipse.
+
+    `theta` (m, 2) holds (γ, τ) of the m classes, and `covariance` (m, 2, 2) the covariance of their estimates.
+    """
     m = len(theta)
     se = np.sqrt(np.einsum("mii->mi", covariance))
     z, radius = float(ndtri((1 + level) / 2)), _ellipse_radius(level)
@@ -291,22 +290,28 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
 
 
 def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
-    """Limits of the axes: all estimates, (1, 1), and every ellipse that is not much wider than the median."""
-    theta, outline_bounds = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
+    """Limits of the axes, which contain (1, 1), all estimates, and all ellipses but parts of very wide ones.
+
+    An ellipse extends the limits by at most the range of the estimates or the median size of an ellipse.
+    """
+    # All points and ellipses in coordinates (τ, γ), in which (1, 1) is (0, 1).
+    point_arrays, low_arrays, high_arrays = [np.array([[0.0, 1.0]])], [np.empty((0, 2))], [np.empty((0, 2))]
     for table in tables:
         is_estimate = table["kind"] == "estimate"
         if not is_estimate.any():
             continue
         tau_and_gamma = np.stack([table["tau"], table["gamma"]], axis=1)
-        outlines = tau_and_gamma[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
-        theta.append(tau_and_gamma[is_estimate])
-        outline_bounds.append(np.stack([outlines.min(axis=1), outlines.max(axis=1)], axis=1))
-    points, outline_bounds_of_all = np.concatenate(theta), np.concatenate(outline_bounds)
+        outlines = tau_and_gamma[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)  # (classes, vertices, 2)
+        point_arrays.append(tau_and_gamma[is_estimate])
+        low_arrays.append(outlines.min(axis=1))
+        high_arrays.append(outlines.max(axis=1))
+    points = np.concatenate(point_arrays)
+    ellipse_low, ellipse_high = np.concatenate(low_arrays), np.concatenate(high_arrays)
     low, high = points.min(axis=0), points.max(axis=0)
-    if len(outline_bounds_of_all):
-        margin = np.maximum(high - low, np.median(outline_bounds_of_all[:, 1] - outline_bounds_of_all[:, 0], axis=0))
-        low = np.minimum(low, np.maximum(outline_bounds_of_all[:, 0].min(axis=0), low - margin))
-        high = np.maximum(high, np.minimum(outline_bounds_of_all[:, 1].max(axis=0), high + margin))
+    if len(ellipse_low):
+        margin = np.maximum(high - low, np.median(ellipse_high - ellipse_low, axis=0))
+        low = np.minimum(low, np.maximum(ellipse_low.min(axis=0), low - margin))
+        high = np.maximum(high, np.minimum(ellipse_high.max(axis=0), high + margin))
     span = np.maximum(high - low, _MIN_SPAN)
     center = (low + high) / 2
     low, high = center - _HALF_SPAN_WITH_MARGIN * span, center + _HALF_SPAN_WITH_MARGIN * span

@@ -29,8 +29,8 @@ _ELLIPSE_OPACITY = 0.13  # opacity of ellipses
 _MAX_CLASSES_WITH_FILLS = 12  # of more classes only the ellipses that exclude (1, 1) are filled: fills hide each other
 
 
-class ParameterPlot(Diagram):
-    """Intervals as crosses, and confidence ellipses."""
+class MclloParametersPlot(Diagram):
+    """Shift and slope of each class: intervals as crosses, and confidence ellipses."""
 
     layers = ("ellipses", "intervals", "names", "marks", "sides")
     row_noun = "rows"
@@ -56,41 +56,30 @@ class ParameterPlot(Diagram):
         """Estimates whose ellipse contains or excludes (1, 1), and the point (1, 1) itself, if drawn."""
         from matplotlib.lines import Line2D
 
-        if not (has_classes := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
+        n_classes, n_outside = (self.panels[name][: layout.MAX_PANELS] for name in ("classes", "classes_outside"))
+        if not n_classes.any():
             return []
-        level = f"{100 * self.settings['level']:.4g}\u00a0%"
-        region = "ellipse" if self._shows_ellipses else "region"
-        any_outside = bool((self.panels["classes_outside"][: layout.MAX_PANELS] > 0).any())
-        any_inside = bool(
-            (self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][has_classes].any()
+        entries: list[tuple[Any, str]] = []
+        if self.has("marks"):
+            identity_marker = Line2D(
+                [], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6
+            )
+            entries.append((identity_marker, "(1, 1): calibrated"))
+        has_lines = self.has("intervals") or self._shows_ellipses
+        if not has_lines and not self.has("marks"):
+            return entries
+        line_style = {"linewidth": 1.2} if has_lines else {"linestyle": "none"}
+        inside_style, outside_style = (
+            style if self.has("marks") else {"color": style["color"]} for style in (_INSIDE_STYLE, _OUTSIDE_STYLE)
         )
-        inside_marker, outside_marker = (
-            mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE_STYLE, _OUTSIDE_STYLE)
-        )
-        colored = self.has("marks") or self.has("intervals") or self._shows_ellipses
-        identity_marker = Line2D(
-            [], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6
-        )
-        # Without lines in the figure the legend has none.
-        line_style = {"linewidth": 1.2} if self.has("intervals") or self._shows_ellipses else {"linestyle": "none"}
-        return [
-            *([(identity_marker, "(1, 1): calibrated")] if self.has("marks") else []),
-            *(
-                [(Line2D([], [], **line_style, **inside_marker), f"{level} {region} contains it")]
-                if any_inside and colored
-                else []
-            ),
-            *(
-                [
-                    (
-                        Line2D([], [], **line_style, **outside_marker),
-                        "excludes it" if any_inside else f"{level} {region} excludes it",
-                    )
-                ]
-                if any_outside and colored
-                else []
-            ),
-        ]
+        region = f"{100 * self.settings['level']:.4g}\u00a0% {'ellipse' if self._shows_ellipses else 'region'}"
+        any_inside = bool((n_classes > n_outside).any())
+        if any_inside:
+            entries.append((Line2D([], [], **line_style, **inside_style), f"{region} contains it"))
+        if n_outside.any():
+            label = "excludes it" if any_inside else f"{region} excludes it"
+            entries.append((Line2D([], [], **line_style, **outside_style), label))
+        return entries
 
     @property
     def _shows_ellipses(self) -> bool:
@@ -98,7 +87,7 @@ class ParameterPlot(Diagram):
         return bool(self.settings["ellipses"]) and self.has("ellipses")
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         from matplotlib.collections import PolyCollection
 
         rows, panel_row = self.rows(panel), self.panel_values(panel)
@@ -183,13 +172,13 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
     """
     width, height = (styling.POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
     left, right = np.log(panel_row["delta_low"]), np.log(panel_row["delta_high"])
+    # Positions of the estimates in points. Title, legend and labels will reduce the height to about 70 %, and names
+    # must not overlap then.
     x = (rows["tau"] - left) / (right - left) * width
-    # Title, legend and labels will reduce the height, and names must not overlap then.
-    y = (rows["gamma"] - panel_row["gamma_low"]) / (panel_row["gamma_high"] - panel_row["gamma_low"]) * 0.7 * height
     gamma_range = panel_row["gamma_high"] - panel_row["gamma_low"]
-    identity_position = -left / (right - left) * width, (1 - panel_row["gamma_low"]) / gamma_range * 0.7 * height
-    mark_x, mark_y = identity_position
-    # By the mark of (1, 1), which reaches 6 points from its center.
+    y = (rows["gamma"] - panel_row["gamma_low"]) / gamma_range * 0.7 * height
+    mark_x, mark_y = -left / (right - left) * width, (1 - panel_row["gamma_low"]) / gamma_range * 0.7 * height
+    # The mark of (1, 1) reaches 6 points from its center.
     occupied = [_Box(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]
     distances = _NAME_DISTANCES if panel_row["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
     for i in np.argsort(-rows["statistic"], kind="stable"):
@@ -249,22 +238,10 @@ def _distances_from_box(box: _Box, x: Array, y: Array) -> Array:
     return np.hypot(np.maximum(np.maximum(left - x, x - right), 0), np.maximum(np.maximum(low - y, y - high), 0))
 
 
-_NAME_DIRECTIONS = (
-    (1, 1),
-    (-1, 1),
-    (1, -1),
-    (-1, -1),
-    (1, 0),
-    (-1, 0),
-    (0, 1),
-    (0, -1),
-)  # sides of an estimate, in the order in which they are tried for its name
-_NAME_DISTANCES = (
-    5.0,
-    20.0,
-    35.0,
-    50.0,
-)  # points from an estimate to its own name, in the order in which they are tried
+# Sides of an estimate (right and up are positive), and points from it, in the order in which they are tried for its
+# name.
+_NAME_DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_NAME_DISTANCES = (5.0, 20.0, 35.0, 50.0)
 _MIN_NAME_DISTANCE = 11.0  # smallest distance in points from an estimate to other names
 _LEADER_LINE_STYLE: dict[str, Any] = {
     "arrowstyle": "-",

@@ -1,4 +1,4 @@
-"""Build a Murphy diagram from the models of each view: curves, bands, table, panels, finding and notes."""
+"""Build a Murphy diagram or an MCB-DSC plane from the models of each view: table, panels, finding and notes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult
@@ -30,11 +31,30 @@ POINTWISE_NOTE = (
 
 
 class MurphyBuilder:
-    """Computes curves and bands of all models by view (the largest miscalibration first), and builds the diagram.
+    """Computes curves and bands of all models in each view, and builds the diagram from them.
 
-    `recipe` is the `Murphy` with the settings. `panels[i]` holds the models of view i, `curves[i]` and `bands[i]` their
-    table rows; `data_by_model` the predictions of each model, or None. `n_grid_thresholds` is the largest number of
-    thresholds of inexact curves; 0 if all are exact.
+    Parameters
+    ----------
+    recipe : Murphy
+        The settings.
+    thresholds : ndarray (t,) or None
+        The thresholds that the user chose, increasing; None if the curves determine them.
+    panels : sequence of sequences of MurphyModel
+        The models of each view, the view with the largest miscalibration first.
+    data_by_model : mapping of str to Predictions, Tally or None
+        The data of each model by its name; None if only its views are known.
+    rng : numpy.random.Generator
+        Source of the bootstrap resamples.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the models, in order.
+    curves, bands : list of lists of tables
+        The table rows of the curve, and of the band, of each model in each view. The lists are empty in the plane, and
+        the list of bands of a view is empty if it has none.
+    n_grid_thresholds : int
+        The largest number of thresholds of a curve that is evaluated on a grid; 0 if all curves are exact.
     """
 
     def __init__(
@@ -61,22 +81,23 @@ class MurphyBuilder:
                 curve_thresholds = threshold_grid(cost_curves)
                 self.n_grid_thresholds = max(self.n_grid_thresholds, len(curve_thresholds))
             self.curves.append([model.curve_rows(curve_thresholds, is_exact=exact is not None) for model in models])
-            has_band = (
-                i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
-            )
-            band_thresholds = threshold_grid(cost_curves, BAND_THRESHOLDS) if thresholds is None else thresholds
-            self.bands.append(
-                bootstrap_bands(
+            is_drawn, has_several_rows = i < layout.MAX_PANELS, min(len(model.view) for model in models) > 1
+            bands: list[Columns] = []
+            if recipe.band is not None and is_drawn and has_several_rows:
+                band_thresholds = threshold_grid(cost_curves, BAND_THRESHOLDS) if thresholds is None else thresholds
+                bands = bootstrap_bands(
                     models, data_by_model, band_thresholds, recipe.level, recipe.resamples, rng, recipe.paired
                 )
-                if has_band
-                else []
-            )
+            self.bands.append(bands)
 
     def build(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult], notes: Sequence[Note]
     ) -> Diagram:
-        """The diagram, with the results of each model over all views."""
+        """Build the diagram.
+
+        `score_results` and `mcb_results` hold the measured score and MCB of each model over all views, by its name, and
+        are empty if they are not known. `notes` are those of the measurement.
+        """
         recipe, has_single_view = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
         score_results = {name: replace(result, noise_floor=MISSING) for name, result in score_results.items()}
@@ -85,12 +106,11 @@ class MurphyBuilder:
         for i, models in enumerate(self.panels):
             if recipe.style == "murphy":
                 table += [*self.curves[i], *self.bands[i], *(model.strip_rows() for model in models)]
-            table += [
-                model.score_row(
-                    *((score_results.get(model.name), mcb_results.get(model.name)) if has_single_view else (None, None))
-                )
-                for model in models
-            ]
+            for model in models:
+                # With several views, the results belong to the rows over all views below.
+                score_result = score_results.get(model.name) if has_single_view else None
+                mcb_result = mcb_results.get(model.name) if has_single_view else None
+                table.append(model.score_row(score_result, mcb_result))
         if not has_single_view and score_results:
             table += [
                 self._aggregate_row(lens, model, score_results[model.name], mcb_results.get(model.name))
@@ -127,17 +147,10 @@ class MurphyBuilder:
         self, lens: str, model: MurphyModel, score_result: ModelResult, mcb_result: ModelResult | None
     ) -> Columns:
         """The table row of one model over all views: means of its decomposition, and its results."""
+        i = self.names.index(model.name)
+        decompositions = [models[i].decomposition for models in self.panels]
         decomposition = {
-            key: float(
-                np.mean(
-                    [
-                        panel_model.decomposition[key]
-                        for models in self.panels
-                        for panel_model in models
-                        if panel_model.name == model.name
-                    ]
-                )
-            )
+            key: float(np.mean([view_decomposition[key] for view_decomposition in decompositions]))
             for key in model.decomposition
         }
         differences = {key: getattr(score_result, key) for key in ("difference", "difference_low", "difference_high")}
@@ -151,7 +164,7 @@ class MurphyBuilder:
     def _panel_columns(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]
     ) -> Columns:
-        """One row per view, with the finding and with the limits of the axes that all panels share."""
+        """The columns of `panels`: one row per view, with its finding and the limits of the axes that all share."""
         drawn_panels = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
             shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
@@ -185,7 +198,7 @@ class MurphyBuilder:
         return rows_to_columns(rows)
 
     def _ordered_results(self, score_results: Mapping[str, ModelResult]) -> list[ModelResult]:
-        """The results in the order of the models; those of an unknown model are missing."""
+        """The results in the order of the models; the numbers of a model without a result are NaN."""
         return [score_results.get(name, ModelResult()) for name in self.names]
 
     def _describe_finding(self, i: int, score_results: Mapping[str, ModelResult]) -> str:
@@ -223,7 +236,7 @@ class MurphyBuilder:
         if self.recipe.style == "murphy":
             sentences = []
             if any(self.bands):
-                sentences.append(POINTWISE_NOTE.format(share=styling.format_percent(1 - self.recipe.level)))
+                sentences.append(POINTWISE_NOTE.format(share=format_percent(1 - self.recipe.level)))
             if self.n_grid_thresholds:
                 sentences.append(
                     f"Curves are evaluated exactly at {self.n_grid_thresholds:,} thresholds. Jumps between them appear"

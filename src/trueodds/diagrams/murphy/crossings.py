@@ -1,4 +1,4 @@
-"""Crossings, sign segments and pointwise minimum of piecewise linear curves."""
+"""Where piecewise linear curves cross, where one is below another, and which of several is lowest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class SignSegment(NamedTuple):
 
 
 def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
-    """Segments of x with a constant sign of a piecewise linear difference; equal x are a jump.
+    """Divide x into segments in which a piecewise linear difference of two curves has a constant sign.
+
+    The difference is given at the increasing points `x` (m,). Two equal points are a jump.
 
     >>> segments = sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
     >>> [tuple(segment) for segment in segments]
@@ -30,23 +32,21 @@ def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
     """
     segments: list[SignSegment] = []
     tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    for start, stop, difference_at_start, difference_at_stop in zip(
-        x[:-1], x[1:], difference[:-1], difference[1:], strict=True
-    ):
+    for (start, difference_at_start), (stop, difference_at_stop) in pairwise(zip(x, difference, strict=True)):
         if stop <= start:
             continue
-        first, last = _sign(difference_at_start, tolerance), _sign(difference_at_stop, tolerance)
-        if first * last < 0:
+        sign_at_start, sign_at_stop = _sign(difference_at_start, tolerance), _sign(difference_at_stop, tolerance)
+        if sign_at_start * sign_at_stop < 0:
             root = float(start + (stop - start) * difference_at_start / (difference_at_start - difference_at_stop))
-            _append_segment(segments, float(start), root, first)
-            _append_segment(segments, root, float(stop), last)
-        else:
-            _append_segment(segments, float(start), float(stop), first or last)
+            _append_segment(segments, float(start), root, sign_at_start)
+            _append_segment(segments, root, float(stop), sign_at_stop)
+        else:  # where the difference is 0 at one end, it has the sign of the other end
+            _append_segment(segments, float(start), float(stop), sign_at_start or sign_at_stop)
     return segments
 
 
 def _sign(value: float, tolerance: float) -> int:
-    """The sign of a difference that counts as 0 up to `level`."""
+    """The sign of a difference, which counts as 0 up to `tolerance`."""
     return int(value > tolerance) - int(value < -tolerance)
 
 
@@ -76,29 +76,34 @@ def pointwise_signs(difference: Array) -> Array:
 
 
 def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
-    """The length of x on which each set of tied curves is lowest; piecewise linear, equal x are a jump.
+    """The length of x on which each set of curves, given by their indices, is lowest; curves that coincide are a set.
+
+    The curves are piecewise linear between the increasing points `x` (m,), where two equal points are a jump.
 
     >>> lowest_curves(np.array([0.0, 1.0]), [np.array([0.0, 1.0]), np.array([0.75, 0.75]), np.array([0.0, 1.0])])
     {(0, 2): 0.75, (1,): 0.25}
     """
     y = np.stack(curves)
     has_width = np.diff(x) > 0
-    a, b, width = y[:, :-1][:, has_width], y[:, 1:][:, has_width], np.diff(x)[has_width]
+    y_start, y_stop = y[:, :-1][:, has_width], y[:, 1:][:, has_width]  # (curves, intervals)
+    width = np.diff(x)[has_width]
     tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    # Between crossings the order of the lines does not change, so the midpoint determines it.
+    # Cut each interval where two curves cross. Between the cuts the order of the curves does not change, so that the
+    # midpoint determines it. Cuts are fractions of the width of the interval.
     cut_fractions = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
-        d, e = a[i] - a[j], b[i] - b[j]
-        crossed = np.minimum(d, e) * np.maximum(d, e) < 0
-        cut_fractions.append(np.where(crossed, d / np.where(crossed, d - e, 1.0), 0.0))
+        difference_at_start, difference_at_stop = y_start[i] - y_start[j], y_stop[i] - y_stop[j]
+        crosses = difference_at_start * difference_at_stop < 0
+        change = np.where(crosses, difference_at_start - difference_at_stop, 1.0)
+        cut_fractions.append(np.where(crosses, difference_at_start / change, 0.0))
     bounds = np.sort(np.stack(cut_fractions), axis=0)
     centers = (bounds[1:] + bounds[:-1]) / 2
-    values = a[:, None] + centers * (b - a)[:, None]
+    values = y_start[:, None] + centers * (y_stop - y_start)[:, None]
     return _sum_by_set(values <= values.min(axis=0) + tolerance, np.diff(bounds, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
-    """The number of points at which each set of tied curves is lowest.
+    """The number of points at which each set of curves, given by their indices, is lowest; tied curves are a set.
 
     >>> lowest_curves_at_points([np.array([0.0, 1.0]), np.array([0.0, 2.0])])
     {(0,): 1.0, (0, 1): 1.0}
@@ -109,15 +114,15 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
 
 
 def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
-    """Sum `weight` by the set of the curves that are the lowest; `is_lowest` has one row per curve."""
+    """Sum `weight` (…) by the set of the curves that are lowest there, the largest sum first.
+
+    `is_lowest` (curves, …) tells which curves are lowest. The keys are the indices of the curves of a set.
+    """
+    # Bit i of a code is set if curve i belongs to the set.
     set_codes = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
-    weight_by_code = np.bincount(set_codes, weight.ravel())
-    curve_sets = [
-        tuple(i for i in range(len(is_lowest)) if set_code >> i & 1) for set_code in range(len(weight_by_code))
-    ]
-    weight_by_set = {
-        curve_set: float(weight_of_set)
-        for curve_set, weight_of_set in zip(curve_sets, weight_by_code, strict=True)
-        if weight_of_set > 0
-    }
+    weight_by_set: dict[tuple[int, ...], float] = {}
+    for set_code, weight_of_set in enumerate(np.bincount(set_codes, weight.ravel()).tolist()):
+        if weight_of_set > 0:
+            curve_set = tuple(i for i in range(len(is_lowest)) if set_code >> i & 1)
+            weight_by_set[curve_set] = weight_of_set
     return dict(sorted(weight_by_set.items(), key=lambda item: -item[1]))

@@ -20,25 +20,33 @@ from trueodds.resampling.comparison.paired_rows import same_rows
 from trueodds.resampling.shared_resamples import SharedResamples
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
-# With more thresholds, curves are evaluated at so many equally spaced ones and quantiles of each model's predictions.
+# With more thresholds, curves are evaluated at these numbers of equally spaced thresholds, and of quantiles of the
+# predictions of each model.
 N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = 200, 100
-# Share of the rows with p equal to the threshold that act.
+# A user acts if p exceeds the threshold. Share of the rows with p equal to the threshold that count as acting.
 LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = 0.0, 0.5, 1.0
 
 
-def threshold_places(p: Array, thresholds: Array) -> Array:
-    """Position of each score: 2j + 1 at the j-th threshold, 2j below it and above the previous one."""
+def positions_among_thresholds(p: Array, thresholds: Array) -> Array:
+    """Position of each score (n,) among the increasing thresholds (t,), an integer from 0 to 2t.
+
+    It is 2j + 1 for a score equal to the threshold number j, and 2j for one below it and above the previous threshold.
+
+    >>> positions_among_thresholds(np.array([0.1, 0.5, 0.6]), np.array([0.5, 0.9])).tolist()
+    [0, 1, 2]
+    """
     p_float64 = p.astype(np.float64, copy=False)
     return np.searchsorted(thresholds, p_float64, "left") + np.searchsorted(thresholds, p_float64, "right")
 
 
 def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
-    r"""The mean elementary score at each threshold, (…, t), from Σw and Σwy by place, (…, 2t + 1).
+    r"""The mean elementary score at each threshold, (…, t), from Σw and Σwy by position, (…, 2t + 1).
 
     .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
 
     as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting_share` = 1 that row acts, which is the
-    limit from below θ, and with 0 it does not, the limit from above. Units: cost.
+    limit from below θ, and with 0 it does not, the limit from above. Positions are those of
+    `positions_among_thresholds`. Units: cost.
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     thresholds_only = slice(1, None, 2)
@@ -50,7 +58,19 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: floa
 
 
 class MurphyCurve:
-    """Costs of one view by threshold, decomposed into MCB, DSC and UNC, from sums at each distinct score."""
+    """Costs of one view by threshold, decomposed into MCB, DSC and UNC.
+
+    Attributes
+    ----------
+    distinct_scores : ndarray (m,)
+        The distinct predictions of the view, increasing.
+    w, wy : ndarray (m,)
+        Share of the weight, and of the weight with the event, at each of them.
+    isotonic_rates : ndarray (m,)
+        The isotonic event rate at each of them.
+    rate : float
+        The event rate of all rows.
+    """
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -77,13 +97,11 @@ class MurphyCurve:
         rate = np.array([self.rate])
         return _mean_scores(rate, np.ones(1), rate, thresholds, AT_THRESHOLD)
 
-    def parts(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
-        """S = MCB − DSC + UNC at each threshold."""
-        score, recalibrated, unc = (
-            self.cost(thresholds, acting_share),
-            self.recalibrated_cost(thresholds),
-            self.constant_prediction_cost(thresholds),
-        )
+    def decompose(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
+        """The cost S (`score`) at each threshold, and its parts in S = MCB − DSC + UNC: `mcb`, `dsc` and `unc`."""
+        score = self.cost(thresholds, acting_share)
+        recalibrated = self.recalibrated_cost(thresholds)
+        unc = self.constant_prediction_cost(thresholds)
         # Isotonic rates are optimal at every threshold, so negative parts are rounding errors.
         return {
             "score": score,
@@ -95,14 +113,13 @@ class MurphyCurve:
 
 def _mean_scores(s: Array, w: Array, wy: Array, thresholds: Array, acting_share: float) -> Array:
     """The mean elementary scores (thresholds,) of scores s (m,) with weights w and wy (m,)."""
-    bin_index, size = threshold_places(s, thresholds), 2 * len(thresholds) + 1
-    return elementary_scores(
-        np.bincount(bin_index, w, size), np.bincount(bin_index, wy, size), thresholds, acting_share
-    )
+    position, size = positions_among_thresholds(s, thresholds), 2 * len(thresholds) + 1
+    return elementary_scores(np.bincount(position, w, size), np.bincount(position, wy, size), thresholds, acting_share)
 
 
 def exact_thresholds(models: Sequence[MurphyCurve]) -> Array | None:
     """All thresholds at which some curve changes, with 0 and 1; None if there are too many to draw."""
+    # This many distinct scores certainly give too many thresholds; collecting those of many rows would take long.
     if sum(len(model.distinct_scores) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
         return None
     points = np.unique(np.concatenate([[0.0, 1.0], *(model.threshold_breakpoints for model in models)]))
@@ -142,7 +159,7 @@ class CostDraws(NamedTuple):
 
 
 class MurphyModel:
-    """One model in one view.
+    """One model in one view: its curve, its score with decomposition, and their rows of the table.
 
     Attributes
     ----------
@@ -171,14 +188,12 @@ class MurphyModel:
     def curve_rows(self, thresholds: Array, *, is_exact: bool) -> Columns:
         """The cost and its parts by threshold; exact curves have both limits at each threshold."""
         if not is_exact:
-            parts = self.cost_curve.parts(thresholds, AT_THRESHOLD)
-            return self.table_rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
-        parts_by_side = [
-            self.cost_curve.parts(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()
-        ]
-        interleaved = {
-            name: np.stack([part[name] for part in parts_by_side], axis=1).ravel() for name in parts_by_side[0]
-        }
+            decomposition = self.cost_curve.decompose(thresholds, AT_THRESHOLD)
+            return self.table_rows("curve", len(thresholds), decomposition | {"threshold": thresholds}, "at")
+        below, above = (
+            self.cost_curve.decompose(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()
+        )
+        interleaved = {name: np.stack([below[name], above[name]], axis=1).ravel() for name in below}
         size = 2 * len(thresholds)
         interleaved["threshold"] = np.repeat(thresholds, 2)
         return self.table_rows("curve", size, interleaved, list(ACTING_SHARE_BY_SIDE) * len(thresholds))
@@ -235,47 +250,58 @@ def bootstrap_bands(
     rng: np.random.Generator,
     paired: bool | None,
 ) -> list[Columns]:
-    """The bands of all models of a view; models with the rows of the first model share its resamples.
+    """The table rows of the bands of all models of a view, one table for each model.
 
     `data_by_model` holds the Predictions or Tally of each model, or None if only its view is known.
     """
-    models_with_same_rows: list[MurphyModel] = [models[0]]
-    first = data_by_model[models[0].name]
-    for model in models[1:]:
-        model_rows = data_by_model[model.name]
-        if (
-            isinstance(first, Predictions)
-            and isinstance(model_rows, Predictions)
-            and same_rows(first, model_rows, paired)[0]
-        ):
-            models_with_same_rows.append(model)
-    draws_by_model: dict[str, Array] = {}
-    cluster = getattr(first, "cluster", None)
-    if models[0].view.is_rows:
-        joint_draws = bootstrap_row_costs(
-            [model.view for model in models_with_same_rows], cluster, thresholds, resamples, rng
-        )
-        draws_by_model = {model.name: draws for model, draws in zip(models_with_same_rows, joint_draws, strict=True)}
-    for model in models:
-        if model.name not in draws_by_model:
-            own_cluster = getattr(data_by_model[model.name], "cluster", None)
-            draws_by_model[model.name] = (
-                bootstrap_row_costs([model.view], own_cluster, thresholds, resamples, rng)[0]
-                if model.view.is_rows
-                else bootstrap_tally_costs(model.view, thresholds, resamples, rng)
-            )
+    draws_by_model = _bootstrap_costs_by_model(models, data_by_model, thresholds, resamples, rng, paired)
+    first_model = models[0]
+    first_draws = draws_by_model[first_model.name]
     tables: list[Columns] = []
-    for number, model in enumerate(models):
+    for model in models:
+        draws = draws_by_model[model.name]
+        n_draws = min(len(draws), len(first_draws))  # resamples without weight were skipped
+        first_model_costs = None
         # Two tallies may contain the same rows, but their covariance is not stored.
-        comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
-        count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
-        first_model_costs = (
-            CostDraws(models[0].cost_curve.cost(thresholds), draws_by_model[models[0].name][:count])
-            if comparable
-            else None
-        )
-        tables.append(model.band_rows(thresholds, draws_by_model[model.name][:count], first_model_costs, level))
+        if model is not first_model and model.view.is_rows and first_model.view.is_rows:
+            first_model_costs = CostDraws(first_model.cost_curve.cost(thresholds), first_draws[:n_draws])
+        tables.append(model.band_rows(thresholds, draws[:n_draws], first_model_costs, level))
     return tables
+
+
+def _bootstrap_costs_by_model(
+    models: Sequence[MurphyModel],
+    data_by_model: Mapping[str, Any],
+    thresholds: Array,
+    resamples: int,
+    rng: np.random.Generator,
+    paired: bool | None,
+) -> dict[str, Array]:
+    """Costs on bootstrap resamples by the name of the model, (resamples, thresholds) each.
+
+    Models with the rows of the first model share its resamples, so that the draws of their difference are paired.
+    """
+    first_data = data_by_model[models[0].name]
+    paired_models = [models[0]]
+    for model in models[1:]:
+        data = data_by_model[model.name]
+        has_rows = isinstance(first_data, Predictions) and isinstance(data, Predictions)
+        if has_rows and same_rows(first_data, data, paired)[0]:
+            paired_models.append(model)
+    draws_by_model: dict[str, Array] = {}
+    if models[0].view.is_rows:
+        cluster = getattr(first_data, "cluster", None)
+        joint_draws = bootstrap_row_costs([model.view for model in paired_models], cluster, thresholds, resamples, rng)
+        draws_by_model = {model.name: draws for model, draws in zip(paired_models, joint_draws, strict=True)}
+    for model in models:
+        if model.name in draws_by_model:
+            continue
+        if model.view.is_rows:
+            cluster = getattr(data_by_model[model.name], "cluster", None)
+            (draws_by_model[model.name],) = bootstrap_row_costs([model.view], cluster, thresholds, resamples, rng)
+        else:
+            draws_by_model[model.name] = bootstrap_tally_costs(model.view, thresholds, resamples, rng)
+    return draws_by_model
 
 
 def bootstrap_row_costs(
@@ -283,7 +309,10 @@ def bootstrap_row_costs(
 ) -> list[Array]:
     """Return costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
     size = 2 * len(thresholds) + 1
-    bin_indices = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
+    # Each view has a block of bins of its own.
+    bin_indices = np.stack(
+        [positions_among_thresholds(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1
+    )
     weights = np.stack([view.w for view in views], axis=1)
     events = np.stack([view.w * view.y for view in views], axis=1)
     bootstrap_sums = CellSums(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
@@ -310,7 +339,7 @@ def bootstrap_tally_costs(view: View, thresholds: Array, resamples: int, rng: np
     """
     size = 2 * len(thresholds) + 1
     s, w, wy = sort_by_score(view).sums_by_score()
-    bin_index = threshold_places(s, thresholds)
+    bin_index = positions_among_thresholds(s, thresholds)
     events, nonevents = np.bincount(bin_index, wy, size), np.bincount(bin_index, w - wy, size)
     share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
     counts = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams import model_strips
+from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import ModelResult
@@ -17,7 +17,7 @@ from trueodds.diagrams.murphy.plot import score_columns
 
 
 class PlaneDiagram(Diagram):
-    """Marks with the interval of MCB, lines of equal score, and numbers."""
+    """The plane of MCB and DSC: a mark with the interval of MCB for each model, lines of equal score, and numbers."""
 
     layers = ("marks", "bars", "lines", "labels", "numbers")
     row_noun = "rows"
@@ -26,7 +26,7 @@ class PlaneDiagram(Diagram):
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
         has_table = self.has("numbers") and len(self.panels["view"]) == 1
-        return 6.4, 4.9 + (model_strips.number_table_height(len(self.names)) if has_table else 0.0)
+        return 6.4, 4.9 + (model_strips_and_table.number_table_height(len(self.names)) if has_table else 0.0)
 
     @property
     def names(self) -> list[str]:
@@ -59,11 +59,9 @@ class PlaneDiagram(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
-        rows, panel_row = (
-            self.rows(panel),
-            {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"},
-        )
+        """Draw one view."""
+        rows = self.rows(panel)
+        panel_row = {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"}
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)
@@ -103,30 +101,33 @@ class PlaneDiagram(Diagram):
         if (
             self.has("numbers")
             and len(self.panels["view"]) == 1
-            and model_strips.number_table_fits(ax, len(self.names))
+            and model_strips_and_table.number_table_fits(ax, len(self.names))
         ):
             tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
             score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
             names = [legend_name(name) for name in self.names]
-            model_strips.draw_number_table(
+            model_strips_and_table.draw_number_table(
                 ax, names, score_columns(tables, self.names[0], score, size - 0.5), size - 0.5
             )
 
 
 def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb_results: Mapping[str, ModelResult]) -> dict[str, float]:
-    """The limits that all panels share, and the step of the score between lines."""
+    """The limits of the axes, which all panels share, and the step of the score between lines of equal score.
+
+    `mcb_results` holds the interval of MCB of each model, if there is one.
+    """
     models = [model for models in panels for model in models]
-    mcb_values = [model.decomposition["mcb"] for model in models] + [
-        result.error_high for result in mcb_results.values()
-    ]
+    mcb_values = [model.decomposition["mcb"] for model in models]
+    mcb_values += [result.error_high for result in mcb_results.values()]
+    max_mcb = max([1e-3, *(value for value in mcb_values if np.isfinite(value))])
     dsc_values = [model.decomposition["dsc"] for model in models]
-    finite_mcb_values = [value for value in mcb_values if np.isfinite(value)]
-    width, max_dsc = max([*finite_mcb_values, 1e-3]), max([*dsc_values, 1e-3])
-    min_dsc = min(dsc_values)
-    # If all models discriminate similarly, an axis from 0 would put all marks into one corner.
-    bottom = 0.0 if min_dsc < 0.5 * max_dsc else min_dsc - 0.6 * max(max_dsc - min_dsc, width / 2)
-    bottom = max(0.0, bottom)
-    x_high, y_high = 1.12 * width, max_dsc + 0.16 * (max_dsc - bottom) if max_dsc > bottom else 1.2 * max_dsc
+    min_dsc, max_dsc = min(dsc_values), max([*dsc_values, 1e-3])
+    bottom = 0.0
+    if min_dsc >= 0.5 * max_dsc:
+        # All models discriminate similarly: an axis from 0 would put all marks into one corner.
+        bottom = max(0.0, min_dsc - 0.6 * max(max_dsc - min_dsc, max_mcb / 2))
+    x_high = 1.12 * max_mcb
+    y_high = max_dsc + 0.16 * (max_dsc - bottom) if max_dsc > bottom else 1.2 * max_dsc
     return {
         "x_low": -0.05 * x_high,
         "x_high": x_high,
@@ -137,7 +138,7 @@ def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb_results: Mapping[s
 
 
 def _round_up(x: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is at least x."""
+    """The smallest number of the form 1, 2 or 5 times a power of ten that is at least x."""
     scale = 10.0 ** np.floor(np.log10(x))
     return float(next(scale * m for m in (1, 2, 5, 10) if scale * m >= x * (1 - 1e-9)))
 

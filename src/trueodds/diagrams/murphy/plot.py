@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams import model_strips
+from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
@@ -21,7 +21,7 @@ PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncerta
 
 
 class MurphyDiagram(Diagram):
-    """Curves with bands, strips and numbers."""
+    """Murphy curves of each model with bands, histogram strips and a table of numbers."""
 
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
     row_noun = "rows"
@@ -30,18 +30,18 @@ class MurphyDiagram(Diagram):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
-        return 6.4, model_strips.figure_height(
+        return 6.4, model_strips_and_table.figure_height(
             self,
             6.4,
             4.7,
             self.strip_height,
-            model_strips.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
+            model_strips_and_table.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
         )
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The fraction of the height that the strips take."""
-        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
@@ -55,7 +55,7 @@ class MurphyDiagram(Diagram):
 
     @property
     def _shows_bands(self) -> bool:
-        """Whether bands around the differences are drawn."""
+        """Whether bands around the curves are drawn."""
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
@@ -110,7 +110,7 @@ class MurphyDiagram(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
@@ -134,8 +134,8 @@ class MurphyDiagram(Diagram):
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
             tables = [select_part_of_model(rows, name, "strip") for name in self.names]
-            model_strips.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
-        if self._shows_numbers and model_strips.number_table_fits(ax, len(self.names)):
+            model_strips_and_table.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
+        if self._shows_numbers and model_strips_and_table.number_table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
@@ -195,7 +195,8 @@ class MurphyDiagram(Diagram):
         """Draw the table of scores of all models below the axes."""
         tables = [select_part_of_model(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-        model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
+        columns = score_columns(tables, self.names[0], score, size)
+        model_strips_and_table.draw_number_table(ax, self.names, columns, size)
 
 
 def score_columns(

@@ -1,4 +1,4 @@
-"""Summarize in words which model has the lower Murphy curve, and at which thresholds."""
+"""Describe in words which of several models has the lower Murphy curve, and at which thresholds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import join_words
+from trueodds.diagrams._style.formatting import format_percent, join_words
 from trueodds.diagrams.model_comparison_text import describe_comparison, format_error, tied_indices
 from trueodds.diagrams.model_results import ModelResult
 from trueodds.diagrams.murphy.crossings import (
@@ -24,9 +23,10 @@ from trueodds.diagrams.murphy.curves import MurphyModel
 from trueodds.diagrams.table_columns import Columns
 
 SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
-MAX_LISTED = 3  # segments, crossings or thresholds that are listed individually
-MAX_SHARES = 5  # shares of the thresholds that are listed
-TIE_TOLERANCE = 1e-9  # differences in the number of thresholds up to this are rounding errors
+MAX_LISTED = 3  # largest number of segments, crossings or thresholds that are listed one by one
+MAX_SHARES = 5  # largest number of sets of models whose shares of the thresholds are listed
+MIN_NAMED_SHARE = 0.005  # smallest share of the thresholds that is mentioned
+TIE_TOLERANCE = 1e-9  # numbers, or lengths, of thresholds count as equal up to this difference
 SHARE_TOLERANCE = 1e-9  # shares up to this are rounding errors
 
 
@@ -40,7 +40,7 @@ def describe_decomposition(model: MurphyModel) -> str:
 
 
 def describe_plane(models: Sequence[MurphyModel], results: Sequence[ModelResult]) -> str:
-    """Which model has the best score, and which parts of it."""
+    """Describe which models have the best score, the lowest MCB and the highest DSC."""
     if len(models) == 1:
         return describe_decomposition(models[0])
     mcb, dsc = ([model.decomposition[name] for model in models] for name in ("mcb", "dsc"))
@@ -68,22 +68,24 @@ def describe_curves(
     *,
     fixed_thresholds: bool = False,
 ) -> str:
-    """Which model has the lower cost at which thresholds; given thresholds are not interpolated."""
+    """Describe which model has the lower cost, and at which thresholds.
+
+    `curves` and `bands` are the table rows of each model. With `fixed_thresholds`, the thresholds are those that the
+    user chose: the text describes only these and does not interpolate between them.
+    """
     names = [model.name for model in models]
     if len(models) == 1:
         return describe_one_curve(models[0], curves[0], fixed_thresholds=fixed_thresholds)
-    if len(models) == 2:
-        band = bands[1] if bands else None
-        return (
-            describe_two_at_thresholds(names, curves, band)
-            if fixed_thresholds
-            else describe_two_curves(names, curves, band)
-        )
-    return describe_many_curves(names, curves, results, models[0].score_name, fixed_thresholds=fixed_thresholds)
+    if len(models) > 2:
+        return describe_many_curves(names, curves, results, models[0].score_name, fixed_thresholds=fixed_thresholds)
+    band_of_second = bands[1] if bands else None
+    if fixed_thresholds:
+        return describe_two_at_thresholds(names, curves, band_of_second)
+    return describe_two_curves(names, curves, band_of_second)
 
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
-    """The threshold at which miscalibration contributes most to the cost of one model."""
+    """Describe the score of one model, and at which threshold miscalibration contributes most to its cost."""
     index, n_evaluated = int(np.argmax(curve["mcb"])), len(curve["mcb"])
     if curve["mcb"][index] <= RELATIVE_TOLERANCE:
         thresholds_text = f" at {_describe_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
@@ -91,13 +93,11 @@ def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_
     mcb, cost = format_error(float(curve["mcb"][index])), format_error(float(curve["score"][index]))
     threshold_text = _format_threshold(curve["threshold"][index])
     if fixed_thresholds:
-        opening = (
-            f"At the threshold {threshold_text}, miscalibration contributes"
-            if n_evaluated == 1
-            else "Miscalibration contributes most"
-        )
-        threshold_part = "" if n_evaluated == 1 else f" at {threshold_text} ({n_evaluated} thresholds evaluated):"
-        return f"{describe_decomposition(model)} {opening}{threshold_part} {mcb} of the cost {cost}."
+        if n_evaluated == 1:
+            opening = f"At the threshold {threshold_text}, miscalibration contributes"
+        else:
+            opening = f"Miscalibration contributes most at {threshold_text} ({n_evaluated} thresholds evaluated):"
+        return f"{describe_decomposition(model)} {opening} {mcb} of the cost {cost}."
     side = "at" if curve["side"][index] == "at" else f"just {curve['side'][index]}"
     return (
         f"{describe_decomposition(model)} Miscalibration contributes most {side} the threshold {threshold_text}: {mcb} "
@@ -108,23 +108,27 @@ def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_
 def describe_two_curves(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
-    """The thresholds at which the better model has the lower cost, significant differences, and crossings."""
+    """Describe at how many thresholds the better of two models has the lower cost, and where the curves cross.
+
+    If the second model has a band, the text also states where the difference is significant.
+    """
     thresholds, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
     segments = sign_segments(thresholds, difference)
     length_lower, length_higher = length_with_sign(segments, -1), length_with_sign(segments, 1)
     if length_lower + length_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at every threshold."
     better, sign = _cheaper_model(names, length_lower, length_higher)
-    length, crossings = max(length_lower, length_higher), find_crossings(segments)
-    length_of_percent, shorter_length = (thresholds[-1] - thresholds[0]) / 100, min(length_lower, length_higher)
+    longer, shorter = max(length_lower, length_higher), min(length_lower, length_higher)
+    percent_length = (thresholds[-1] - thresholds[0]) / 100  # of one percent of the thresholds
     if abs(length_lower - length_higher) <= TIE_TOLERANCE:
-        text = f"{_describe_tie(names)} at {length / length_of_percent:.0f}\u00a0% of the thresholds"
+        text = f"{_describe_tie(names)} at {longer / percent_length:.0f}\u00a0% of the thresholds"
+    elif not shorter:
+        text = f"{names[better]} has at no threshold a higher cost than {names[1 - better]}"
     else:
-        contrast = "at no threshold a higher cost" if not shorter_length else "a lower cost"
-        text = f"{names[better]} has {contrast} than {names[1 - better]}"
-        if shorter_length:
-            text += f" at {length / length_of_percent:.0f}\u00a0% of the thresholds"
-            text += f" and a higher cost at {shorter_length / length_of_percent:.0f}\u00a0%"
+        text = f"{names[better]} has a lower cost than {names[1 - better]}"
+        text += f" at {longer / percent_length:.0f}\u00a0% of the thresholds"
+        text += f" and a higher cost at {shorter / percent_length:.0f}\u00a0%"
+    crossings = find_crossings(segments)
     if len(crossings) > MAX_LISTED:
         text += f"; the curves cross {len(crossings)} times"
     elif crossings:
@@ -149,50 +153,47 @@ def describe_two_at_thresholds(
     if n_lower + n_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at {_describe_all_thresholds(x)}."
     better, sign = _cheaper_model(names, n_lower, n_higher)
-    text = f"{names[better]} has a lower cost than {names[1 - better]} at "
-    if max(n_lower, n_higher) == len(x):
+    other = 1 - better
+    # The thresholds at which the better model has a lower cost than the other, a higher one, and the same.
+    x_lower, x_higher, x_equal = (x[sign_at_threshold == s] for s in (sign, -sign, 0))
+    text = f"{names[better]} has a lower cost than {names[other]} at "
+    if len(x_lower) == len(x):
         text += _describe_all_thresholds(x)
         if len(x) == 1:
-            text += (
-                f": {format_error(float(curves[better]['score'][0]))} versus"
-                f" {format_error(float(curves[1 - better]['score'][0]))}"
-            )
+            cost_of_better, cost_of_other = (format_error(float(curves[i]["score"][0])) for i in (better, other))
+            text += f": {cost_of_better} versus {cost_of_other}"
     elif n_lower == n_higher:
-        phrases = [
-            f"{names[better]} at {_list_thresholds(x[sign_at_threshold == sign])}",
-            f"{names[1 - better]} at {_list_thresholds(x[sign_at_threshold == -sign])}",
-        ]
-        text = f"{_describe_tie(names)} at {n_lower} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
+        text = (
+            f"{_describe_tie(names)} at {n_lower} of {len(x)} evaluated thresholds: "
+            f"{names[better]} at {_list_thresholds(x_lower)}, {names[other]} at {_list_thresholds(x_higher)}"
+        )
     else:
-        text += f"{max(n_lower, n_higher)} of {len(x)} evaluated thresholds"
-        text += (
-            f", a higher cost at {_list_thresholds(x[sign_at_threshold == -sign])}" if min(n_lower, n_higher) else ""
-        )
-        text += (
-            f", the same cost at {_list_thresholds(x[sign_at_threshold == 0])}"
-            if (sign_at_threshold == 0).any()
-            else ""
-        )
+        text += f"{len(x_lower)} of {len(x)} evaluated thresholds"
+        if len(x_higher):
+            text += f", a higher cost at {_list_thresholds(x_higher)}"
+        if len(x_equal):
+            text += f", the same cost at {_list_thresholds(x_equal)}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    significant_thresholds = [
-        (band["threshold"][band["beyond"] == beyond_sign], adjective)
-        for beyond_sign, adjective in ((sign, "lower"), (-sign, "higher"))
-    ]
-    # A single threshold is not repeated, because the previous sentence names it.
-    phrases = [
-        f"{adjective} {'there' if len(x) == 1 else f'at {_list_thresholds(thresholds_of_sign, len(x))}'}"
-        if len(thresholds_of_sign)
-        else ""
-        for thresholds_of_sign, adjective in significant_thresholds
-    ]
+    phrases = []
+    for beyond, adjective in ((sign, "lower"), (-sign, "higher")):
+        significant_thresholds = band["threshold"][band["beyond"] == beyond]
+        if len(significant_thresholds):
+            # A single threshold is not repeated, because the previous sentence names it.
+            where = "there" if len(x) == 1 else f"at {_list_thresholds(significant_thresholds, len(x))}"
+            phrases.append(f"{adjective} {where}")
     return f"{text}. {_describe_significance(names[better], phrases, n_lower == n_higher)}"
 
 
 def _cheaper_model(names: Sequence[str], lower_amount: float, higher_amount: float) -> tuple[int, int]:
-    """The model that is better at more thresholds and the sign of the difference; for ties the first by name."""
-    second = names[1] < names[0] if abs(lower_amount - higher_amount) <= TIE_TOLERANCE else lower_amount > higher_amount
-    return (1, -1) if second else (0, 1)
+    """Index of the model that is cheaper at more thresholds, and the sign of second minus first where it is cheaper.
+
+    The amounts are the number of thresholds, or their length, at which the second model has a lower and a higher cost.
+    With equal amounts it is the first model by name.
+    """
+    is_tied = abs(lower_amount - higher_amount) <= TIE_TOLERANCE
+    is_second_cheaper = names[1] < names[0] if is_tied else lower_amount > higher_amount
+    return (1, -1) if is_second_cheaper else (0, 1)
 
 
 def _describe_tie(names: Sequence[str]) -> str:
@@ -214,7 +215,7 @@ def _describe_all_thresholds(x: Array) -> str:
 
 
 def _list_thresholds(x: Array, n_evaluated: int | None = None) -> str:
-    """Few thresholds by value, many by their count."""
+    """List few thresholds by value and many by their count; `n_evaluated` is the number of all thresholds, if named."""
     if n_evaluated is not None and len(x) == n_evaluated:
         return "both" if n_evaluated == 2 else f"all {n_evaluated}"
     return (
@@ -232,7 +233,7 @@ def describe_many_curves(
     *,
     fixed_thresholds: bool = False,
 ) -> str:
-    """The shares of thresholds at which each model has the lowest cost, and the model with the best score."""
+    """Describe at which share of the thresholds each of several models has the lowest cost, and which score is best."""
     x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
     weight_by_set = lowest_curves_at_points(values) if fixed_thresholds else lowest_curves(x, values)
     total = sum(weight_by_set.values())
@@ -246,19 +247,23 @@ def describe_many_curves(
 
 
 def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], n_models: int, points: Array | None) -> str:
-    """The models with the lowest cost, with shares of the thresholds or counts of the evaluated ones."""
+    """Describe which models have the lowest cost, with shares of the thresholds or counts of the evaluated ones.
+
+    `share_by_models` is the share of the thresholds at which each set of models, given by their names, has the lowest
+    cost. `points` are the evaluated thresholds if the user chose them.
+    """
     everywhere = "every threshold" if points is None else _describe_all_thresholds(points)
     n_evaluated = None if points is None else len(points)
-    share_by_names = {name_set: weight for name_set, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
-    always_lowest = sorted(set.intersection(*map(set, share_by_names)))
-    order = sorted(share_by_names, key=lambda name_set: (-round(share_by_names[name_set], 12), name_set))
+    share_by_names = {names: share for names, share in share_by_models.items() if share > SHARE_TOLERANCE}
+    always_lowest = sorted(set.intersection(*map(set, share_by_names)))  # alone or tied
+    order = sorted(share_by_names, key=lambda names: (-round(share_by_names[names], 12), names))
 
-    def format_amount(name_set: tuple[str, ...], names_unit: bool) -> str:
-        """The share or count of the thresholds at which these models are the lowest."""
+    def format_amount(names: tuple[str, ...], has_unit: bool) -> str:
+        """The share or count of the thresholds at which these models are the lowest, with what it is a share of."""
         if n_evaluated is not None:
-            unit = f" of {n_evaluated} evaluated thresholds" if names_unit else ""
-            return f"{share_by_names[name_set] * n_evaluated:.0f}{unit}"
-        return f"{100 * share_by_names[name_set]:.0f}\u00a0%{' of the thresholds' if names_unit else ''}"
+            unit = f" of {n_evaluated} evaluated thresholds" if has_unit else ""
+            return f"{share_by_names[names] * n_evaluated:.0f}{unit}"
+        return f"{100 * share_by_names[names]:.0f}\u00a0%{' of the thresholds' if has_unit else ''}"
 
     if len(always_lowest) == n_models:
         return f"{join_words(always_lowest)} have the same cost at {everywhere}."
@@ -266,27 +271,24 @@ def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], n_mo
         verb = "has" if len(always_lowest) == 1 else "have"
         return f"{join_words(always_lowest)} {verb} the lowest cost at {everywhere}."
     if always_lowest:
-        single_model_set = tuple(always_lowest)
-        never_text = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
-        suffix = (
-            f", and strictly the lowest at {format_amount(single_model_set, n_evaluated is None)}"
-            if single_model_set in share_by_names
-            else ""
-        )
-        return f"At {never_text} is the cost of {join_words(always_lowest)} higher than that of another model{suffix}."
-    shown_sets = [name_set for name_set in order if share_by_names[name_set] >= 0.005][:MAX_SHARES]
-    labels = ["all tied" if len(name_set) == n_models else join_words(name_set) for name_set in shown_sets]
-    shares = [
-        f"{label} ({format_amount(name_set, name_set == shown_sets[0])})"
-        for label, name_set in zip(labels, shown_sets, strict=True)
-    ]
-    rest = sum(share_by_names[name_set] for name_set in order if name_set not in shown_sets)
-    if rest >= 0.005:
-        shares.append(f"others ({rest * n_evaluated:.0f})" if n_evaluated else f"others ({100 * rest:.0f}\u00a0%)")
-    # Names of tied models contain commas.
-    if any(1 < len(name_set) < n_models for name_set in shown_sets):
-        return f"Lowest cost: {'; '.join(shares)}."
-    return f"Lowest cost: {join_words(shares)}."
+        nowhere = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
+        text = f"At {nowhere} is the cost of {join_words(always_lowest)} higher than that of another model"
+        if tuple(always_lowest) in share_by_names:  # where no other model is tied with them
+            text += f", and strictly the lowest at {format_amount(tuple(always_lowest), n_evaluated is None)}"
+        return f"{text}."
+    shown_sets = [names for names in order if share_by_names[names] >= MIN_NAMED_SHARE][:MAX_SHARES]
+    phrases = []
+    for i, names in enumerate(shown_sets):
+        label = "all tied" if len(names) == n_models else join_words(names)
+        phrases.append(f"{label} ({format_amount(names, has_unit=i == 0)})")
+    other_share = sum(share_by_names[names] for names in order if names not in shown_sets)
+    if other_share >= MIN_NAMED_SHARE:
+        amount = f"{other_share * n_evaluated:.0f}" if n_evaluated else f"{100 * other_share:.0f}\u00a0%"
+        phrases.append(f"others ({amount})")
+    # Names of tied models contain commas or an "and".
+    if any(1 < len(names) < n_models for names in shown_sets):
+        return f"Lowest cost: {'; '.join(phrases)}."
+    return f"Lowest cost: {join_words(phrases)}."
 
 
 def _describe_significant_ranges(band: Mapping[str, Array], sign: int, adjective: str) -> str:
@@ -312,7 +314,7 @@ def _describe_significant_ranges(band: Mapping[str, Array], sign: int, adjective
 
 def _format_threshold(threshold: float) -> str:
     """Format a threshold in percent."""
-    return styling.format_percent(float(threshold))
+    return format_percent(float(threshold))
 
 
 def format_score_range(models: Sequence[MurphyModel]) -> str:

@@ -1,1 +1,1 @@
-"""Lines from each predicted probability through its recalibrated values."""
+"""The recalibration line plot: a line from each predicted probability through its recalibrated values."""

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_softmax, logit
 
-from trueodds.binning.sorted_scores import group_starts
 from trueodds.calibrators._glm.baseline_logits import baseline_index
-from trueodds.calibrators._glm.log_probabilities import (
-    MIN_PROB,
-    MinProb,
-    floored_logs,
-    log_ratio,
-    resolve_min_prob,
-    softmax,
-)
-from trueodds.calibrators.llo import LloSpec
-from trueodds.calibrators.mcllo import MclloMap, MclloSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
+from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
-from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
-from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
-from trueodds.diagrams.recalibration_lines.plot import LinePlot
+from trueodds.diagrams.llo_likelihood import format_posterior
+from trueodds.diagrams.recalibration_lines.paths import RecalibrationPath, binary_path, class_paths
+from trueodds.diagrams.recalibration_lines.plot import RecalibrationLinesPlot
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
-from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View
+
+MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # for each outcome, in a single panel and in a grid; more lines would merge
 
 
 @dataclass(frozen=True)
@@ -115,9 +105,9 @@ class RecalibrationLines(BaselineRecipe):
         notes: list[Note] = []
         candidates = [path for view in views for path in self._recalibration_paths(view, notes)]
         candidates = [candidates[i] for i in decreasing_order(path.mean_change for path, _ in candidates)]
-        paths = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
-            path for path, _ in candidates[layout.MAX_PANELS :]
-        ]
+        # Boldness recalibrations are costly: only the paths that are drawn get them.
+        paths = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]]
+        paths += [path for path, _ in candidates[layout.MAX_PANELS :]]
         reached_levels = {name for path in paths for name in path.names[2:]}
         bold_levels = [name for name in (f"{level:g}" for level in self.posteriors) if name in reached_levels]
         max_lines = MAX_LINES if len(paths) == 1 else MAX_LINES_IN_GRID
@@ -140,7 +130,7 @@ class RecalibrationLines(BaselineRecipe):
             view = next(view for view in views if view.joint)
             baseline = baseline_index(self.baseline_index(view), view.p.shape[1])
             settings = {"baseline": baseline, "prior": self.prior, "min_prob": self.min_prob}
-        return LinePlot(
+        return RecalibrationLinesPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
@@ -152,8 +142,11 @@ class RecalibrationLines(BaselineRecipe):
     def _recalibration_paths(
         self, view: View, notes: list[Note]
     ) -> list[tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]]:
-        """Paths up to the fit, which determine the order of panels, with functions that add the other path points."""
-        if view.joint:
+        """Paths up to the best fit, each with a function that returns the path with all of its points.
+
+        The best fit determines the order of the panels. The functions add their notes to the list they are passed.
+        """
+        if view.joint:  # without boldness recalibrations, the paths are complete
             names = self.class_names(view.p.shape[1])
             paths = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
             return [(path, lambda _, path=path: path) for path in paths]  # type: ignore[misc]
@@ -161,7 +154,7 @@ class RecalibrationLines(BaselineRecipe):
 
 
 def _panel_row(path: RecalibrationPath, n_panels: int) -> dict[str, Any]:
-    """The row of `panels` for one path, of `panels` in all."""
+    """The row of `panels` for one path, of `n_panels` in all."""
     std, points = path.std, f"{100 * path.mean_change:.1f} points"
     posterior_predicted, posterior_of_fit = (format_posterior(float(p)) for p in path.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{path.delta:.3g}, γ\u00a0=\u00a0{path.gamma:.3g})" if np.isfinite(path.delta) else ""
@@ -208,188 +201,3 @@ def _panel_row(path: RecalibrationPath, n_panels: int) -> dict[str, Any]:
         "std_best_fit": float(std[1]),
         "std_last": float(std[-1]),
     }
-
-
-MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # for each outcome, in a single panel and in a grid; more lines would merge
-_MIN_OPACITY, _MAX_OPACITY = 0.5, 0.95  # opacity of a line with share 0 and with the largest share
-_MIN_LINE_WIDTH, _MAX_LINE_WIDTH = 0.7, 1.6  # their widths in points
-
-
-@dataclass(frozen=True, eq=False)
-class RecalibrationPath:
-    """Probabilities of one event at each path point, with its outcomes."""
-
-    view: str
-    title: str
-    probabilities: (
-        Array  # (path_points, n) probabilities; the first as predicted, the others from log odds with `min_prob`
-    )
-    y: Array  # (n,) shares
-    w: Array  # (n,)
-    n: Array  # (n,) rows in each cell
-    names: tuple[str, ...]  # (path_points,)
-    posterior: Array  # (path_points,)
-    delta: float  # of the best fit; NaN for the baseline class
-    gamma: float
-    has_finite_fit: bool = True  # whether a finite fit maximizes the likelihood
-    baseline: str = ""  # the baseline of a joint fit, whose posteriors are joint over all classes
-
-    @property
-    def mean_change(self) -> float:
-        """The mean absolute change from predicted probability to best fit."""
-        return float(self.w @ np.abs(self.probabilities[1] - self.probabilities[0]) / self.w.sum())
-
-    @property
-    def std(self) -> Array:
-        """The standard deviation at each path point, with denominator n − 1."""
-        n = self.w.sum()
-        deviation = self.probabilities - (self.probabilities @ self.w / n)[:, None]
-        return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.probabilities))
-
-    def line_table(self, max_lines: int, bold_levels: Sequence[str]) -> tuple[dict[str, Array], bool]:
-        """The table of at most `max_lines` lines per outcome, and whether a line represents several predictions.
-
-        `bold_levels` names the boldness path points of all panels, which follow the first two.
-        """
-        path_positions = np.array([0, 1, *(2 + bold_levels.index(name) for name in self.names[2:])])
-        parts, has_merged_lines = [], False
-        for outcome, share in ((True, self.y), (False, 1 - self.y)):
-            has_weight = self.w * share > 0
-            if not has_weight.any():
-                continue
-            w = (self.w * share)[has_weight]
-            scores, score_index = np.unique(self.probabilities[0, has_weight], return_inverse=True)
-            first = group_starts(np.bincount(score_index, w), max_lines)
-            has_merged_lines |= len(first) < len(scores)
-            line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[score_index]
-            line_weight = np.bincount(line, w)
-            means = (
-                np.stack(
-                    [np.bincount(line, w * probabilities) for probabilities in self.probabilities[:, has_weight]],
-                    axis=1,
-                )
-                / line_weight[:, None]
-            )
-            parts.append((outcome, np.bincount(line, (self.n * share)[has_weight]), line_weight, means))
-        max_line_weight = max(float(line_weight.max()) for _, _, line_weight, _ in parts)
-        tables = [
-            self._line_columns(outcome, n, line_weight, means, max_line_weight, path_positions)
-            for outcome, n, line_weight, means in parts
-        ]
-        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, has_merged_lines
-
-    def _line_columns(
-        self, outcome: bool, n: Array, line_weight: Array, means: Array, max_line_weight: float, path_positions: Array
-    ) -> dict[str, Array]:
-        """The points of the lines of one outcome, with an opacity by their weight."""
-        n_lines, n_points = means.shape
-        relative_width = np.sqrt(line_weight / max_line_weight)  # so that rare outcomes are visible
-        return {
-            "view": np.full(n_lines * n_points, self.view, dtype=object),
-            "line": np.repeat(np.arange(n_lines), n_points),
-            "n": np.repeat(n, n_points),
-            "weight": np.repeat(line_weight, n_points),
-            "outcome": np.full(n_lines * n_points, outcome),
-            "path_point": np.tile(np.array(self.names, dtype=object), n_lines),
-            "place": np.tile(path_positions, n_lines),
-            "posterior": np.tile(self.posterior, n_lines),
-            "probability": means.ravel(),
-            "share": np.repeat(line_weight / self.w.sum(), n_points),
-            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * relative_width, n_points),
-            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * relative_width, n_points),
-        }
-
-
-def binary_path(
-    view: View, posteriors: Sequence[float], prior: float, min_prob: float
-) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
-    """Path with predicted probabilities and best fit, and a function that adds boldness recalibrations and notes."""
-    P, Y, w = select_weighted_rows(view)
-    likelihood, min_prob = LloLikelihood.from_view(view, min_prob, prior), resolve_min_prob(view, min_prob)
-    spec = LloSpec(min_prob)
-    calibration_map = spec.fit(P, Y, w)
-    x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
-
-    def path_point(tau: float, gamma: float) -> tuple[Array, float]:
-        """Probabilities recalibrated by this shift and slope, and the posterior probability of it."""
-        # With the lower bound of the fit; without it, exact zeros would stay at zero.
-        return expit(tau + gamma * x), float(
-            likelihood.posterior(likelihood.log_likelihood_drop(np.array([tau, gamma])))
-        )
-
-    fitted_probabilities, p = path_point(calibration_map.tau, calibration_map.gamma)
-    path_to_fit = RecalibrationPath(
-        view.name, title, np.stack([view.P[view.w > 0, 1], fitted_probabilities]), Y[:, 1], w, view.n[view.w > 0],
-        ("predicted", "best_fit" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
-        calibration_map.delta, calibration_map.gamma, calibration_map.converged,
-    )  # fmt: skip
-
-    def add_boldest(notes: list[Note]) -> RecalibrationPath:
-        """Append the boldest recalibration at each posterior probability to the path, and its notes to `notes`."""
-        notes += spec.notes(calibration_map, P, Y, w)
-        if posteriors and not likelihood.has_finite_maximum:
-            text = (
-                f"{title}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
-                "or are all equal. Boldness recalibrations are omitted."
-            )
-            notes.append(Note("TN251", text))
-            return path_to_fit
-        names, parts = list(path_to_fit.names), []
-        for level in posteriors:
-            try:
-                boldest = likelihood.boldest_map(level, min_prob)
-            except InputError:  # the settings were checked, so there are too few rows
-                text = (
-                    f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
-                    "path point is omitted."
-                )
-                notes.append(Note("TN250", text))
-                continue
-            names.append(f"{level:g}")
-            parts.append(path_point(boldest.tau, boldest.gamma))
-        return replace(
-            path_to_fit,
-            probabilities=np.stack([*path_to_fit.probabilities, *(probabilities for probabilities, _ in parts)]),
-            names=tuple(names),
-            posterior=np.array([*path_to_fit.posterior, *(p for _, p in parts)]),
-        )
-
-    return path_to_fit, add_boldest
-
-
-def class_paths(
-    view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
-) -> list[RecalibrationPath]:
-    """Paths with predicted probabilities and the best fit against the baseline, for each class."""
-    (P, Y, w), P_with_weight, min_prob = (
-        select_weighted_rows(view),
-        view.P[view.w > 0],
-        resolve_min_prob(view, min_prob),
-    )
-    spec = MclloSpec(baseline=baseline, min_prob=min_prob)
-    calibration_map = spec.fit(P, Y, w)
-    assert isinstance(calibration_map, MclloMap)
-    notes += spec.notes(calibration_map, P, Y, w)
-    k, c = P.shape[1], calibration_map.baseline
-    other_classes = np.delete(np.arange(k), c)
-    tau, gamma = np.insert(calibration_map.tau, c, 0.0), np.insert(calibration_map.gamma, c, 1.0)
-    log_p = floored_logs(P, min_prob)
-    eta = (log_p - log_p[:, [c]]) * gamma + tau
-    loglik_predicted, loglik_recalibrated = (
-        float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta)
-    )
-    # A fit with all outcomes correct, at the lower bounds of the probabilities, is none.
-    has_finite_fit = calibration_map.converged and -loglik_recalibrated > SUPREMUM_TOLERANCE * float(w.sum())
-    posterior = expit(
-        (k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(loglik_recalibrated - loglik_predicted, 0.0), 0.0])
-    )
-    delta, slope = np.full(k, np.nan), np.full(k, np.nan)
-    delta[other_classes], slope[other_classes] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
-    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("predicted", "best_fit" if has_finite_fit else "fit")
-    return [
-        RecalibrationPath(
-            f"class:{names[j]}", names[j], np.stack([P_with_weight[:, j], Q[:, j]]), Y[:, j], w, rows, point_names,
-            posterior, float(delta[j]), float(slope[j]), has_finite_fit, names[c],
-        )
-        for j in range(k)
-    ]  # fmt: skip

@@ -17,8 +17,8 @@ _EVENT_LINE_STYLE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linestyle":
 _NONEVENT_LINE_STYLE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (3.5, 1.4))}
 
 
-class LinePlot(Diagram):
-    """Lines between path points."""
+class RecalibrationLinesPlot(Diagram):
+    """A line for each prediction, through its recalibrated values at the path points."""
 
     layers = ("lines", "path_points")
     row_noun = "points"
@@ -41,14 +41,15 @@ class LinePlot(Diagram):
         if not self.has("lines"):
             return []
         event_label, non_event_label = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
-        outcomes = self.table["outcome"]
-        return [
-            *([(Line2D([], [], linewidth=1.6, **_EVENT_LINE_STYLE), event_label)] if outcomes.any() else []),
-            *([(Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), non_event_label)] if not outcomes.all() else []),
-        ]
+        entries: list[tuple[Any, str]] = []
+        if self.table["outcome"].any():
+            entries.append((Line2D([], [], linewidth=1.6, **_EVENT_LINE_STYLE), event_label))
+        if not self.table["outcome"].all():
+            entries.append((Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), non_event_label))
+        return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         from matplotlib.collections import LineCollection
 
         rows, panel_row = self.rows(panel), self.panel_values(panel)
@@ -91,24 +92,25 @@ class LinePlot(Diagram):
 
     def _label_path_points(self, ax: Any, path_positions: Any, names: Any, posteriors: Any) -> None:
         """Label each path point with its name and posterior probability, on one line if there is no room for two."""
-        texts, words = (
-            [_format_posterior(float(p)) for p in posteriors],
-            [_PATH_POINT_LABELS.get(name, "boldest") for name in names],
-        )
-        short_names = [_SHORT_LABELS[word] for word in words]
-        # If posteriors differ between panels, those of the lowest panel must not label all.
-        mixed_labels = [p if word == "bold" else word for word, p in zip(short_names, texts, strict=True)]
-        label_choices = [mixed_labels]
-        if self._has_shared_posteriors:
-            label_choices = [
-                [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short_names)
-            ] + label_choices
+        posterior_texts = [_format_posterior(float(p)) for p in posteriors]
+        long_names = [_PATH_POINT_LABELS.get(name, "boldest") for name in names]
+        short_names = [_SHORT_LABELS[name] for name in long_names]
+        label_choices: list[list[str]] = []  # the most complete first
         if len(self.panels["view"]) == 1 and ax.figure.get_layout_engine() is not None:
-            label_choices = [
-                _two_line_labels(words, texts),
-                _two_line_labels(short_names, texts),
-                *label_choices,
-            ]  # the engine makes room for a second line
+            # The layout engine makes room for a second line.
+            label_choices += [
+                _join_labels(long_names, posterior_texts, "\n"),
+                _join_labels(short_names, posterior_texts, "\n"),
+            ]
+        if self._has_shared_posteriors:
+            # Otherwise, those of the lowest panel must not label all panels.
+            label_choices += [
+                _join_labels(long_names, posterior_texts, " "),
+                _join_labels(short_names, posterior_texts, " "),
+            ]
+        label_choices.append(
+            [p if name == "bold" else name for name, p in zip(short_names, posterior_texts, strict=True)]
+        )
         size = styling.font_size(ax) - 0.5
         labels = next((candidate for candidate in label_choices if _labels_fit(ax, candidate, size)), label_choices[-1])
         while size > 5 and not _labels_fit(ax, labels, size):
@@ -126,9 +128,9 @@ class LinePlot(Diagram):
         return len(self.panels["view"]) == 1 or bool(((posteriors == posteriors[:, :1]) | np.isnan(posteriors)).all())
 
 
-def _two_line_labels(names: list[str], posteriors: list[str]) -> list[str]:
-    """Labels with the name of each point and its posterior probability below."""
-    return [f"{name}\n{p}" for name, p in zip(names, posteriors, strict=True)]
+def _join_labels(names: list[str], posteriors: list[str], separator: str) -> list[str]:
+    """Labels with the name of each path point and its posterior probability."""
+    return [f"{name}{separator}{p}" for name, p in zip(names, posteriors, strict=True)]
 
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:

@@ -13,8 +13,9 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import BINNED_STYLES, y_limits
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
@@ -165,16 +166,21 @@ class Reliability(BinnedRecipe):
     def _add_bars(
         self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
     ) -> tuple[Columns, bool, tuple[str, ...]]:
-        """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
+        """The columns of a view with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar.
+
+        `level` is that of the drawn bars, and `joint_level` that of the Bonferroni bars.
+        """
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
         bars, joint_bars = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
+        # Consistency bars should contain the observed rate, and confidence intervals the prediction. Rates are
+        # compared, not differences: equal counts must compare as equal in any order of summation.
         compared_rates = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
-        # Compare rates, not differences: equal counts must compare as equal in any order of summation.
-        outside, jointly_outside = (ranges.excludes(compared_rates) for ranges in (bars, joint_bars))
-        columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
-        return columns, bool(jointly_outside.any()), bars.method
+        columns = {
+            **columns, "bar_low": bars.low, "bar_high": bars.high, "outside": bars.excludes(compared_rates)
+        }  # fmt: skip
+        return columns, bool(joint_bars.excludes(compared_rates).any()), bars.method
 
     def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
         """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
@@ -191,7 +197,7 @@ class Reliability(BinnedRecipe):
             notes.append(
                 Note(
                     "TN246",
-                    f"Bars are pointwise: for a calibrated model up to {styling.format_percent(1 - self.level)} of the"
+                    f"Bars are pointwise: for a calibrated model up to {format_percent(1 - self.level)} of the"
                     " crosses are expected outside. Pass simultaneous=True for simultaneous bars.",
                 )
             )
@@ -230,7 +236,10 @@ def _is_crowded(binned: bins.BinnedView) -> bool:
 def _panel_columns(
     binned: list[bins.BinnedView], tables: list[Columns], jointly_outside: list[bool], recipe: Reliability
 ) -> Columns:
-    """One row per view; the range of y is shared, so that panels can be compared."""
+    """The columns of `panels`, one row per view; the range of y is shared, so that panels can be compared.
+
+    `jointly_outside` tells of each view whether a bin lies outside its Bonferroni bar.
+    """
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
     rows: list[dict[str, Any]] = []
     has_equal_widths = all(view_bins.has_equal_widths for view_bins in binned)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import BinnedPlot
+from trueodds.diagrams._style.reliability_plots import BinnedPlot
 
 
 class ReliabilityDiagram(BinnedPlot):

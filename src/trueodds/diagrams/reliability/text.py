@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style.styling import format_percent
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.bins import BinnedView
 from trueodds.lenses.view import View
 
@@ -77,7 +77,7 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
 
 
 def _named_bins_phrase(table: Mapping[str, Array], n_outside: int) -> str:
-    """Say how many of the bins outside lie in the described segments; empty if all of them do."""
+    """State how many of the bins outside their bars lie in the described segments; empty if all of them do."""
     segments = largest_segments(table)
     n_named = sum(segment.last - segment.first + 1 for segment in segments)
     if n_named == n_outside:

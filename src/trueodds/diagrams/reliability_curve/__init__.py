@@ -1,1 +1,1 @@
-"""The reliability curve by Gaussian kernel smoothing."""
+"""The reliability curve, which estimates event rates by Gaussian kernel smoothing."""

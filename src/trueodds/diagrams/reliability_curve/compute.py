@@ -19,11 +19,11 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
+from trueodds.diagrams.reliability_curve.bands import SmoothedRates
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
 from trueodds.diagrams.reliability_curve.smoother import (
     CurveSmoother,
     RangeSetting,
-    SmootherBand,
     correct_smoothing_bias,
     smooth_view,
 )
@@ -234,7 +234,7 @@ class CurvePanel:
     view: View
     score_sums: DistinctScoreSums
     smoother: CurveSmoother
-    columns: dict[str, Array]  # of the curve, by place
+    columns: dict[str, Array]  # (points,) each: those of `smooth_view`, and of the band if there is one
 
     @classmethod
     def from_view(cls, view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> Self:
@@ -243,28 +243,29 @@ class CurvePanel:
 
     def with_band(self, band: str, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
         """Return the curve with a band, simultaneous if `rng` is not None."""
-        columns, limits = self.columns, SmootherBand.from_curve(self.score_sums, self.smoother, self.columns)
-        limits_of_band = (
-            limits.confidence_limits(level, n_draws, rng)
-            if band == "confidence"
-            else limits.consistency_limits(level, n_draws, rng)
-        )
-        compared_curve = columns["reference"] if band == "confidence" else columns["rate"]
+        columns = self.columns
+        score, reference = columns["score"], columns["reference"]
+        rates = SmoothedRates.from_curve(self.score_sums, self.smoother, columns)
+        if band == "confidence":
+            low, high = rates.confidence_limits(level, n_draws, rng)
+            compared_curve = reference
+        else:
+            low, high = rates.consistency_limits(level, n_draws, rng)
+            compared_curve = columns["rate"]
         tolerance = 1e-12  # equal counts must compare as equal
         band_columns = {
-            "low": limits_of_band[0],
-            "high": limits_of_band[1],
-            "effective": limits.effective_n,
-            "mass": limits.kernel_weight_sum,
-            "outside": (compared_curve < limits_of_band[0] - tolerance)
-            | (compared_curve > limits_of_band[1] + tolerance),
+            "low": low,
+            "high": high,
+            "effective": rates.effective_n,
+            "mass": rates.kernel_weight_sum,
+            "outside": (compared_curve < low - tolerance) | (compared_curve > high + tolerance),
         }
         if band == "confidence":
-            score = columns["score"]
-            low, high = (correct_smoothing_bias(limit, score, columns["reference"]) for limit in limits_of_band)
+            corrected_low = correct_smoothing_bias(low, score, reference)
+            corrected_high = correct_smoothing_bias(high, score, reference)
             # At a score of 0 all rates up to the reference map to 0, which must not give limits of zero width.
-            band_columns["probability_low"] = np.where(score == 1, np.minimum(low, limits_of_band[0]), low)
-            band_columns["probability_high"] = np.where(score == 0, np.maximum(high, limits_of_band[1]), high)
+            band_columns["probability_low"] = np.where(score == 1, np.minimum(corrected_low, low), corrected_low)
+            band_columns["probability_high"] = np.where(score == 0, np.maximum(corrected_high, high), corrected_high)
         return replace(self, columns=columns | band_columns)
 
     @property
@@ -280,12 +281,10 @@ class CurvePanel:
 
     @cached_property
     def miscalibrated_segments(self) -> list[CurveSegment]:
-        """The segments where the model is miscalibrated."""
-        return (
-            find_segments_outside(self.columns, self.score_sums.score, self.score_sums.w)
-            if "outside" in self.columns
-            else []
-        )
+        """The segments of scores at which the band rejects calibration; empty without a band."""
+        if "outside" not in self.columns:
+            return []
+        return find_segments_outside(self.columns, self.score_sums.score, self.score_sums.w)
 
     @property
     def strip_bin_count(self) -> int:
@@ -313,10 +312,8 @@ class CurvePanel:
 
     def panel_row(self, n_views: int, band: str | None, max_share: float, *, is_first: bool) -> dict[str, Any]:
         """The numbers and texts of the panel."""
-        total, text = (
-            self.score_sums.w.sum(),
-            describe_finding(self.columns, self.miscalibrated_segments, self.mean_local_error, self.view.name, band),
-        )
+        total = self.score_sums.w.sum()
+        text = describe_finding(self.columns, self.miscalibrated_segments, self.mean_local_error, self.view.name, band)
         if n_views > 1:
             text = f"{'Largest local error: ' if is_first else ''}{self.title}. {text}"
         return {

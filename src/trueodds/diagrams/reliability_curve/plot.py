@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.reliability_axes import UnitSquarePlot
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.table_columns import select_part
 
 MIN_OPAQUE_EFFECTIVE_N = 20  # effective sample size below which the band is drawn fainter

@@ -14,10 +14,10 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Count, Level
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_views
-from trueodds.diagrams.selective_risk.plot import RiskPlot
+from trueodds.diagrams.selective_risk.plot import RiskCoveragePlot
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.base import Lens
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk_of_view
@@ -53,8 +53,8 @@ class RiskCoverage(Recipe):
     Equal confidences are ordered at random, and the curve shows the expected error rate. A threshold answers all of
     them or none, so ``threshold`` is NaN at coverages inside a tie, and the axis shows thresholds at the coverages that
     they attain. In the other rows, coverage and risk are those of answering if the confidence is at least the
-    threshold. AURC is the mean of the risk
-    over all attained coverages. It is reported with its percentile bootstrap interval.
+    threshold. AURC is the mean of the risk over all attained coverages. It is reported with its percentile bootstrap
+    interval.
 
     The band is pointwise: percentiles of resampled rows, or of resampled clusters if there are any. For a tally, the
     rows that it counts are resampled. If none or all of the most confident answers are wrong, resamples cannot vary,
@@ -130,7 +130,7 @@ class RiskCoverage(Recipe):
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
-        return RiskPlot(
+        return RiskCoveragePlot(
             name=self.name,
             lens=view.name,
             table=stack_tables([table]),
@@ -144,13 +144,14 @@ class RiskCoverage(Recipe):
         )
 
 
-MIN_SCALED_COVERAGE = 0.1  # share of the largest coverage from which on the limits of the risk set the scale of y
+# Limits of the risk determine the scale of y only from this share of the largest coverage on: at lower coverage few
+# predictions are answered, and the upper limits are near 1.
+MIN_SCALED_COVERAGE = 0.1
 
 
 def _panel_row(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> dict[str, Any]:
     """The row of `panels` for this curve."""
     assert curve.interval is not None
-    # At low coverage, few answers have upper limits near 1.
     has_enough_answers = curve.at["coverage"] >= MIN_SCALED_COVERAGE * curve.at["coverage"][-1]
     max_risk = max(float(curve.at["high"][has_enough_answers].max()), float(curve.at["risk"].max()), curve.random, 0.01)
     return {
@@ -175,11 +176,11 @@ def _panel_row(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> dict
 def _describe_finding(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> str:
     """State the error rate, that at half of the coverage axis if the curve reaches it, and AURC with its interval."""
     assert curve.interval is not None
-    half = selective_risk_of_view(view, n_queries=curve.n_queries, at=[0.5], resamples=0).at["risk"][0]
-    text = f"The error rate is {styling.format_percent(curve.random)} over all predictions"
-    if not np.isnan(half):
+    risk_at_half = selective_risk_of_view(view, n_queries=curve.n_queries, at=[0.5], resamples=0).at["risk"][0]
+    text = f"The error rate is {format_percent(curve.random)} over all predictions"
+    if not np.isnan(risk_at_half):
         where = "over the more confident half" if curve.n_queries == curve.answered else "at a coverage of 50\u00a0%"
-        text += f" and {styling.format_percent(float(half))} {where}"
+        text += f" and {format_percent(float(risk_at_half))} {where}"
     if curve.n_queries > curve.answered:
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"
     elif omits_unanswered:

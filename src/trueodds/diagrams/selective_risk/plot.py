@@ -8,14 +8,15 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
 from trueodds.diagrams.base import Diagram
 
 AXIS_STRIP_HEIGHT = 0.11  # fraction of the height of the axes, for the confidence thresholds
 
 
-class RiskPlot(Diagram):
-    """Curve, band, the line of random order, the unanswered cases, and confidence thresholds below the axis."""
+class RiskCoveragePlot(Diagram):
+    """The risk-coverage curve with its band, the line of random order, unanswered cases, and confidence thresholds."""
 
     layers = ("band", "curve", "random", "unanswered", "thresholds")
     row_noun = "coverages"
@@ -47,7 +48,7 @@ class RiskPlot(Diagram):
             scope = ", pointwise" if self.has_long_labels else ""
             entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{scope}"))
         if self.has("random"):
-            rates = {styling.format_percent(float(rate)) for rate in self.panels["random"]}
+            rates = {format_percent(float(rate)) for rate in self.panels["random"]}
             label = f"random order: {rates.pop()}" if len(rates) == 1 else "random order"  # panels share the legend
             entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
         if self.has("unanswered") and bool((self.panels["coverage"] < 1).any()):
@@ -55,7 +56,7 @@ class RiskPlot(Diagram):
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
@@ -111,9 +112,14 @@ def _labeled_steps(coverage: Array, threshold: Array) -> list[int]:
 
 
 def _format_confidence(confidence: float) -> str:
-    """A confidence in few characters; values below 1 are never rounded to 100 %."""
-    text = next((text for digits in (3, 4, 5) if (text := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
-    return f"{'100' if confidence >= 1 else text}\u00a0%"
+    """A confidence as a percentage in few characters; values below 1 are never rounded to 100 %."""
+    if confidence >= 1:
+        return "100\u00a0%"
+    for n_digits in (3, 4, 5):
+        text = f"{100 * confidence:.{n_digits}g}"
+        if text != "100":
+            return f"{text}\u00a0%"
+    return ">99.999\u00a0%"
 
 
 def _risk_ticks(ax: Any, high: float) -> list[float]:

@@ -1,24 +1,29 @@
-"""Compute the simplex diagram of three outcomes, or of each class with its closest rival and the rest."""
+"""Compute the simplex diagram of three outcomes, or of each class with its closest rival and all other classes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
+from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex.plot import SimplexDiagram
-from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_columns
-from trueodds.diagrams.simplex_recipe import SimplexRecipe
+from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_grid, method_notes, panel_columns
+from trueodds.diagrams.simplex_recipe import REST_LABEL, SimplexRecipe
 from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
 # Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.
 N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = 10, 5
+_MIN_REST_SHARE = 1e-3  # share of a row's total below which the rest is summed directly, not by a difference
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ class Simplex(SimplexRecipe):
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
 
-    def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
-        """The diagram with the names of the outcomes."""
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+        """The diagram of joint views whose outcomes have these names; None numbers them."""
         arrows = [triangle for view in views for triangle in self._evaluate_triangles(view, names)]
         evidence = [-triangle.log_adjusted_pvalue for triangle in arrows]
         arrows = [arrows[i] for i in decreasing_order(evidence, [triangle.error for triangle in arrows])]
@@ -107,8 +112,9 @@ class Simplex(SimplexRecipe):
         n_cells = sum(len(table["cell"]) for table in tables)
         cell_level = 1 - (1 - self.level) / n_cells if self.simultaneous else self.level
         if self.ellipses:
-            arrows_with_ellipses = (triangle.with_ellipses(cell_level) for triangle in arrows)
-            tables = [{**table, **ellipse} for table, ellipse in zip(tables, arrows_with_ellipses, strict=True)]
+            tables = [
+                table | triangle.ellipse_columns(cell_level) for table, triangle in zip(tables, arrows, strict=True)
+            ]
         settings = {
             "partition": str(arrows[0].partition),
             "level": self.level,
@@ -133,15 +139,70 @@ class Simplex(SimplexRecipe):
         """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""
         simplex_recipe.check_joint(view, self.name)
         labels = simplex_recipe.label_outcomes(view, names)
-        partition = self.partition or default_partition(
+        partition = self.partition or default_grid(
             view, N_BINS_PER_AXIS if len(labels) == 3 else N_BINS_PER_AXIS_OF_MANY
         )
         if len(labels) == 3:
             return [Arrows(view, partition, labels, view.name, self.level)]
         triangles = []
-        rest = simplex_recipe.label_rest(labels)
-        sums = simplex_recipe.row_totals(view)
-        for j, c in enumerate(simplex_recipe.closest_rivals(view)):
-            view_of_three = simplex_recipe.rival_view(view, j, int(c), f"class:{labels[j]}", sums)
-            triangles.append(Arrows(view_of_three, partition, (labels[j], labels[c], rest), labels[j], self.level))
+        rest = label_rest(labels)
+        totals = row_totals(view)
+        for outcome, rival in enumerate(closest_rivals(view).tolist()):
+            view_of_three = rival_view(view, outcome, rival, f"class:{labels[outcome]}", totals)
+            corners = labels[outcome], labels[rival], rest
+            triangles.append(Arrows(view_of_three, partition, corners, labels[outcome], self.level))
         return triangles
+
+
+def closest_rivals(view: View) -> Array:
+    """The closest rival of each outcome, (m,): the outcome with the largest Σw p_j p_c.
+
+    It does not depend on the observed outcomes, so that the tests of the cells keep their level.
+    """
+    p = view.p.astype(np.float64)
+    cross_moments = (view.w[:, None] * p).T @ p
+    np.fill_diagonal(cross_moments, -1.0)
+    return np.argmax(cross_moments, axis=1)
+
+
+def label_rest(names: Sequence[str]) -> str:
+    """A label for the remaining outcomes that differs from all class names.
+
+    >>> label_rest(["cat", "dog"]), label_rest(["rest", "dog"])
+    ('rest', 'the rest')
+    """
+    return next((name for name in (REST_LABEL, "the rest", "all the rest") if name not in names), "rest of them")
+
+
+def row_totals(view: View) -> tuple[Array, Array]:
+    """Sums of the probabilities and of the outcomes of each row."""
+    return view.p.sum(axis=1, dtype=np.float64), view.y.sum(axis=1, dtype=np.float64)
+
+
+def rival_view(view: View, outcome: int, rival: int, name: str, totals: tuple[Array, Array] | None = None) -> View:
+    """The joint view of an outcome, its rival and all other outcomes combined.
+
+    `totals` are the `row_totals` of the view, which several rival views share; None computes them.
+    """
+
+    def three_columns(x: Array, total: Array) -> Array:
+        """The columns (n, 3) of outcome, rival and rest, from the columns x (n, m) and their sum (n,)."""
+        a, b = x[:, outcome].astype(np.float64), x[:, rival].astype(np.float64)
+        rest = total - a - b
+        # If the difference is nearly 0, it is a rounding error: sum the rest directly, so that 0 stays 0.
+        has_no_rest = np.flatnonzero(rest < _MIN_REST_SHARE * total)
+        rest[has_no_rest] = np.delete(x[has_no_rest], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
+        return np.stack([a, b, rest], axis=1)
+
+    p_totals, y_totals = row_totals(view) if totals is None else totals
+    w = None if view.is_unweighted else view.w
+    further_sums = None if view.is_rows else {"ww": view.sums("ww")}
+    return View(
+        three_columns(view.p, p_totals),
+        three_columns(view.y, y_totals),
+        w,
+        n=None if w is None else view.n,
+        sums=further_sums,
+        name=name,
+        classes=3,
+    )

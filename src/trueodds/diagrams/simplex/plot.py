@@ -81,19 +81,17 @@ class SimplexDiagram(Diagram):
                 artist = simplex_marks.draw_arrows(ax, tail[mask], head[mask], arrow_kind, zorder=z)
                 artist.set_alpha(simplex_marks.arrow_opacity(rows, panel_row)[mask] if arrow_kind == "faded" else 1.0)
         left, right = (-0.2, 1.36 if has_key else 1.2) if is_single_view else (-0.06, 1.06)
-        # In a smaller figure, names take a larger part of the side.
-        line = (
-            1.35
-            * size
-            / simplex_marks.points_per_unit(
-                ax, width_in_units=right - left, height_in_units=1.12, is_single_panel=is_single_view
-            )
+        # The lines of the names are higher, in sides of the triangle, the smaller the axes are.
+        points_per_side = simplex_marks.points_per_unit(
+            ax, width_in_units=right - left, height_in_units=1.12, is_single_panel=is_single_view
         )
-        low, high = (left, -0.02 - line), (right, 0.885 + line)
-        side = simplex_marks.points_per_unit(
+        line_height = 1.35 * size / points_per_side
+        low, high = (left, -0.02 - line_height), (right, 0.885 + line_height)
+        points_per_side = simplex_marks.points_per_unit(
             ax, width_in_units=right - left, height_in_units=high[1] - low[1], is_single_panel=is_single_view
         )
-        _draw_names(ax, simplex_marks.corner_names(panel_row), size, side, is_single_panel=is_single_view)
+        names = simplex_marks.corner_names(panel_row)
+        _draw_names(ax, names, size, points_per_side, is_single_panel=is_single_view)
         simplex_marks.EqualAspect(ax, low, high)
 
 
@@ -152,23 +150,21 @@ def _triangle_clip(ax: Any) -> Any:
     return Polygon(simplex_geometry.TRIANGLE, transform=ax.transData)
 
 
-def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, is_single_panel: bool) -> None:
+def _draw_names(ax: Any, names: tuple[str, ...], size: float, points_per_side: float, *, is_single_panel: bool) -> None:
     """Write each outcome at its corner, shortened to avoid overlap; in a grid within the width of the triangle."""
-    left, right = ("center", "center") if is_single_panel else ("left", "right")
-    width_share = 0.92 if is_single_panel else 0.5
-    for name, x, y, ha, va, max_width in zip(
-        names, (0.0, 1.0, 0.5), (-0.02, -0.02, 0.885), (left, right, "center"), ("top", "top", "bottom"),
-        (width_share, width_share, 1.1), strict=True,
-    ):  # fmt: skip
-        ax.text(
-            x,
-            y,
-            styling.shorten_text(name, max_width * side, size, "bold"),
-            ha=ha,
-            va=va,
-            fontsize=size,
-            fontweight="bold",
-            color=styling.TEXT_COLOR,
-            zorder=5,
-            parse_math=False,
-        )
+    left_name, right_name, top_name = names
+    text_style: dict[str, Any] = {
+        "fontsize": size, "fontweight": "bold", "color": styling.TEXT_COLOR, "zorder": 5, "parse_math": False
+    }  # fmt: skip
+
+    def fit(name: str, n_sides: float) -> str:
+        """Shorten a name to a width in sides of the triangle."""
+        return styling.shorten_text(name, n_sides * points_per_side, size, "bold")
+
+    if is_single_panel:
+        left_alignment, right_alignment, n_sides = "center", "center", 0.92
+    else:
+        left_alignment, right_alignment, n_sides = "left", "right", 0.5
+    ax.text(0.0, -0.02, fit(left_name, n_sides), ha=left_alignment, va="top", **text_style)
+    ax.text(1.0, -0.02, fit(right_name, n_sides), ha=right_alignment, va="top", **text_style)
+    ax.text(0.5, 0.885, fit(top_name, 1.1), ha="center", va="bottom", **text_style)

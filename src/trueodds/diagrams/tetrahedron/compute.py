@@ -9,7 +9,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import Range
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_columns
+from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_grid, method_notes, panel_columns
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.diagrams.table_columns import stack_tables
 from trueodds.diagrams.tetrahedron.plot import TetrahedronDiagram
@@ -83,8 +83,8 @@ class Tetrahedron(SimplexRecipe):
     azimuth: Annotated[float, Range(-360, 360)] = 40.0
     elevation: Annotated[float, Range(-90, 90)] = 18.0
 
-    def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
-        """The diagram with the names of the outcomes."""
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+        """The diagram of a joint view whose outcomes have these names; None numbers them."""
         view = views[0]
         simplex_recipe.check_joint(view, self.name)
         if len(views) > 1 or view.p.shape[1] != 4:
@@ -97,7 +97,7 @@ class Tetrahedron(SimplexRecipe):
         arrows = [
             Arrows(
                 view,
-                self.partition or default_partition(view, N_BINS_PER_AXIS),
+                self.partition or default_grid(view, N_BINS_PER_AXIS),
                 simplex_recipe.label_outcomes(view, names),
                 view.name,
                 self.level,

@@ -1,1 +1,1 @@
-"""Training curves of log loss, accuracy and calibration by epoch."""
+"""The training diagram: log loss, accuracy and calibration of one or several training runs by epoch."""

@@ -137,7 +137,7 @@ class Training(BinnedRecipe):
     def _epoch_row(
         self, lens: Lens, epoch: Epoch, data: Predictions | Tally, seed: int, notes: list[Note]
     ) -> dict[str, Any]:
-        """Evaluate one epoch: its log loss, accuracy and ECE, each with its uncertainty. Adds to `notes`."""
+        """The table row of one epoch: log loss, accuracy and ECE, each with its uncertainty. Adds to `notes`."""
         test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
         generator = as_generator(seed)
         verdict = test.from_tally(data, [lens], generator) if isinstance(data, Tally) else test(data, [lens], generator)
@@ -148,14 +148,12 @@ class Training(BinnedRecipe):
             notes += [replace(note, text=f"Epoch {epoch_text}: {note.text}") for note in infinite_loss_notes(data)]
         half_width = float(ndtri((1 + self.level) / 2)) * standard_error
         correctness = correctness_view(data)
-        accuracy, low, high = (math.nan,) * 3
+        accuracy = accuracy_low = accuracy_high = math.nan
         if correctness is not None:
-            bars = wilson_intervals(correctness, np.zeros(len(correctness.w), dtype=np.intp), 1, self.level)
-            accuracy, low, high = (
-                float(correctness.w @ correctness.y / correctness.total),
-                float(bars.low[0]),
-                float(bars.high[0]),
-            )
+            accuracy = float(correctness.w @ correctness.y / correctness.total)
+            all_in_one_bin = np.zeros(len(correctness.w), dtype=np.intp)
+            interval = wilson_intervals(correctness, all_in_one_bin, 1, self.level)
+            accuracy_low, accuracy_high = float(interval.low[0]), float(interval.high[0])
         return {
             "view": str(lens),
             "run": epoch.run,
@@ -165,8 +163,8 @@ class Training(BinnedRecipe):
             "log_loss_low": max(loss - half_width, 0.0),
             "log_loss_high": loss + half_width,
             "accuracy": accuracy,
-            "accuracy_low": low,
-            "accuracy_high": high,
+            "accuracy_low": accuracy_low,
+            "accuracy_high": accuracy_high,
             "ece": float(verdict.statistic),
             "noise_floor": float(verdict.statistic) - float(verdict.effect or 0.0),
             "pvalue": float(verdict.pvalue),
@@ -224,11 +222,11 @@ def _describe_finding(table: Mapping[str, Array], lowest_loss_rows: Array, n_mis
     )
 
 
-def _count_runs(count: int, runs: int) -> str:
-    """Return the number of runs as the subject of a sentence, with its verb; `runs` is at least two."""
-    if count == runs:
-        return "both runs are" if runs == 2 else f"all {runs} runs are"
-    return f"{count or 'none'} of {runs} runs {'is' if count <= 1 else 'are'}"
+def _count_runs(count: int, n_runs: int) -> str:
+    """Return a number of runs, of `n_runs` (at least two), as the subject of a sentence with its verb."""
+    if count == n_runs:
+        return "both runs are" if n_runs == 2 else f"all {n_runs} runs are"
+    return f"{count or 'none'} of {n_runs} runs {'is' if count <= 1 else 'are'}"
 
 
 class Epoch(NamedTuple):
@@ -242,7 +240,7 @@ _EPOCH_NAME = re.compile(r"(?:(?P<run>.+)/)?(?P<epoch>[^/]+)", re.DOTALL)
 
 
 def parse_epoch(name: str) -> Epoch:
-    """Run and epoch from the name of a model.
+    """Parse the name of a model, ``epoch`` or ``run/epoch``. Raises TO205 for a name without a number.
 
     >>> parse_epoch("a/3"), parse_epoch("0.5")
     (Epoch(run='a', number=3.0), Epoch(run='', number=0.5))
@@ -258,13 +256,16 @@ def parse_epoch(name: str) -> Epoch:
 
 
 def epoch_name_error(got: str) -> InputError:
-    """The error for `got`, a model name without an epoch."""
+    """The error TO205 for model names without an epoch; `got` describes them."""
     fix = "For instance draw({'1': first, '2': second}, 'training'), or {'a/1': …, 'b/1': …} for several runs."
     return InputError("TO205", "The diagram training requires models named by their epoch, or by run/epoch.", got, fix)
 
 
 def check_epochs(models: Mapping[str, Predictions | Tally], data_by_epoch: Mapping[Epoch, Predictions | Tally]) -> None:
-    """Raise an error for duplicate epochs, a mix of named and unnamed runs, and models with different outcomes."""
+    """Raise TO205 for duplicate epochs, a mix of named and unnamed runs, and models with different outcomes.
+
+    `models` are the data by the name of the model, `data_by_epoch` the same by the parsed names.
+    """
     fix = "Give each run and epoch a unique name."
     if len(data_by_epoch) < len(models):
         raise InputError("TO205", "Two models have the same run and epoch.", ", ".join(models), fix)

@@ -14,12 +14,18 @@ from trueodds.diagrams.base import Diagram
 _RUN_COLORS = (styling.INSIDE_COLOR, styling.OUTSIDE_COLOR, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _RUN_MARKERS = ("o", "s", "^", "D", "v", "P")
 _PART_TITLES = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
-_MAX_NAME_WIDTH = 120.0  # points of the legend that the name of a run may take
-_GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts: tick labels, and a title
+_MAX_NAME_WIDTH = 120.0  # largest width in points of the name of a run in the legend
+_GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts, with room for tick labels, and for a title
+_MAX_EPOCHS_WITH_MARKERS = 25  # a line over more epochs has no markers
+_LOWEST_LOSS_STYLE: dict[str, Any] = {
+    "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
+}  # fmt: skip
+_NOISE_FLOOR_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_THRESHOLD_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 
 class TrainingPlot(Diagram):
-    """Lines over epochs in four parts."""
+    """Log loss, accuracy, ECE and p-value over the epochs, in four parts of a panel, with a line for each run."""
 
     layers = ("intervals", "noise_floor", "threshold", "lowest_log_loss")
     figure_size = (6.4, 5.2)
@@ -105,21 +111,14 @@ class TrainingPlot(Diagram):
     def _draw_run(self, ax: Any, run_rows: dict[str, Array], column: str, style: dict[str, Any]) -> None:
         """Draw one run: its line, interval, noise floor and the epoch with the lowest log loss."""
         # Infinite and missing values leave a gap in the line.
-        values = np.where(np.isfinite(run_rows[column]), run_rows[column], np.nan)
-        with_markers = len(values) <= 25
-        ax.plot(
-            run_rows["epoch"],
-            values,
-            label="run",
-            zorder=3,
-            **(style | ({"markersize": 3} if with_markers else {"marker": ""})),
-        )
+        values = _replace_infinite(run_rows[column])
+        marker_style = {"markersize": 3} if len(values) <= _MAX_EPOCHS_WITH_MARKERS else {"marker": ""}
+        ax.plot(run_rows["epoch"], values, label="run", zorder=3, **(style | marker_style))
         if self.has("intervals") and f"{column}_low" in run_rows:
-            limits = [
-                np.where(np.isfinite(run_rows[f"{column}_{end}"]), run_rows[f"{column}_{end}"], np.nan)
-                for end in ("low", "high")
-            ]
-            ax.fill_between(run_rows["epoch"], *limits, color=style["color"], alpha=0.15, linewidth=0, label="interval")
+            low, high = _replace_infinite(run_rows[f"{column}_low"]), _replace_infinite(run_rows[f"{column}_high"])
+            ax.fill_between(
+                run_rows["epoch"], low, high, color=style["color"], alpha=0.15, linewidth=0, label="interval"
+            )
         if self.has("noise_floor") and column == "ece":
             ax.plot(
                 run_rows["epoch"],
@@ -140,21 +139,19 @@ class TrainingPlot(Diagram):
             )
 
 
-_LOWEST_LOSS_STYLE: dict[str, Any] = {
-    "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
-}  # fmt: skip
-_NOISE_FLOOR_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
-_THRESHOLD_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
-
-
 def _short_name(run: str) -> str:
-    """Cut the name of a run to the width of a legend entry."""
+    """The name of a run, cut to the width of a legend entry."""
     return styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5)
 
 
-def _run_style(i: int, runs: int) -> dict[str, Any]:
-    """The line style of run number i; many runs share one style."""
-    if runs > len(_RUN_COLORS):
+def _replace_infinite(values: Array) -> Array:
+    """Replace infinite values by NaN, which matplotlib leaves out."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _run_style(i: int, n_runs: int) -> dict[str, Any]:
+    """The line style of run number i of `n_runs`; many runs share one style."""
+    if n_runs > len(_RUN_COLORS):
         return {"color": styling.INSIDE_COLOR, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
     return {"color": _RUN_COLORS[i], "linewidth": 1.3, "marker": _RUN_MARKERS[i]}
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.estimators.net_benefit import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.kernels.bootstrap_sums import CellSums
@@ -27,7 +28,14 @@ class Limits(NamedTuple):
 class NetBenefitCurve:
     """Net benefit of a binary view at increasing thresholds (t,).
 
-    Rows are counted by the number of thresholds at which they are treated, 0 to t: those up to the prediction.
+    A row is treated at all thresholds that its prediction reaches. Rows treated at equally many thresholds are summed.
+
+    Attributes
+    ----------
+    n_treating : ndarray (n,)
+        The number of thresholds at which each row is treated, 0 to t.
+    w, wy : ndarray (t + 1,)
+        The sums Σw and Σwy of the rows that are treated at 0, 1, … t thresholds.
     """
 
     def __init__(self, view: View, thresholds: Array) -> None:
@@ -67,42 +75,53 @@ class NetBenefitCurve:
         """Limits of the net benefit, and of its difference to treating everyone.
 
         They are BCa limits from resampled rows or clusters, as those of `net_benefit`. For a tally, and for more than
-        200,000 independent rows, they are percentiles of resampled counts. They are NaN where they depend on fewer than
-        5 events or nonevents: those that are treated, and those that are not.
+        200,000 independent rows, they are percentiles of resampled counts. The limits of the net benefit are NaN at
+        thresholds at which fewer than 5 events or 5 nonevents are treated, and those of the difference where fewer are
+        not treated.
         """
-        is_resampled_by_row = self.view.is_rows and (cluster is not None or len(self.view) <= MAX_RESAMPLED_ROWS)
-        w, wy = (
-            self._resample_units(cluster, resamples, rng)
-            if is_resampled_by_row
-            else self._resample_counts(resamples, rng)
-        )
+        if self.view.is_rows and (cluster is not None or len(self.view) <= MAX_RESAMPLED_ROWS):
+            intervals = self._bca_intervals(cluster, level, resamples, rng)
+        else:
+            w, wy = self._resample_counts(resamples, rng)
+            intervals = [
+                [percentile_interval(draws_at_threshold, level) for draws_at_threshold in draws.T]
+                for draws in self._benefits_of_draws(w, wy)
+            ]
+        limits = []
+        for intervals_of_quantity, treated in zip(intervals, (True, False), strict=True):
+            bounds = np.array([(interval.low, interval.high) for interval in intervals_of_quantity])
+            bounds[~self.has_enough_outcomes(treated=treated)] = np.nan
+            limits.append(Limits(*bounds.T))
+        return limits[0], limits[1]
+
+    def _benefits_of_draws(self, w: Array, wy: Array) -> tuple[Array, Array]:
+        """Net benefit and its difference to treating everyone, (resamples, t) each, from resampled Σw and Σwy."""
         event_rates = (wy.sum(axis=1) / w.sum(axis=1))[:, None]
         draws = _net_benefit_of_sums(w, wy, self.thresholds)
-        difference_draws = draws - treat_all_net_benefit(event_rates, self.thresholds)
+        return draws, draws - treat_all_net_benefit(event_rates, self.thresholds)
+
+    def _bca_intervals(
+        self, cluster: Array | None, level: float, resamples: int, rng: np.random.Generator
+    ) -> list[list[Interval]]:
+        """BCa intervals at each threshold, of the net benefit and of its difference to treating everyone."""
+        draws, difference_draws = self._benefits_of_draws(*self._resample_units(cluster, resamples, rng))
         bca_percentiles = bca_level(None if cluster is None else effective_sample_size([self.view], cluster), level)
         unit = np.arange(len(self.view)) if cluster is None else cluster
         y = self.view.y.astype(np.float64, copy=False)
-        intervals = []
+        values, differences = self.values, self.values - self.treat_all
+        intervals: list[Interval] = []
+        difference_intervals: list[Interval] = []
         for j, threshold in enumerate(self.thresholds):
-            value, difference_to_all = self.values[j], self.values[j] - self.treat_all[j]
-            if not is_resampled_by_row:
-                intervals.append([percentile_interval(drawn[:, j], level) for drawn in (draws, difference_draws)])
-                continue
             treated = self.n_treating > j
-            benefit = net_benefit(treated * y, treated * (1 - y), threshold)
-            scores = benefit, benefit - treat_all_net_benefit(y, threshold)
-            intervals.append(
-                [
-                    bca_interval(estimate, drawn[:, j], jackknife_mean(score, self.view.w, unit), bca_percentiles)
-                    for estimate, drawn, score in zip(
-                        (value, difference_to_all), (draws, difference_draws), scores, strict=True
-                    )
-                ]
+            benefit_of_rows = net_benefit(treated * y, treated * (1 - y), threshold)
+            jackknife = jackknife_mean(benefit_of_rows, self.view.w, unit)
+            intervals.append(bca_interval(values[j], draws[:, j], jackknife, bca_percentiles))
+            difference_of_rows = benefit_of_rows - treat_all_net_benefit(y, threshold)
+            jackknife = jackknife_mean(difference_of_rows, self.view.w, unit)
+            difference_intervals.append(
+                bca_interval(differences[j], difference_draws[:, j], jackknife, bca_percentiles)
             )
-        bounds = np.array([[[interval.low, interval.high] for interval in both] for both in intervals])
-        for i, among_treated in enumerate((True, False)):
-            bounds[~self.has_enough_outcomes(treated=among_treated), i] = np.nan
-        return Limits(*bounds[:, 0].T), Limits(*bounds[:, 1].T)
+        return [intervals, difference_intervals]
 
     def _resample_units(self, cluster: Array | None, resamples: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Σw and Σwy of resampled rows or clusters by number of thresholds, (resamples, t + 1) each."""
@@ -136,5 +155,11 @@ def _net_benefit_of_sums(w: Array, wy: Array, thresholds: Array) -> Array:
 
 
 def _sum_treated(sums: Array) -> Array:
-    """Sum over the rows treated at each threshold, (…, t), from sums by number of thresholds, (…, t + 1)."""
+    """Sum over the rows treated at each threshold, (…, t), from sums by number of thresholds, (…, t + 1).
+
+    The rows treated at threshold j are those that are treated at more than j thresholds.
+
+    >>> _sum_treated(np.array([1.0, 10.0, 100.0])).tolist()
+    [110.0, 100.0]
+    """
     return np.asarray(np.cumsum(sums[..., ::-1], axis=-1)[..., -2::-1])

@@ -1,4 +1,4 @@
-"""Base classes of plots of observed event rate against predicted probability."""
+"""Base classes of the diagrams that plot observed event rates against predicted probabilities."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.layout import MAX_NARROW_WIDTH
 from trueodds.diagrams.base import Diagram
-
-MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get thinner lines, and short legend labels (`layout`)
 
 
 class UnitSquarePlot(Diagram):
@@ -62,7 +61,7 @@ class UnitSquarePlot(Diagram):
         return entries
 
 
-BINNED_STYLES = ("diagonal", "deviation")
+BINNED_STYLES = ("diagonal", "deviation")  # values of the setting `style` of diagrams with bins
 
 
 class BinnedPlot(Diagram):
@@ -95,9 +94,10 @@ class BinnedPlot(Diagram):
         """Draw grid, limits and ticks for y from `low` to `high`."""
         styling.style_axes(ax, styling.font_size(ax))
         styling.set_probability_axis(ax)
-        (styling.set_difference_axis if self.shows_deviation else styling.set_rate_axis)(
-            ax, low, high, self.strip_height
-        )
+        if self.shows_deviation:
+            styling.set_difference_axis(ax, low, high, self.strip_height)
+        else:
+            styling.set_rate_axis(ax, low, high, self.strip_height)
 
     def draw_calibration_line(self, ax: Any) -> None:
         """Draw the line of perfect calibration."""

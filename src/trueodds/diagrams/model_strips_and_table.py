@@ -1,4 +1,4 @@
-"""Histogram strips and a small table of numbers below the axes, one row for each model."""
+"""Histogram strips inside the axes and a table of numbers below them, with one row for each of several models."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS
 
-LINE_SPACING = 1.45  # in multiples of the font size
+LINE_SPACING = 1.45  # distance between lines of the table, in multiples of the font size
 MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
-HEIGHT_PER_MODEL = 0.1  # inches by which it grows for each model
+HEIGHT_PER_MODEL = 0.1  # inches by which the plot above the strips grows for each model
 TABLE_LINE_HEIGHT = 0.18  # inches of a line of the table of numbers: the headings, and one line per model
-MIN_TABLE_WIDTH = 3.4  # inches of axes below which the table has no room
-MIN_HEIGHT_ABOVE_TABLE = 1.0  # inches of the plot below which the table would dominate it
+MIN_TABLE_WIDTH = 3.4  # smallest width in inches of axes that have room for the table
+MIN_HEIGHT_ABOVE_TABLE = 1.0  # inches by which axes must be higher than the table, which would dominate them
 STRIP_HEIGHT_PER_MODEL, STRIP_HEIGHT_LIMITS = 0.045, (0.1, 0.26)  # shares of the height of the axes
-LABELS_HEIGHT = 0.62  # inches below the axes
-LABELS_WIDTH = 0.8  # inches beside the axes
+LABELS_HEIGHT = 0.62  # inches below the axes for tick labels and axis label
+LABELS_WIDTH = 0.8  # inches beside the axes for tick labels and axis label
 
 
 def total_strip_height(n_models: int) -> float:
@@ -57,20 +57,19 @@ def figure_height(
         return usual_height + table_height  # the layout determines the height of a grid
     if plot_height is None:
         plot_height = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
-    header_height = (
-        fit_headers(
-            diagram,
-            diagram.summary,
-            styling.POINTS_PER_INCH * width - styling.POINTS_PER_INCH,
-            panel_grid.DEFAULT_FONT_SIZE,
-        )[0].height
-        / styling.POINTS_PER_INCH
-    )
+    header_width = styling.POINTS_PER_INCH * width - styling.POINTS_PER_INCH  # without an inch for the y axis labels
+    header = fit_headers(diagram, diagram.summary, header_width, panel_grid.DEFAULT_FONT_SIZE)[0]
+    header_height = header.height / styling.POINTS_PER_INCH
     return max(usual_height, header_height + plot_height / (1 - strip_height) + LABELS_HEIGHT) + table_height
 
 
 def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_height: float, max_share: float) -> None:
-    """Draw the histogram of the predictions of each model in a strip, the first at the top."""
+    """Draw the histogram of the predictions of each model in a strip at the bottom of the axes, the first at the top.
+
+    Each table has the columns `low` and `high`, the edges of the bins, and `share`, their shares of the rows.
+    `strip_height` is the height of all strips as a share of that of the axes, and `max_share` the share that fills a
+    strip.
+    """
     row_height = strip_height / len(tables_by_model)
     for i, table in enumerate(tables_by_model):
         strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
@@ -97,7 +96,8 @@ def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_h
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
     """Draw a small table below the axes; the layout removes it from axes passed by the user.
 
-    Each of `columns` has a heading and one cell per model; `names` are those of the models.
+    `names` are those of the models, which label the lines. Each of `columns` has a heading and one cell per model.
+    `size` is the type size in points.
     """
     heading_offset = 2.9 * size + 12  # below tick labels and axis label
     figure_width = ax.figure.get_size_inches()[0]

@@ -46,7 +46,7 @@ class ComparedModels(Result):
             not installed, TO703 if the file cannot be written.
         """
         # The module of the page, which computes diagrams, is loaded only for it.
-        page: str = importlib.import_module("trueodds.reports.comparison").comparison_page(self, models, path)
+        page: str = importlib.import_module("trueodds.reports.comparison_report").comparison_page(self, models, path)
         return page
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
-from trueodds.reports.text import data_and_settings
+from trueodds.reports.text.diagram_tables import diagram_table, panel_table
 from trueodds.reports.text.formatting import describe_lens, is_binary
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
-from trueodds.reports.text.results import class_name
-from trueodds.reports.text.tables import TextTable
+from trueodds.reports.text.result_tables import class_name
+from trueodds.reports.text.text_table import TextTable
 
 MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
 INLINE_DIAGRAMS = ("reliability",)  # drawn on the page itself, so that their bins take the focus
@@ -55,13 +55,13 @@ def figure_entries(
                 "id": _unique_id(f"figure-{name}-{lens}", [figure["id"] for figure in figures]),
                 "name": name,
                 "lens": lens,
-                "claim": describe_lens(diagram["lens"], audit["data"]),
+                "examined": describe_lens(diagram["lens"], audit["data"]),
                 "finding": finding,
-                "live": widget and widget[0],
+                "widget": widget and widget[0],
                 "pictures": pictures,
                 "n_not_drawn": len(views) - len(pictures) if len(pictures) > 1 else 0,
-                "table": data_and_settings.diagram_table(diagram, unit=unit),
-                "panels": data_and_settings.panel_table(diagram, unit=unit),
+                "table": diagram_table(diagram, unit=unit),
+                "panels": panel_table(diagram, unit=unit),
             }
         )
     return figures
@@ -136,7 +136,7 @@ def held_out_tables(audit: Mapping[str, Any]) -> list[tuple[str, TextTable]]:
     held_out = (audit.get("recalibration") or {}).get("diagrams")
     if held_out is None:
         return []
-    return [(time, data_and_settings.diagram_table(held_out[time])) for time in ("before", "after")]
+    return [(time, diagram_table(held_out[time])) for time in ("before", "after")]
 
 
 def row_curves(audit: Mapping[str, Any], table: TextTable, lens: str | None = None) -> list[str]:

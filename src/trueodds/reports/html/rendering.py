@@ -11,7 +11,7 @@ from typing import Any
 
 from trueodds.core.errors import InputError, install_command
 from trueodds.reports.text.formatting import insert_no_break_spaces
-from trueodds.reports.text.tables import ErrorMark, TextTable
+from trueodds.reports.text.text_table import ErrorMark, TextTable
 
 MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
 

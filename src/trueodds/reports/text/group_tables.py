@@ -11,8 +11,8 @@ from trueodds.reports.text.formatting import (
     format_share,
     is_binary,
 )
-from trueodds.reports.text.results import interval_mark, smallest_pvalue
-from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
+from trueodds.reports.text.result_tables import interval_mark, smallest_pvalue
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 # Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_FROM_ZERO_TEXT = (

@@ -17,7 +17,7 @@ from trueodds.reports.text.formatting import (
     format_value,
     is_binary,
 )
-from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 LOG_LOSS_TOLERANCE = (
     1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding

@@ -8,11 +8,12 @@ from typing import Any
 
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, shorten_middle
-from trueodds.reports import decision_costs
-from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
+from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
+from trueodds.reports.text.audit_notes import group_notes_by_code
+from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
 from trueodds.reports.text.summary import SummaryLine, brief_lines, is_inconclusive, summary_lines
-from trueodds.reports.text.tables import TextTable
+from trueodds.reports.text.text_table import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = TEXT_WIDTH  # columns of text
@@ -46,14 +47,14 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     blocks = [
         _format_verdict(audit["verdict"], width, paint),
         "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
-        _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
+        _format_summary([*summary_lines(audit), *regret_lines(audit)], width, paint),
     ]
     blocks += [
         _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width)
         for table in report_tables(audit)
         if table.rows
     ]
-    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
+    if notes := group_notes_by_code(audit, include_diagrams=False):
         blocks.append(_format_notes(notes, width, paint))
     return _join_blocks(blocks)
 
@@ -85,17 +86,17 @@ def render_brief(audit: Mapping[str, Any], width: int | None = None, style: Text
 def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables of the report in order, also the empty ones."""
     return [
-        results.score_table(audit),
-        results.standard_measure_table(audit),
-        results.error_table(audit),
-        results.class_table(audit),
+        result_tables.score_table(audit),
+        result_tables.standard_measure_table(audit),
+        result_tables.error_table(audit),
+        result_tables.class_table(audit),
         group_tables.group_table(audit),
         group_tables.group_gap_table(audit),
-        annotators.vote_measure_table(audit),
-        annotators.vote_target_table(audit),
-        annotators.furthest_row_table(audit),
-        decision_costs.regret_table(audit),
-        decision_costs.action_table(audit),
+        vote_tables.vote_measure_table(audit),
+        vote_tables.vote_target_table(audit),
+        vote_tables.furthest_row_table(audit),
+        regret_table(audit),
+        action_table(audit),
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
@@ -159,7 +160,7 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) ->
 def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
     """Format a table with numbers right-aligned and names left-aligned; long names lose their middle.
 
-    >>> from trueodds.reports.text.tables import TableColumn
+    >>> from trueodds.reports.text.text_table import TableColumn
     >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
     >>> print(_format_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
     Scores

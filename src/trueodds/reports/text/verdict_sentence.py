@@ -32,9 +32,9 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
 )
-from trueodds.reports.text.results import standard_measure_label
-from trueodds.reports.text.verdict import measures_excluding_ideal, miscalibration_direction, ratio_of_events
-from trueodds.reports.wald_measures import measures_by_name
+from trueodds.reports.text.result_tables import standard_measure_label
+from trueodds.reports.text.verdict_state import measures_excluding_ideal, miscalibration_direction, ratio_of_events
+from trueodds.reports.wald_intervals import measures_by_name
 
 
 def verdict_sentence(

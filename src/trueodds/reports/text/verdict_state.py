@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.core.results import Verdict
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.text.formatting import is_binary
-from trueodds.reports.wald_measures import StandardMeasure, measures_by_name
+from trueodds.reports.wald_intervals import StandardMeasure, measures_by_name
 
 # Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
 # otherwise most errors have opposite signs and cancel in the mean.

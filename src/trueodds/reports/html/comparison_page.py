@@ -14,7 +14,7 @@ from trueodds.reports.html.figures import Picture, axis_names
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import version_rows
-from trueodds.reports.text.data_and_settings import diagram_table
+from trueodds.reports.text.diagram_tables import diagram_table
 from trueodds.reports.text.formatting import (
     format_boolean,
     format_column,
@@ -26,8 +26,8 @@ from trueodds.reports.text.formatting import (
     format_settings,
     interval_heading,
 )
-from trueodds.reports.text.results import interval_mark
-from trueodds.reports.text.tables import LABEL_AND_TEXT, TableColumn, TextTable
+from trueodds.reports.text.result_tables import interval_mark
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> str:
@@ -51,7 +51,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     pairs = comparison.get("pairs") or [comparison]
     figures = _model_figures(models)
     return render_page(
-        "comparison.html.jinja",
+        "comparison_page.html.jinja",
         comparison=comparison,
         title=" · ".join(model["name"] for model in models),
         sentence=comparison["sentence"],

@@ -16,7 +16,7 @@ from trueodds.reports.text.formatting import (
     format_pvalue,
     format_share,
 )
-from trueodds.reports.text.tables import AuditDict, TableColumn, TextTable
+from trueodds.reports.text.text_table import AuditDict, TableColumn, TextTable
 
 _MEASURE_TABLE_TITLE = "Comparison with annotators"
 _MEASURE_LABELS = {  # by the name of the estimator and whether it is signed

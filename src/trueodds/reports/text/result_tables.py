@@ -14,7 +14,7 @@ from trueodds.reports.text.formatting import (
     format_level,
     format_pvalue,
 )
-from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
+from trueodds.reports.text.text_table import AuditDict, ErrorMark, TableColumn, TextTable
 
 # Estimators in the table of scores; the others are calibration errors.
 _PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")

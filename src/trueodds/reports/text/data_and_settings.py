@@ -1,7 +1,6 @@
-"""Tables of an audit that describe its data (size, classes, means, weights) and the settings of every result."""
+"""Tables of the data of an audit (size, classes, means, weights) and of the settings of its results."""
 
 from __future__ import annotations
-
 
 from trueodds.reports.text.formatting import (
     format_boolean,
@@ -41,23 +40,22 @@ def data_table(audit: AuditDict) -> TextTable:
 
 
 def _mean_entries(data: AuditDict) -> list[tuple[str, str]]:
-    """Return mean predictions and outcomes of all rows; for two classes first those of the second."""
-    rows = []
+    """Return the labels and values of the mean predictions and outcomes; for two classes first those of the second."""
+    means = []
     if is_binary(data):
-        name = data["classes"][1]
-        rows = [
-            (f"mean P({name})", data["mean_prediction"]),
-            (f"{'vote share' if data.get('votes') else 'event rate'} of {name}", data["event_rate"]),
-        ]
-    rows += [(accuracy_label(data), data.get("accuracy")), ("mean confidence", data.get("mean_confidence"))]
+        event = data["classes"][1]
+        rate_label = "vote share" if data.get("votes") else "event rate"
+        means = [(f"mean P({event})", data["mean_prediction"]), (f"{rate_label} of {event}", data["event_rate"])]
+    means += [(accuracy_label(data), data.get("accuracy")), ("mean confidence", data.get("mean_confidence"))]
     weighted = ", weighted" if data.get("weighted") else ""
-    return [(f"{name}{weighted}", format_share(share)) for name, share in rows]
+    return [(f"{label}{weighted}", format_share(mean)) for label, mean in means]
 
 
 def settings_table(audit: AuditDict) -> TextTable:
-    """Return the table of the settings of every estimate, test and diagram, as they were used."""
+    """Return the table of the settings with which every estimate, test and diagram was computed."""
     rows = [("audit", format_settings(audit.get("settings") or {}))]
-    for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
+    vote_measures = (audit.get("people") or {"measures": ()})["measures"]
+    for measure in (*audit["measures"], *vote_measures):
         settings = dict(measure.get("settings") or {})
         if measure["interval"]:
             settings["interval"] = measure["interval"]["method"]

@@ -1,4 +1,4 @@
-"""The verdict of an audit: the state of calibration, and the direction of the miscalibration."""
+"""Decide the verdict of an audit: the state of calibration, and the direction of the miscalibration."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.text.formatting import is_binary
 from trueodds.reports.wald_intervals import StandardMeasure, measures_by_name
 
-# Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
-# otherwise most errors have opposite signs and cancel in the mean.
+# Calibration-in-the-large gives a direction only if it is at least this share of the calibration error; otherwise
+# errors of both signs cancel in the mean.
 MIN_SHARE_IN_THE_LARGE = 1 / 3
-# With fewer rows (or clusters), calibration that is not rejected is not judged, because a test has hardly any power.
+# With fewer rows (or clusters) a test has hardly any power, so that the state is "too few rows" unless it rejects.
 MIN_ROWS_FOR_VERDICT = 20
-# Standard errors from which a direction is stated: 2 (p about 0.05) if the test through the default lens rejects, and
-# else 3 (p about 0.003), because only other tests of the family then reject.
+# Standard errors that a slope or a mean difference must exceed to give a direction: 2 (p about 0.05) if the test
+# through the default lens rejects, and 3 (p about 0.003) if only other tests of the family reject.
 MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
-# Ratio of observed and predicted events, or its inverse, from which it opens the verdict of two classes.
+# With this ratio of observed and predicted events of two classes, or its inverse, their ratio is the main result.
 MIN_RATIO_OF_EVENTS = 1.25
 
 
@@ -27,17 +27,17 @@ def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Ma
     """Return the state of calibration in a few words.
 
     `family` is the family-wise test, `alpha` its level, and `data` the description of the data (`describe_data`). If
-    calibration is rejected, the state is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
-    `miscalibrated`, and otherwise `no evidence`, `too few rows`, or `not tested`. An observed outcome of predicted
-    probability 0 is evidence without any test.
+    calibration is rejected, or if an outcome of predicted probability 0 was observed, the state is `reversed`,
+    `overconfident`, `underconfident`, `too high`, `too low`, or `miscalibrated`. Otherwise it is `no evidence`,
+    `too few rows`, or `not tested` if no p-value could have been small enough.
     """
     has_impossible_outcomes = data["true_class_zeros"] > 0
-    if not has_impossible_outcomes and family.pvalue > alpha:
-        if family.min_pvalue is not None and family.min_pvalue > alpha:
-            return "not tested"
-        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS_FOR_VERDICT else "no evidence"
-    word, _ = miscalibration_direction(results, family, alpha, data)
-    return word
+    if has_impossible_outcomes or family.pvalue <= alpha:
+        direction, _ = miscalibration_direction(results, family, alpha, data)
+        return direction
+    if family.min_pvalue is not None and family.min_pvalue > alpha:
+        return "not tested"
+    return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS_FOR_VERDICT else "no evidence"
 
 
 def miscalibration_direction(
@@ -45,36 +45,38 @@ def miscalibration_direction(
 ) -> tuple[str, StandardMeasure | None]:
     """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
-    A slope of the log odds below 0 is a reversed ranking, which takes precedence. Otherwise a slope shows whether
-    probabilities are too extreme or too moderate. Calibration-in-the-large gives a direction only if it is at least a
-    third of the error, because otherwise errors of both signs cancel. Each must exceed 3 standard errors, or 2 if the
-    test through the default lens rejects. For two classes the one with more standard errors is used, unless the numbers
-    of predicted and observed events differ by a factor of 1.25 or more, which has precedence; for several classes
-    calibration-in-the-large has precedence over the slope.
+    - A slope of the log odds below 0 is a reversed ranking, which has precedence.
+    - A slope below or above 1 shows that probabilities are too extreme or too moderate.
+    - Calibration-in-the-large shows that they are too high or too low, if it is at least a third of the error;
+      otherwise errors of both signs cancel.
+
+    Each must exceed 3 standard errors, or 2 if the test through the default lens rejects. For two classes, of the last
+    two the one with more standard errors is used, unless the numbers of predicted and observed events differ by a
+    factor of 1.25 or more; then calibration-in-the-large has precedence. For several classes and for confidences it
+    always has precedence over the slope.
     """
-    min_z = MIN_Z_IF_REJECTED if results.default_test.pvalue <= alpha else MIN_Z_UNLESS_REJECTED
-    candidates: list[tuple[float, str, StandardMeasure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
+    min_z = MIN_Z_IF_REJECTED if results.default_test.pvalue <= alpha else MIN_Z_UNLESS_REJECTED
     slope = measures_by_name(results.standard_measures).get("calibration_slope")
     if slope is not None and slope.distance_in_se(0.0) <= -min_z:
         return "reversed", slope
+    # Each candidate has the number of standard errors, the direction, and the slope if this determines it.
+    candidates: list[tuple[float, str, StandardMeasure | None]] = []
     in_the_large, z = results.calibration_in_the_large or 0.0, abs(results.calibration_in_the_large_z or 0.0)
-    error = results.errors[0]
-    errors_cancel = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (
-        error.value if error.debiased is None else error.debiased
-    )
+    error = results.errors[0].value if results.errors[0].debiased is None else results.errors[0].debiased
+    errors_cancel = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * error
     if not errors_cancel and z >= min_z:
-        words = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
-        word = words[0] if in_the_large < 0 else words[1]
-        candidates.append((math.inf if is_binary(data) and ratio_of_events(data) else z, word, None))
-    z = 0.0 if slope is None else slope.distance_in_se(1.0)
-    if slope is not None and abs(z) >= min_z and (is_binary(data) or not candidates):
-        candidates.append((abs(z), "overconfident" if z < 0 else "underconfident", slope))
+        high, low = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
+        has_precedence = is_binary(data) and ratio_of_events(data) is not None
+        candidates.append((math.inf if has_precedence else z, high if in_the_large < 0 else low, None))
+    slope_z = 0.0 if slope is None else slope.distance_in_se(1.0)
+    if slope is not None and abs(slope_z) >= min_z and (is_binary(data) or not candidates):
+        candidates.append((abs(slope_z), "overconfident" if slope_z < 0 else "underconfident", slope))
     if not candidates:
         return "miscalibrated", None
-    _, word, measure = max(candidates, key=lambda candidate: candidate[0])
-    return word, measure
+    _, direction, determining_slope = max(candidates, key=lambda candidate: candidate[0])
+    return direction, determining_slope
 
 
 def measures_excluding_ideal(results: AuditResults) -> list[str]:
@@ -89,9 +91,9 @@ def measures_excluding_ideal(results: AuditResults) -> list[str]:
 
 
 def ratio_of_events(data: Mapping[str, Any]) -> float | None:
-    """Return the observed over the predicted number of events of two classes (O:E ratio); None if it is close to 1.
+    """Return the observed over the expected number of events of two classes (O:E ratio); None if it is close to 1.
 
-    It is also None for votes, and if no event was predicted or none observed.
+    It is also None for votes, and if no event was expected or none observed.
 
     >>> ratio_of_events({"votes": False, "mean_prediction": 0.03, "event_rate": 0.06})
     2.0

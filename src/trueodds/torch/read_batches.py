@@ -1,4 +1,4 @@
-"""Read a data loader of predictions, or of inputs and a model, for the functions of the package."""
+"""Read predictions from a PyTorch data loader, or predict its inputs with a model, for the functions of the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_batches(
     device: torch.device | str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Source:
-    """Read a data loader of predictions, or of inputs that a model predicts.
+    """Read predictions from a data loader, or predict its inputs with a model.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def read_batches(
     --------
     >>> import torch, trueodds as to
     >>> loader = torch.utils.data.DataLoader([(torch.tensor([2.0, 0.5]), 0), (torch.tensor([0.1, 1.3]), 0)])
-    >>> to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value.__round__(3)
+    >>> round(to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value, 3)
     0.832
     """
     return make_source(batches, logits, model, device, classes)

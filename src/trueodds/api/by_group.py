@@ -9,11 +9,11 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     data_notes,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
@@ -34,7 +34,7 @@ from trueodds.tallies.tally import Tally
 DEFAULT_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001
 
 
-@pairs_arrays
+@accept_separate_arrays
 def by_group(
     preds: Any,
     estimator: str | Estimator = "ece",

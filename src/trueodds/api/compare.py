@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import add_seed, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
@@ -36,7 +37,7 @@ def compare(
 ) -> Ranking: ...
 @typing.overload
 def compare(a: Any, b: Any, /, estimator: str | Estimator | None = None, **settings: Any) -> Comparison: ...
-@pairs_models
+@accept_arrays_of_models
 def compare(
     a: Any,
     b: Any = None,

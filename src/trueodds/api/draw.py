@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import data_notes, pairs_arrays, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import data_notes, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def draw(data: Any, diagram: list[str] | tuple[str, ...], **settings: Any) -> DiagramGrid: ...
 @typing.overload
 def draw(data: Any, diagram: Any = "reliability", **settings: Any) -> Diagram: ...
-@pairs_arrays
+@accept_separate_arrays
 def draw(
     data: Any,
     diagram: Any = "reliability",

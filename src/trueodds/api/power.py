@@ -10,12 +10,12 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     add_test_seed,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.power_results import Power
 from trueodds.core.progress import Progress, report_progress
@@ -37,7 +37,7 @@ from trueodds.hypotests.base import HypothesisTest
 _PROGRESS_STEP = "simulating data sets"
 
 
-@pairs_arrays
+@accept_separate_arrays
 def power(
     data: Any,
     test: Any = DEFAULT,

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import pairs_models, reported_call_settings, resolve_lens
+from trueodds.api.arguments import reported_call_settings, resolve_lens
+from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
 from trueodds.api.measure import measure
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
@@ -56,7 +57,7 @@ def table(
     level: float = 0.95,
     **settings: Any,
 ) -> ResultTable: ...
-@pairs_models  # type: ignore[misc]  # y_true is combined with the models before the call
+@accept_arrays_of_models  # type: ignore[misc]  # y_true is combined with the models before the call
 def table(
     models: Any,
     measures: Any = DEFAULT_MEASURES,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import trueodds
-from trueodds.api.arguments import pairs_arrays
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress, report_in_rows, report_progress
@@ -26,7 +26,7 @@ from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
-@pairs_arrays
+@accept_separate_arrays
 def tally(
     data: Any,
     *,

@@ -10,12 +10,12 @@ import numpy as np
 from trueodds.api.arguments import (
     add_test_seed,
     data_notes,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, describe
 from trueodds.core.progress import Progress, report_progress
@@ -31,7 +31,7 @@ from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.tallies.tally import Tally
 
 
-@pairs_arrays
+@accept_separate_arrays
 def test(
     data: Any,
     test: Any = DEFAULT,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import trueodds
-from trueodds.api.arguments import pairs_arrays
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
 from trueodds.core import json_files
@@ -147,7 +147,7 @@ class Audit:
         return render_notebook_summary(self.facts, self.diagrams)
 
 
-@pairs_arrays
+@accept_separate_arrays
 def audit(
     data: Any,
     *,

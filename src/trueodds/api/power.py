@@ -34,7 +34,7 @@ from trueodds.hypotests._power.power import (
 )
 from trueodds.hypotests.base import HypothesisTest
 
-_PROGRESS_STEP = "simulating data sets"
+_PROGRESS_STEP = "simulating data sets"  # name of the step that the progress shows
 
 
 @accept_separate_arrays
@@ -181,7 +181,7 @@ def power(
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
             settings.setdefault("resamples", n_null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
-        statistic = getattr(method, "statistic", None)
+        statistic = getattr(method, "statistic", None)  # of the test consistency, which has no lens of its own
         resolved_lens = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         with progress_context as report:
             result = analyze_power(

@@ -130,7 +130,12 @@ def test_a_tiny_p_is_reported_as_small() -> None:
 
 
 def test_each_claim_is_tested_once() -> None:
-    assert [row[1] for row in result_tables.test_table(example()).rows] == ["family", "confidence", "classwise", "canonical"]
+    assert [row[1] for row in result_tables.test_table(example()).rows] == [
+        "family",
+        "confidence",
+        "classwise",
+        "canonical",
+    ]
 
 
 def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:

@@ -1,4 +1,4 @@
-"""Decorators by which public functions accept `y_true, y_prob` as separate arguments, and adapt their errors to that."""
+"""Decorators by which public functions accept `y_true, y_prob` as two arguments, and adapt their errors to that."""
 
 from __future__ import annotations
 

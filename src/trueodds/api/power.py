@@ -157,6 +157,7 @@ def power(
     if width is not None and test != DEFAULT:
         from trueodds.hypotests._power.coefficient_width import rows_for_coefficient_width
 
+        # `check_power_settings` has refused every other test.
         cox = resolve_method(TESTS, HypothesisTest, test, settings)
         result = rows_for_coefficient_width(rows, cox, resolve_lens(rows, lens, cox), width, plan.alpha)
     elif width is not None:

@@ -315,7 +315,7 @@ def _name_models(models: Any) -> dict[str, Any]:
 
 
 def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:
-    """Return whether the models have the same rows, so that they can be compared, and otherwise a note on the reason."""
+    """Return whether the models have the same rows, so that they can be compared, and a note if they have not."""
     (first_name, first), *others = rows.items()
     for name, model in others:
         if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
@@ -360,11 +360,11 @@ def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[N
 
 def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
     """Return a note on columns without a bold value because a significant difference depends on too few rows."""
-    no_errors = "neither of two models made an error"
-    few_rows = f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
+    no_errors_text = "neither of two models made an error"
+    n_rows_text = f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
     labels_of_reason: dict[str, list[str]] = {}
     for column in columns:
-        reasons = [no_errors if pair.decisive_units == 0 else few_rows for pair in column.doubtful_pairs]
+        reasons = [no_errors_text if pair.decisive_units == 0 else n_rows_text for pair in column.doubtful_pairs]
         for reason in dict.fromkeys(reasons):
             labels_of_reason.setdefault(reason, []).append(column.column.label)
     return [

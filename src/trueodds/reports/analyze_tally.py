@@ -75,7 +75,7 @@ def analyze_tally(
 
 
 def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
-    """Return the lenses through which the tally can be tested, the default lens first, and a note on a lens left out."""
+    """Return the lenses through which the tally can be tested, the default lens first, and a note on one left out."""
     lenses = [default_lens(tally)]
     if tally.kind != "classes" or tally.k <= 2:
         return lenses, []

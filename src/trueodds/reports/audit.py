@@ -28,7 +28,6 @@ from trueodds.diagrams.base import Diagram
 from trueodds.io import Source
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.analyze_tally import analyze_tally
-from trueodds.reports.vote_comparison import compare_with_votes
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.decision_regret import decision_regret
@@ -41,8 +40,9 @@ from trueodds.reports.provenance import program_versions
 from trueodds.reports.recalibration_diagrams import diagrams_before_and_after
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.audit_notes import iterate_notes
-from trueodds.reports.text.verdict_state import measures_excluding_ideal, verdict_state
 from trueodds.reports.text.verdict_sentence import verdict_sentence
+from trueodds.reports.text.verdict_state import measures_excluding_ideal, verdict_state
+from trueodds.reports.vote_comparison import compare_with_votes
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
 
@@ -70,7 +70,7 @@ class Audit:
 
     @property
     def verdict(self) -> Mapping[str, Any]:
-        """The overall result: `sentence`, `state`, whether calibration is `rejected`, family-wise `pvalue`, and others."""
+        """The overall result: `sentence`, `state`, whether calibration is `rejected`, family-wise `pvalue`, …."""
         verdict: Mapping[str, Any] = self.facts["verdict"]
         return verdict
 

@@ -16,7 +16,9 @@ class AuditResults:
 
     scores: list[Estimate]  # Brier score and log loss
     errors: list[Estimate]  # ECE by lens, the default lens first
-    tests: list[Verdict]  # the family-wise test first, then by lens in the order of the errors; a single lens has one test
+    tests: list[
+        Verdict
+    ]  # the family-wise test first, then by lens in the order of the errors; a single lens has one test
     # Mean observed − mean predicted: of the second of two classes, else of the predicted class.
     calibration_in_the_large: float | None
     calibration_in_the_large_z: float | None  # the same in standard errors under the null hypothesis

@@ -24,11 +24,8 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     every one the least probable, or if an observed class has probability 0.
     """
     has_weight = preds.w > 0
-    Y, w, cluster = (
-        preds.Y[has_weight],
-        preds.w[has_weight],
-        None if preds.cluster is None else preds.cluster[has_weight],
-    )
+    Y, w = preds.Y[has_weight], preds.w[has_weight]
+    cluster = None if preds.cluster is None else preds.cluster[has_weight]
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
     log_probs = np.maximum(log_probabilities(preds)[has_weight], MIN_LOG_PROB)

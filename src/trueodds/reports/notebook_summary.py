@@ -20,8 +20,8 @@ from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.text.text_table import TextTable
 from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
+from trueodds.reports.text.text_table import TextTable
 
 _FULL_REPORT_TEXT = "The page with all diagrams and numbers: .to_html('report.html'). As text: str(…), .brief()."
 

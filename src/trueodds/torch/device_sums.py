@@ -25,7 +25,9 @@ class Batch(NamedTuple):
     log_observed: torch.Tensor | None  # (n,) log-probability of the observed class, if the scores are logits
 
 
-def can_sum_on_device(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> bool:
+def can_sum_on_device(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> bool:
     """Return whether a batch has class numbers as labels and valid values, so that its device can sum it.
 
     Other batches are checked and summed on the host. To save time, the device transfers only the result of the check.

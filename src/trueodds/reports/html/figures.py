@@ -51,12 +51,10 @@ def figure_entries(
     list of dict
         Variables of the template, one dictionary per diagram.
     """
-    missing_entries = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures: list[dict[str, Any]] = []
-    for diagram, svg, widget in zip(
-        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
-    ):
+    nones = [None] * len(audit["diagrams"])  # for diagrams without an SVG or a widget
+    for diagram, svg, widget in zip(audit["diagrams"], [*svgs, *nones], [*widgets, *nones], strict=False):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""

@@ -246,7 +246,6 @@ def _interval_column_heading(audit: AuditDict) -> str:
     return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
-
 def class_table(audit: AuditDict) -> TextTable:
     """Return the table of the error of every class against the rest, or of every label, largest first."""
     errors, tests = _classwise_entry(_calibration_errors(audit)), _classwise_entry(audit["tests"])

@@ -15,7 +15,6 @@ from trueodds.reports.subgroups import (
     miscalibrated_groups,
     worst_group,
 )
-from trueodds.reports.text.vote_tables import summarize_distance
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
     describe_event,
@@ -45,6 +44,7 @@ from trueodds.reports.text.recalibration import (
     is_fitted_to_sample,
 )
 from trueodds.reports.text.result_tables import standard_measure_label, worst_class
+from trueodds.reports.text.vote_tables import summarize_distance
 
 # The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")

@@ -23,7 +23,7 @@ from .api.displays import TetrahedronDisplay as TetrahedronDisplay
 from .api.displays import TrainingDisplay as TrainingDisplay
 from .api.draw import draw as draw
 from .api.fit import fit as fit
-from .api.fit import load as load
+from .api.load import load as load
 from .api.measure import measure as measure
 from .api.power import power as power
 from .api.scorer import scorer as scorer

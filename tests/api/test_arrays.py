@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import trueodds as to
-from trueodds.api.arguments import pair_arrays
+from trueodds.api.array_arguments import pair_arrays
 from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError, describe
 

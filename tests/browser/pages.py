@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import trueodds as to
-from trueodds.reports.comparison import comparison_page
+from trueodds.reports.comparison_report import comparison_page
 
 RESAMPLES = 39  # the fewest with which a test can be significant at its share of 5 %
 

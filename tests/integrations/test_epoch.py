@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.estimators.binned import BinnedError
-from trueodds.integrations.epoch import EpochMonitor, summarize_epoch
+from trueodds.integrations.epoch_summary import EpochMonitor, summarize_epoch
 
 
 def overconfident(n: int = 1500, k: int = 4, scale: float = 2.0) -> tuple[Any, Any]:
@@ -154,9 +154,9 @@ def test_settings_are_refused_before_training(code: str, settings: dict[str, Any
 def test_notes_on_the_data_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     monitor = EpochMonitor(True, "ece", None, "")
     P = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
-    with caplog.at_level(logging.INFO, logger="trueodds.integrations.epoch"):
+    with caplog.at_level(logging.INFO, logger="trueodds.integrations.epoch_summary"):
         for _ in range(2):
-            collector = monitor.collect()
+            collector = monitor.make_collector()
             collector.add(P, np.arange(50) % 3)  # probabilities, where logits are read as requested
             monitor.summarize(collector)
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]

@@ -18,7 +18,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.integrations.epoch import summarize_epoch
+from trueodds.integrations.epoch_summary import summarize_epoch
 from trueodds.integrations.row_collector import RowCollector
 
 torch = pytest.importorskip("torch")

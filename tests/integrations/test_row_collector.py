@@ -127,7 +127,7 @@ def test_memory_stays_bounded() -> None:
     collector = RowCollector(True, max_probs=100)
     for _ in range(200):
         collector.add(np.zeros((7, 2)), np.zeros(7, dtype=int))
-        assert sum(len(part.labels) for part in collector._parts) <= 2 * 50 + 7
+        assert sum(len(part.labels) for part in collector._batches) <= 2 * 50 + 7
     assert collector.predictions().n == 50
 
 

@@ -14,7 +14,7 @@ from trueodds.api.by_group import by_group
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.audit import audit
 from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
-from trueodds.reports.html import render_html
+from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, established_worst_group, worst_group
 from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report

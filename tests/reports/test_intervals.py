@@ -9,7 +9,7 @@ import trueodds as to
 from tests.reports.example import example
 from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.reports.interval_consistency import reconcile_intervals
-from trueodds.reports.text import results
+from trueodds.reports.text import result_tables
 
 
 def error(lens: str, value: float, low: float, high: float, noise_floor: float = 0.01) -> Estimate:
@@ -90,6 +90,6 @@ def omnibus_a_vector_that_is_not_rejected_only_the_upper_limit_is_raised() -> No
 
 def test_the_table_of_errors_points_to_the_note_on_a_changed_interval() -> None:
     audit = example()
-    assert "TN269" not in results.error_table(audit).intro
+    assert "TN269" not in result_tables.error_table(audit).intro
     audit["measures"][4]["notes"] = [{"code": "TN269", "text": "Raised."}]
-    assert "The canonical interval was reconciled with the others (TN269)." in results.error_table(audit).intro
+    assert "The canonical interval was reconciled with the others (TN269)." in result_tables.error_table(audit).intro

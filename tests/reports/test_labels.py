@@ -7,8 +7,8 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import example
-from trueodds.reports.html import render_html
-from trueodds.reports.text import results
+from trueodds.reports.html.audit_page import render_html
+from trueodds.reports.text import result_tables
 from trueodds.reports.text.formatting import describe_lens
 
 
@@ -27,14 +27,14 @@ def test_the_errors_by_label_are_calibration_errors_and_not_the_brier_scores(
 ) -> None:
     preds, report = audited
     parts = to.measure(preds, "ece", lens="classwise", interval=None).parts
-    shown = {row[0]: row[1] for row in results.class_table(report.to_dict()).rows}
+    shown = {row[0]: row[1] for row in result_tables.class_table(report.to_dict()).rows}
     assert shown == {name.removeprefix("class:"): f"{value:.4f}" for name, value in parts.items()}
     assert list(shown) == ["blue", "red", "green"]  # the largest error first
 
 
 def test_labels_are_not_called_classes(audited: tuple[to.Predictions, to.Audit]) -> None:
     _, report = audited
-    table = results.class_table(report.to_dict())
+    table = result_tables.class_table(report.to_dict())
     assert (table.title, table.columns[0].name) == ("Errors by label", "label")
     assert "against the rest" not in str(report)
     assert describe_lens("classwise", report.to_dict()["data"]) == "each label"
@@ -49,4 +49,4 @@ def test_the_statistic_of_a_test_is_no_error_of_a_class() -> None:
     audit = example()
     ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
     ece["parts"] = {}
-    assert "error" not in [column.name for column in results.class_table(audit).columns]
+    assert "error" not in [column.name for column in result_tables.class_table(audit).columns]

@@ -11,8 +11,8 @@ import pytest
 from tests.reports.example import PICTURES, example, unremarkable
 from tests.reports.test_page import Read
 from trueodds.data.predictions import Predictions
-from trueodds.reports import html as page
 from trueodds.reports.audit import Audit, audit
+from trueodds.reports.html import audit_page as page
 from trueodds.reports.html.reliability_svg import describe_bin, reliability_svg, select_bins
 
 

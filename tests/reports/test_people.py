@@ -24,10 +24,10 @@ from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
-from trueodds.reports import html as page
-from trueodds.reports.annotators import compare_with_votes
 from trueodds.reports.furthest_rows import select_furthest_rows
-from trueodds.reports.text import annotators, terminal
+from trueodds.reports.html import audit_page as page
+from trueodds.reports.text import terminal, vote_tables
+from trueodds.reports.vote_comparison import compare_with_votes
 
 
 def crowd(n: int = 200, k: int = 3, votes: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def audited() -> dict[str, Any]:
 def test_labels_have_no_people() -> None:
     Q, votes = crowd()
     assert section(Predictions(votes.argmax(axis=1), Q)) == (None, set())
-    assert annotators.summarize_distance({"people": None}) is None
+    assert vote_tables.summarize_distance({"people": None}) is None
 
 
 def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_nothing() -> None:
@@ -280,15 +280,15 @@ def test_it_says_whether_the_model_is_more_confident_than_annotators(power: floa
     Q, votes = crowd()
     P = Q**power / (Q**power).sum(axis=1, keepdims=True)
     people, _ = section(Predictions(votes, P))
-    assert f"On average the model is {phrase}." in annotators.describe_comparison(people)
-    value, remark = annotators.summarize_distance({"people": people}) or ("", "")
+    assert f"On average the model is {phrase}." in vote_tables.describe_comparison(people)
+    value, remark = vote_tables.summarize_distance({"people": people}) or ("", "")
     assert re.fullmatch(r"0\.\d+", value)
     assert phrase in remark
 
 
 def test_it_does_not_say_so_of_a_model_that_is_right() -> None:
     Q, votes = crowd()
-    assert "neither significantly more nor significantly less confident" in annotators.describe_comparison(
+    assert "neither significantly more nor significantly less confident" in vote_tables.describe_comparison(
         section(Predictions(votes, Q))[0]
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 import trueodds as to
 from trueodds.reports.family_wise_test import RECALIBRATION_WEIGHT
-from trueodds.reports.text.verdict import verdict_state
+from trueodds.reports.text.verdict_state import verdict_state
 
 
 def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):

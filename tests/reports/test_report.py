@@ -9,8 +9,14 @@ import pytest
 
 from tests.reports.example import example, unremarkable
 from trueodds.io.answers import read_answers
-from trueodds.reports import decision_costs
-from trueodds.reports.text import data_and_settings, group_tables, recalibration, results
+from trueodds.reports.text import (
+    data_and_settings,
+    decision_regret_tables,
+    diagram_tables,
+    group_tables,
+    recalibration,
+    result_tables,
+)
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
@@ -97,10 +103,10 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
     rows = [line.split("  ") for line in render_text(audit).splitlines()]
     assert "≤ 0.001" in " ".join(" ".join(row) for row in rows)
     for table in (
-        results.error_table(audit),
-        results.class_table(audit),
+        result_tables.error_table(audit),
+        result_tables.class_table(audit),
         group_tables.group_table(audit),
-        results.test_table(audit),
+        result_tables.test_table(audit),
     ):
         cells = [
             row[i]
@@ -110,7 +116,7 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
         ]
         assert not {"0.001", "0.002", "0.003", "0.01"} & set(cells)
     # Class 9 has p = .042, and so has its Holm p: both are values, not bounds.
-    assert [row[-2:] for row in results.class_table(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
+    assert [row[-2:] for row in result_tables.class_table(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
     assert "family-wise p ≤ 0.001" in " ".join(render_text(audit).split())
 
 
@@ -124,11 +130,16 @@ def test_a_tiny_p_is_reported_as_small() -> None:
 
 
 def test_each_claim_is_tested_once() -> None:
-    assert [row[1] for row in results.test_table(example()).rows] == ["family", "confidence", "classwise", "canonical"]
+    assert [row[1] for row in result_tables.test_table(example()).rows] == [
+        "family",
+        "confidence",
+        "classwise",
+        "canonical",
+    ]
 
 
 def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:
-    table = results.score_table(example())
+    table = result_tables.score_table(example())
     assert "expected if calibrated" in [column.name for column in table.columns]
     assert "in either direction indicates miscalibration" in table.intro
 
@@ -136,8 +147,8 @@ def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:
 def test_a_dash_of_a_tally_has_its_reason() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN406", "text": "No entropy."}]}
-    assert "a tally has no entropy" in results.score_table(audit).intro
-    assert "entropy" not in results.error_table(audit).intro
+    assert "a tally has no entropy" in result_tables.score_table(audit).intro
+    assert "entropy" not in result_tables.error_table(audit).intro
 
 
 def test_a_column_has_the_same_decimals_throughout() -> None:
@@ -180,7 +191,7 @@ def test_the_terms_of_an_error_are_no_classes() -> None:
         measure for measure in audit["measures"] if measure["lens"] == "confidence" and measure["estimator"] == "ece"
     )
     confidence["parts"] = {"over": 0.01, "under": 0.2}
-    assert not {"over", "under"} & {row[0] for row in results.class_table(audit).rows}
+    assert not {"over", "under"} & {row[0] for row in result_tables.class_table(audit).rows}
 
 
 def test_columns_stand_under_each_other() -> None:
@@ -330,7 +341,7 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
     columns |= {f"{name}_{k}": [0.5] for k in (0, 1) for name in ("outcome_frequency", "mean_prediction")}
     panels = {"view": ["canonical"], "corner_0": ["cat"], "corner_1": ["dog"], "n": [7], "share_log": [True]}
     diagram = {"table": columns, "panels": panels | {"smallest_pvalue": [5.5e-7]}}
-    heads = [column.name for column in data_and_settings.diagram_table(diagram).columns]
+    heads = [column.name for column in diagram_tables.diagram_table(diagram).columns]
     assert heads == [
         "predicted cat",
         "predicted dog",
@@ -342,15 +353,15 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
         "cell",
         "cell: cat from",
     ]
-    assert [column.name for column in data_and_settings.panel_table(diagram).columns] == ["n", "smallest p"]
-    assert data_and_settings.panel_table(diagram).rows == (("7", "< 0.0001"),)
+    assert [column.name for column in diagram_tables.panel_table(diagram).columns] == ["n", "smallest p"]
+    assert diagram_tables.panel_table(diagram).rows == (("7", "< 0.0001"),)
 
 
 def test_the_table_of_tests_says_what_its_columns_are() -> None:
-    table = results.test_table(votes())
+    table = result_tables.test_table(votes())
     assert {"effect", "smallest p"} <= {column.name for column in table.columns}
     assert "negative if it is smaller than the noise" in table.intro
-    assert "votes" not in results.test_table(example()).intro
+    assert "votes" not in result_tables.test_table(example()).intro
 
 
 def test_where_an_action_changes_the_event_rate_is_stated() -> None:
@@ -365,5 +376,5 @@ def test_where_an_action_changes_the_event_rate_is_stated() -> None:
         ("classes", ["0", "1"], 0.3, "event rate of class 1 is 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
-        sentence = dict(decision_costs.regret_table(audit).rows)["abstain → answer"]
+        sentence = dict(decision_regret_tables.regret_table(audit).rows)["abstain → answer"]
         assert sentence == f"at a predicted probability of 75.0 %, where the {phrase}"

@@ -12,7 +12,7 @@ from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent
 from trueodds.reports.standard_measures import standard_measures, standard_notes
-from trueodds.reports.wald_measures import measures_by_name
+from trueodds.reports.wald_intervals import measures_by_name
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):

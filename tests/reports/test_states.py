@@ -8,10 +8,10 @@ import pytest
 import trueodds as to
 from tests.reports.example import example
 from tests.test_schemas import valid
-from trueodds.reports.html import render_html
-from trueodds.reports.text import results
+from trueodds.reports.html.audit_page import render_html
+from trueodds.reports.text import result_tables
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.wald_measures import StandardMeasure
+from trueodds.reports.wald_intervals import StandardMeasure
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_calibration_in_the_large_has_one_sign_everywhere() -> None:
     assert document["verdict"]["calibration_in_the_large"] == pytest.approx(expected)
     assert measure["value"] == pytest.approx(expected)
     assert document["verdict"]["calibration_in_the_large_z"] < 0
-    table = results.standard_measure_table(document)
+    table = result_tables.standard_measure_table(document)
     assert table.rows[0][:2] == ("calibration-in-the-large", f"{expected:.4f}")
     assert "Calibration-in-the-large: accuracy minus mean confidence" in table.intro
 

@@ -10,8 +10,8 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import example
-from trueodds.reports.html import render_html
-from trueodds.reports.text import data_and_settings, group_tables, results
+from trueodds.reports.html.audit_page import render_html
+from trueodds.reports.text import data_and_settings, group_tables, result_tables
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
@@ -53,13 +53,13 @@ def test_a_confidence_is_stated_and_of_no_class() -> None:
 def test_a_dash_is_explained_only_in_a_column_that_is_shown() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN201", "text": "No interval: one row."}]}
-    assert results.score_table(audit).intro.endswith(" A dash: no interval (TN201).")
+    assert result_tables.score_table(audit).intro.endswith(" A dash: no interval (TN201).")
     audit["measures"][0]["interval"] = None
-    assert "A dash" not in results.score_table(audit).intro
+    assert "A dash" not in result_tables.score_table(audit).intro
 
 
 def test_a_small_p_beside_an_interval_that_includes_0_is_explained() -> None:
-    intro = results.error_table(example()).intro
+    intro = result_tables.error_table(example()).intro
     assert "The test is more sensitive than the interval: p can be small although the interval includes 0." in intro
 
 

@@ -1,1 +1,1 @@
-"""The public functions, one module each, and how their arguments are resolved."""
+"""The public functions of the package, one module each, and modules that resolve their arguments."""

@@ -1,4 +1,4 @@
-"""Measure and test calibration in every subgroup, with joint p-values and the gaps between subgroups."""
+"""Measure and test the calibration of every subgroup, with joint p-values and the differences between subgroups."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     data_notes,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
@@ -31,10 +31,10 @@ from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-DEFAULT_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001
+DEFAULT_NULL_DRAWS = 999  # number of null draws by default, with which the smallest p-value is 0.001
 
 
-@pairs_arrays
+@accept_separate_arrays
 def by_group(
     preds: Any,
     estimator: str | Estimator = "ece",
@@ -166,7 +166,7 @@ def by_group(
     _check_has_groups(rows)
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
-    # The rows as given, so that groups of rows of weight 0, which the resolved rows lack, are listed.
+    # The argument of the caller has the rows of weight 0, which `rows` lack, so that their groups are listed.
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
@@ -211,16 +211,32 @@ def measure_groups(
 ) -> dict[str, Estimate]:
     """Return the estimate of every subgroup, by its label, without a test.
 
-    The estimates of rows in memory are those of `by_group` with this seed, without a noise floor from joint draws.
+    Parameters
+    ----------
+    rows : Predictions or Tally
+        Rows with group columns, or a tally that was made with them.
+    estimator : str
+        Name of an estimator.
+    crossings : bool
+        Whether the subgroups of every two columns are added; a tally has none.
+    level : float
+        Confidence level of the intervals.
+    seed : int
+        Seed; the estimates of rows in memory are those of `by_group` with the same seed.
+
+    Returns
+    -------
+    dict of str to Estimate
+        The estimates by label, such as ``"age=old"``.
     """
     generator = as_generator(seed)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, {}, seed, generator))
     lens, interval_spec = resolve_lens(rows, None, method), IntervalSpec("auto", level, 2000)
     if isinstance(rows, Tally):
         return {
-            f"{column}={value}": estimate_error(part, method, lens, lens.aggregate, interval_spec, generator)
-            for column, values in rows.groups.items()
-            for value, part in values.items()
+            f"{column}={value}": estimate_error(tally, method, lens, lens.aggregate, interval_spec, generator)
+            for column, tallies in rows.groups.items()
+            for value, tally in tallies.items()
         }
     error_settings = group_gaps.GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
     groups = [group for partition in group_partitions(rows, crossings, 0.0) for group in partition.groups]

@@ -1,4 +1,4 @@
-"""Decide whether the rows of a call are collected into memory, read in several passes, sampled or tallied."""
+"""Collect the rows of a call into memory or tally them, as their number and the argument `mode` of the call require."""
 
 from __future__ import annotations
 
@@ -20,7 +20,24 @@ ROWS_REMEDY = "Pass the predictions from which the tally was made."
 def resolve_data(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
-    """Return Predictions if the rows fit into memory, else a Tally; `mode` overrides the choice."""
+    """Return Predictions if the rows fit into memory, else a Tally.
+
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source or Tally
+        The argument of the caller; whatever `read` accepts is read first.
+    mode : {"exact", "tally"}, optional
+        Overrides the choice.
+    weight_kind : {"importance", "frequency"}
+        With frequency weights, rows are repeated; otherwise rows of weight 0 are dropped.
+    progress : callable, optional
+        Called with the number of rows that have been read and their total number, if it is known.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
+    """
     return _resolve_rows(
         data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions, progress=progress), progress
     )
@@ -29,7 +46,10 @@ def resolve_data(
 def resolve_and_sample(
     data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any = None
 ) -> tuple[Predictions | Tally, Reservoir | None]:
-    """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows."""
+    """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows.
+
+    The sample is drawn in the same pass over the rows. It is None for rows in memory and for a tally that is passed.
+    """
     sample: list[Reservoir] = []
 
     def tally_and_sample(source: Source) -> Tally:
@@ -47,7 +67,7 @@ def resolve_and_sample(
 def _resolve_rows(
     data: Any, mode: str | None, weight_kind: str, tally_source: Callable[[Source], Tally], progress: Any
 ) -> Predictions | Tally:
-    """Collect or tally the rows, and apply frequency weights."""
+    """Collect the rows or tally them by `tally_source`, and apply their weights."""
     _check_mode(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
@@ -61,7 +81,7 @@ def _resolve_rows(
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
         return rows.expand_frequencies()
     if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
-        return rows[rows.weight > 0]  # a row of weight 0 is no row: it decides nothing and is not counted
+        return rows[rows.weight > 0]  # rows of weight 0 change no result, and are not counted
     return rows
 
 
@@ -87,8 +107,12 @@ def _collect_or_tally(
     return tally_source(source)
 
 
-def resolve_streamed(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
-    """Return Predictions if there are few rows, else a source that is read in several passes, or a tally."""
+def resolve_for_fit(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
+    """Return Predictions if the rows have at most `limit` probabilities, else a source of them.
+
+    A calibrator is fitted to a source in several passes. A tally is returned as it is. The other parameters are those
+    of `resolve_data`.
+    """
     _check_mode(mode, weight_kind)
     in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
     if in_memory or mode == "exact":

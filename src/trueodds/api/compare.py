@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import add_seed, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
@@ -36,7 +37,7 @@ def compare(
 ) -> Ranking: ...
 @typing.overload
 def compare(a: Any, b: Any, /, estimator: str | Estimator | None = None, **settings: Any) -> Comparison: ...
-@pairs_models
+@accept_arrays_of_models
 def compare(
     a: Any,
     b: Any = None,
@@ -187,29 +188,26 @@ def compare(
         method, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, null, paired, swaps
     )
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    doubt_notes = [
+    notes = [
         Note(note.code, f"{name}: {note.text}")
         for name, rows in models.items()
         if isinstance(rows, Predictions)
         for note in plausibility_notes(rows)
     ]
     if is_ranking:
-        return add_call_settings(
-            comparison_settings.rank_models(models, seed),
-            reported_call_settings(rng, first_model, weight_kind),
-            doubt_notes,
-        )
+        ranking = comparison_settings.rank_models(models, seed)
+        return add_call_settings(ranking, reported_call_settings(rng, first_model, weight_kind), notes)
     first_name, second_name = models
     comparison = comparison_settings.compare_pair(
         models[first_name], models[second_name], (first_name, second_name), seed
     )
     if not has_estimator:
-        doubt_notes.append(_note_brier_difference(comparison_settings, models, seed))
-    return add_call_settings(comparison, reported_call_settings(rng, first_model, weight_kind), doubt_notes)
+        notes.append(_note_brier_difference(comparison_settings, models, seed))
+    return add_call_settings(comparison, reported_call_settings(rng, first_model, weight_kind), notes)
 
 
 def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
-    """Return a note on the difference of the Brier scores, which also reflects resolution."""
+    """Return a note on the difference of the Brier scores of two models, which also depends on their sharpness."""
     first_name, second_name = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
     lens = resolve_lens(models[first_name], None, score)
@@ -227,9 +225,10 @@ def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predi
 
 
 def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: bool) -> dict[str, Any]:
-    """Return the models by name.
+    """Return the models by name, or raise TO205 for fewer than two.
 
-    `a` holds all models if `is_ranking`, else one of two; `names` replace the keys of a mapping or the default names.
+    `a` contains all models if `is_ranking`; otherwise `a` and `b` are the two models. `names` replace the keys of a
+    mapping or the default names.
     """
     if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
@@ -246,7 +245,7 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: 
 
 
 def name_models(models: Sequence[Any], names: Sequence[Any]) -> dict[str, Any]:
-    """Return the models by name, or raise TO205 unless each has a name of its own."""
+    """Return the models by name, or raise TO205 if their number is not that of the names, or names are repeated."""
     if len(names) != len(models) or len(set(map(str, names))) < len(names):
         raise InputError(
             "TO205",
@@ -258,7 +257,10 @@ def name_models(models: Sequence[Any], names: Sequence[Any]) -> dict[str, Any]:
 
 
 def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
-    """Raise an error for models of different classes if the scale of the error depends on the number of classes."""
+    """Raise TO205 if the models have different classes and the lens examines all classes.
+
+    The scale of the error then depends on the number of classes.
+    """
     sizes = {name: (model.kind, model.k) for name, model in models.items()}
     if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
         kind_texts = {

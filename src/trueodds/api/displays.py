@@ -189,11 +189,12 @@ class Display:
         return cls(draw(preds, cls.method, lens=lens, **settings)).plot(ax)
 
 
+# Names of the diagrams by the names of their display classes, such as "reliability" by "ReliabilityDisplay".
 DIAGRAM_OF_DISPLAY = {
     "".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()
 }
 
-# For type checkers; the classes are created on first use.
+# These declarations are for type checkers. `__getattr__` creates the classes on first use.
 CalibrationBeltDisplay: type[Display]
 ComparisonDisplay: type[Display]
 ConfidenceHistogramDisplay: type[Display]
@@ -219,15 +220,15 @@ def __getattr__(name: str) -> type[Display]:
             raise AttributeError(name)
         fix = suggest_names(name, DIAGRAM_OF_DISPLAY)
         raise AttributeError(f"There is no display {name!r}. {fix}")
-    # The examples of the diagram use names of its module.
-    docstring = re.split(
-        r"^ *Examples\n *-{3,}$", DIAGRAMS.load(DIAGRAM_OF_DISPLAY[name]).__doc__ or "", flags=re.MULTILINE
-    )[0].rstrip()
-    display_class = type(name, (Display,), {"method": DIAGRAM_OF_DISPLAY[name], "__doc__": docstring})
+    diagram = DIAGRAM_OF_DISPLAY[name]
+    recipe_docstring = DIAGRAMS.load(diagram).__doc__ or ""
+    # The class has the docstring of the diagram without its examples, which do not use the class.
+    docstring = re.split(r"^ *Examples\n *-{3,}$", recipe_docstring, flags=re.MULTILINE)[0].rstrip()
+    display_class = type(name, (Display,), {"method": diagram, "__doc__": docstring})
     globals()[name] = display_class
     return display_class
 
 
 def __dir__() -> list[str]:
-    """Return all names, including display classes that do not exist yet, for completion in a prompt."""
+    """Return all names, with those of display classes that have not been created yet, for completion in a prompt."""
     return sorted({*globals(), *DIAGRAM_OF_DISPLAY})

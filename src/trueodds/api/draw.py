@@ -1,4 +1,4 @@
-"""Draw a calibration diagram of one model or several."""
+"""Draw a calibration diagram of one model or several, or a grid of diagrams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import data_notes, pairs_arrays, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import data_notes, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def draw(data: Any, diagram: list[str] | tuple[str, ...], **settings: Any) -> DiagramGrid: ...
 @typing.overload
 def draw(data: Any, diagram: Any = "reliability", **settings: Any) -> Diagram: ...
-@pairs_arrays
+@accept_separate_arrays
 def draw(
     data: Any,
     diagram: Any = "reliability",
@@ -108,13 +109,13 @@ def draw(
     from trueodds.diagrams.recipe import Recipe
 
     as_generator(rng)
-    if isinstance(diagram, (list, tuple)) and diagram and all(isinstance(one, (str, Recipe)) for one in diagram):
+    if isinstance(diagram, (list, tuple)) and diagram and all(isinstance(item, (str, Recipe)) for item in diagram):
         if ax is not None:
             fix = "Leave ax out, or draw the diagrams one by one."
             raise InputError("TO203", "A grid is drawn on a figure of its own.", "ax and several diagrams", fix)
         presentation = Presentation(title, figsize, dpi, legend)
-        call = {"lens": lens, "mode": mode, "weight_kind": weight_kind, "rng": rng}
-        return _draw_grid(data, diagram, settings, presentation, ncols, **call)
+        call_settings = {"lens": lens, "mode": mode, "weight_kind": weight_kind, "rng": rng}
+        return _draw_grid(data, diagram, settings, presentation, ncols, **call_settings)
     if ncols is not None:
         fix = "Leave ncols out, or pass the diagram in a list, such as ['reliability']."
         raise InputError("TO203", "Only a grid has ncols.", f"ncols={describe(ncols)}", fix)
@@ -143,36 +144,44 @@ def _draw_grid(
     settings: Mapping[str, Any],
     presentation: Presentation,
     ncols: int | None,
-    **call: Any,
+    **call_settings: Any,
 ) -> DiagramGrid:
-    """Draw every diagram of every model; each setting applies to the diagrams that have it."""
+    """Draw every diagram of every model; each of the `settings` applies to the diagrams that have it.
+
+    `call_settings` are the arguments of `draw` that apply to all diagrams, such as the lens.
+    """
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.grid import MAX_CELLS, VERSION_SEPARATOR, DiagramGrid, stack_models
 
-    versions = _versions_of_models(data) if len(diagrams) == 1 else None
+    versions_by_model = _versions_of_models(data) if len(diagrams) == 1 else None
     version_names: tuple[str, ...] = ()
-    if versions is None:
+    if versions_by_model is None:
         models = _models_by_name(data)
     else:
-        version_names = tuple(next(iter(versions.values())))
+        version_names = tuple(next(iter(versions_by_model.values())))
         models = {
             f"{name}{VERSION_SEPARATOR}{version}": model
-            for name, inner in versions.items()
-            for version, model in inner.items()
+            for name, versions in versions_by_model.items()
+            for version, model in versions.items()
         }
     if len(models) * len(diagrams) > MAX_CELLS:
         got = f"{len(models)} models × {len(diagrams)} diagrams"
         raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")
-    own_settings = [
-        {name: x for name, x in settings.items() if isinstance(one, str) and DIAGRAMS.has_setting(one, name)}
-        for one in diagrams
+    settings_by_diagram = [
+        {
+            name: value
+            for name, value in settings.items()
+            if isinstance(diagram, str) and DIAGRAMS.has_setting(diagram, name)
+        }
+        for diagram in diagrams
     ]
-    if unused := [name for name in settings if not any(name in own for own in own_settings)]:
+    used_names = {name for diagram_settings in settings_by_diagram for name in diagram_settings}
+    if unused := [name for name in settings if name not in used_names]:
         raise InputError("TO202", "No named diagram of this grid has this setting.", ", ".join(unused), "Leave it out.")
-    columns = [
-        stack_models({name: draw(model, one, **call, **own) for name, model in models.items()})
-        for one, own in zip(diagrams, own_settings, strict=True)
-    ]
+    columns = []
+    for diagram, diagram_settings in zip(diagrams, settings_by_diagram, strict=True):
+        drawn = {name: draw(model, diagram, **call_settings, **diagram_settings) for name, model in models.items()}
+        columns.append(stack_models(drawn))
     return DiagramGrid(tuple(models), tuple(columns), presentation, ncols, version_names)
 
 
@@ -180,16 +189,19 @@ def _versions_of_models(data: Any) -> dict[str, dict[str, Any]] | None:
     """Return the versions of each model of a mapping of mappings, such as before and after; None for other data."""
     if not isinstance(data, Mapping) or not data:
         return None
-    versions = {str(name): models_by_name(inner) for name, inner in data.items()}
-    named = {name: inner for name, inner in versions.items() if inner}
-    if len(named) < len(versions):
-        return None
-    first = list(next(iter(named.values())))
-    for name, inner in named.items():
-        if list(inner) != first:
-            got, fix = f"{', '.join(inner)} of {name}, not {', '.join(first)}", "Pass the same versions of every model."
+    versions_by_model = {}
+    for name, versions in data.items():
+        named_versions = models_by_name(versions)
+        if not named_versions:
+            return None
+        versions_by_model[str(name)] = named_versions
+    expected = list(next(iter(versions_by_model.values())))
+    for name, versions in versions_by_model.items():
+        if list(versions) != expected:
+            got = f"{', '.join(versions)} of {name}, not {', '.join(expected)}"
+            fix = "Pass the same versions of every model."
             raise InputError("TO205", "The models of this grid have different versions.", got, fix)
-    return named
+    return versions_by_model
 
 
 def _models_by_name(data: Any) -> dict[str, Any]:

@@ -1,27 +1,24 @@
-"""Fit a calibrator (post-hoc recalibration), and load a saved calibrator or tally."""
+"""Fit a calibrator (post-hoc recalibration) to predictions and their outcomes."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import pairs_arrays, resolve_method
-from trueodds.api.collect_or_tally import resolve_streamed
+from trueodds.api.arguments import resolve_method
+from trueodds.api.array_arguments import accept_separate_arrays
+from trueodds.api.collect_or_tally import resolve_for_fit
 from trueodds.api.memory_limit import max_probabilities_in_memory
-from trueodds.core.json_files import read_schema_family
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
-from trueodds.core.signatures import checks_arguments
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.tally import Tally
 
 if TYPE_CHECKING:
     from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 
 
-@pairs_arrays
+@accept_separate_arrays
 def fit(
     data: Any,
     method: Any = "auto",
@@ -100,48 +97,5 @@ def fit(
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)
-    rows = resolve_streamed(data, mode, weight_kind, max_probabilities_in_memory())
+    rows = resolve_for_fit(data, mode, weight_kind, max_probabilities_in_memory())
     return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
-
-
-@checks_arguments
-def load(path: Any) -> FittedCalibrator | Tally:
-    """Load a calibrator or a tally that was written by `save`.
-
-    The content of the file is validated. No pickle is ever read.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    FittedCalibrator or Tally
-        What the file contains.
-
-    Raises
-    ------
-    InputError
-        TO503 if the file is not a saved calibrator, TO504 if a later version saved it, TO505 for a missing or invalid
-        value, TO402 for an invalid tally, TO407 if the file of a tally cannot be read.
-
-    See Also
-    --------
-    fit : Fit a calibrator.
-    tally : Count predictions in a tally.
-
-    Examples
-    --------
-    >>> import trueodds as to
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     to.fit(([0, 1, 1, 0], [0.1, 0.8, 0.7, 0.3]), "identity").save(f"{folder}/identity.json")
-    ...     to.load(f"{folder}/identity.json").method
-    'identity'
-    """
-    from trueodds.calibrators import fitted_calibrator
-    from trueodds.tallies import tally_reader
-
-    check("path", path, str | os.PathLike)
-    return tally_reader.load(path) if read_schema_family(path) == "trueodds.tally" else fitted_calibrator.load(path)

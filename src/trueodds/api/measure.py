@@ -10,12 +10,12 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     data_notes,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
@@ -28,7 +28,7 @@ from trueodds.resampling.tally_estimates import value_from_tally
 from trueodds.tallies.tally import Tally
 
 
-@pairs_arrays
+@accept_separate_arrays
 def measure(
     data: Any,
     estimator: str | Estimator = "ece",

@@ -1,4 +1,4 @@
-"""How many probabilities fit into the memory that this process may use: that of its container, else of the machine."""
+"""Number of probabilities that fit into the memory of this process, which is that of the machine or its container."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-MAX_PROBABILITIES = 20_000_000  # probabilities that are collected by default; more are tallied
-BYTES_PER_PROBABILITY = 160  # of an audit of rows in memory, at its peak
-BASE_BYTES = 450_000_000  # of the program and its libraries
+MAX_PROBABILITIES = 20_000_000  # largest number of probabilities that are kept in memory by default
+BYTES_PER_PROBABILITY = 160  # peak memory of an audit of rows in memory, per probability
+BASE_BYTES = 450_000_000  # memory of the program and its libraries
 
 
 @cache
 def max_probabilities_in_memory() -> int:
-    """Return the number of probabilities up to which rows are collected by default.
+    """Return the number of probabilities up to which rows are kept in memory by default.
 
     The limit is that of the memory that exists, not of the memory that is free at the moment, so that a call on one
     machine, or in one container, always makes the same choice.
@@ -27,7 +27,7 @@ def max_probabilities_in_memory() -> int:
 
 
 def _memory_sizes() -> Iterator[int]:
-    """Yield the bytes of memory of the machine, and the limits of the control groups of this process."""
+    """Yield the bytes of memory of the machine, and the limits that Linux containers set for this process."""
     with suppress(AttributeError, ValueError, OSError):  # not on every system
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _limit_files(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")):
@@ -36,14 +36,23 @@ def _memory_sizes() -> Iterator[int]:
 
 
 def _limit_files(membership: Path, root: Path) -> Iterator[Path]:
-    """Yield the files that contain the limits of the control groups of a process and of those around them."""
+    """Yield the files with the memory limits of the control groups (cgroups) of a process and of their parents.
+
+    `membership` lists the groups, one per line as ``number:controllers:path``, and `root` is the folder of all groups.
+    A line without controllers is of version 2 of control groups, whose files have other names than those of version 1.
+    Not all of the files need exist.
+    """
     lines: list[str] = []
     with suppress(OSError, UnicodeError):
         lines = membership.read_text(encoding="utf-8").splitlines()
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
+        is_version_2 = not controllers
+        if is_version_2:
+            folder, name = root, "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, name = root / "memory", "memory.limit_in_bytes"
+        else:
             continue
-        folder, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
         group = folder / path.lstrip("/")
-        yield from (part / name for part in (group, *group.parents) if part.is_relative_to(folder))
+        yield from (parent / name for parent in (group, *group.parents) if parent.is_relative_to(folder))

@@ -10,12 +10,12 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     add_test_seed,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.power_results import Power
 from trueodds.core.progress import Progress, report_progress
@@ -34,10 +34,10 @@ from trueodds.hypotests._power.power import (
 )
 from trueodds.hypotests.base import HypothesisTest
 
-_PROGRESS_STEP = "simulating data sets"
+_PROGRESS_STEP = "simulating data sets"  # name of the step that the progress shows
 
 
-@pairs_arrays
+@accept_separate_arrays
 def power(
     data: Any,
     test: Any = DEFAULT,
@@ -157,6 +157,7 @@ def power(
     if width is not None and test != DEFAULT:
         from trueodds.hypotests._power.coefficient_width import rows_for_coefficient_width
 
+        # `check_power_settings` has refused every other test.
         cox = resolve_method(TESTS, HypothesisTest, test, settings)
         result = rows_for_coefficient_width(rows, cox, resolve_lens(rows, lens, cox), width, plan.alpha)
     elif width is not None:
@@ -181,7 +182,7 @@ def power(
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
             settings.setdefault("resamples", n_null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
-        statistic = getattr(method, "statistic", None)
+        statistic = getattr(method, "statistic", None)  # of the test consistency, which has no lens of its own
         resolved_lens = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         with progress_context as report:
             result = analyze_power(

@@ -1,4 +1,4 @@
-"""Use any estimator as a scorer for scikit-learn's model selection."""
+"""Create a scorer for scikit-learn's model selection from any estimator."""
 
 from __future__ import annotations
 
@@ -52,15 +52,11 @@ class Scorer:
         return score
 
     def _explain_infinite_score(self, score: float, estimate: Estimate) -> str:
-        """Explain why the score is not finite, and how to make it finite."""
-        notes_text = " ".join(str(note) for note in estimate.notes)
-        has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob")
-        fix = (
-            f" scorer({self.estimator!r}, min_prob=1e-12) replaces smaller probabilities by 1e-12."
-            if has_min_prob
-            else ""
-        )
-        return f"The score {estimate.estimator} is {score}. {notes_text}{fix}"
+        """Return the text of the warning on a score that is not finite: the reasons, and how to make it finite."""
+        text = f"The score {estimate.estimator} is {score}. {' '.join(str(note) for note in estimate.notes)}"
+        if isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob"):
+            text += f" scorer({self.estimator!r}, min_prob=1e-12) replaces smaller probabilities by 1e-12."
+        return text
 
 
 @checks_arguments

@@ -1,4 +1,4 @@
-"""Evaluate several models by several measures, as a table for a paper that marks what is beyond doubt."""
+"""Evaluate several models by several measures, in a table for a paper with significantly best values in bold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import pairs_models, reported_call_settings, resolve_lens
+from trueodds.api.arguments import reported_call_settings, resolve_lens
+from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
 from trueodds.api.measure import measure
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
@@ -32,7 +33,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 DEFAULT_MEASURES = ("accuracy", "ece", "debiased_l2", "brier", "log_loss")
-DEFAULT_RESAMPLES = 2000
+DEFAULT_RESAMPLES = 2000  # bootstrap resamples of the intervals
 
 
 @typing.overload
@@ -56,7 +57,7 @@ def table(
     level: float = 0.95,
     **settings: Any,
 ) -> ResultTable: ...
-@pairs_models  # type: ignore[misc]  # y_true is combined with the models before the call
+@accept_arrays_of_models  # type: ignore[misc]  # y_true is combined with the models before the call
 def table(
     models: Any,
     measures: Any = DEFAULT_MEASURES,
@@ -176,24 +177,28 @@ def table(
     n_steps = len(columns) * (len(rows) + is_compared)
     with progress_context as report:
         for number, column in enumerate(columns):
-            column_lens, done = resolve_lens(first_model, column.lens, column.method), number * n_steps / len(columns)
+            column_lens = resolve_lens(first_model, column.lens, column.method)
+            n_steps_done = number * n_steps / len(columns)
             estimates: dict[str, Estimate] = {}
             for name, model in rows.items():
-                report((done + len(estimates)) / n_steps, f"{column.label} of {name}")
+                report((n_steps_done + len(estimates)) / n_steps, f"{column.label} of {name}")
                 estimates[name] = measure(
                     model, column.method, lens=column_lens, interval=interval, level=level, resamples=resamples,
                     weight_kind=weight_kind, rng=seed,
                 )  # fmt: skip
             pairs = []
             if is_compared:
-                report((done + len(rows)) / n_steps, f"{column.label}: comparing the models")
-                settings_used = (column.method, column_lens, column_lens.aggregate, interval_spec)
-                pairs = ModelComparison(*settings_used, paired=paired).compare_all_pairs(rows, seed)
-            comparisons = [TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue) for pair in pairs]
-            evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs, comparisons))
+                report((n_steps_done + len(rows)) / n_steps, f"{column.label}: comparing the models")
+                comparison = ModelComparison(
+                    column.method, column_lens, column_lens.aggregate, interval_spec, paired=paired
+                )
+                pairs = comparison.compare_all_pairs(rows, seed)
+            evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs))
         report(1.0, "adjusting the p-values")
-    adjusted = holm([column.pvalue for column in evaluated])
-    table_columns = tuple(column.build(p, 1 - level) for column, p in zip(evaluated, adjusted, strict=True))
+    adjusted_pvalues = holm([column.pvalue for column in evaluated])
+    table_columns = tuple(
+        column.to_measure_column(p, 1 - level) for column, p in zip(evaluated, adjusted_pvalues, strict=True)
+    )
     notes += [*_resample_notes(evaluated, 1 - level), *_doubt_notes(evaluated), *_collect_notes(table_columns)]
     call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
     return ResultTable(
@@ -209,20 +214,20 @@ def table(
 
 @dataclass(frozen=True)
 class _EvaluatedColumn:
-    """A column with the estimates of all models and the differences of all pairs."""
+    """A column with the estimates of all models and the differences of all pairs of models."""
 
     column: RequestedColumn
     lens: str
-    estimates: Mapping[str, Estimate]
-    pairs: Sequence[ErrorDifference]
-    comparisons: Sequence[TableComparison]
+    estimates: Mapping[str, Estimate]  # by the name of the model
+    pairs: Sequence[ErrorDifference]  # empty if the models are not compared
 
-    def build(self, adjusted_pvalue: float, alpha: float) -> MeasureColumn:
+    def to_measure_column(self, adjusted_pvalue: float, alpha: float) -> MeasureColumn:
         """Return the column of the result; its best value is bold if the adjusted p-value is at most `alpha`."""
         method = self.column.method
         direction = "lower"
         if method.best_value_setting:
             direction = "target" if method.has_target else "higher"
+        comparisons = [TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue) for pair in self.pairs]
         return MeasureColumn(
             self.column.label,
             method.name,
@@ -231,14 +236,17 @@ class _EvaluatedColumn:
             method.best_value,
             self.estimates,
             self.candidate if adjusted_pvalue <= alpha else None,
-            tuple(self.comparisons),
+            tuple(comparisons),
             None if np.isnan(self.pvalue) else self.pvalue,
             None if np.isnan(adjusted_pvalue) else adjusted_pvalue,
         )
 
     @cached_property
     def candidate(self) -> str | None:
-        """The model whose value is the best; None without comparisons, or if a value is infinite or undefined."""
+        """The model with the best value, which may become bold.
+
+        None if the models are not compared, or if a value is infinite or undefined.
+        """
         losses = {
             name: float(self.column.method.as_loss(np.float64(estimate.value)))
             for name, estimate in self.estimates.items()
@@ -249,41 +257,51 @@ class _EvaluatedColumn:
 
     @cached_property
     def pvalue(self) -> float:
-        """P-value of the claim that the candidate is better than every other model; NaN without a candidate."""
+        """P-value of the claim that the candidate is better than every other model; NaN without a candidate.
+
+        This is the largest p-value of its comparisons with the others (an intersection–union test, Berger 1982). It is
+        1 if a comparison is doubtful or does not favor the candidate.
+        """
         if self.candidate is None:
             return np.nan
-        pairs = [pair for pair in self.pairs if self.candidate in (pair.a.name, pair.b.name)]
-        return max(
+        pvalues = [
             1.0 if pair.pvalue is None or pair.is_doubtful or not self._favors(self.candidate, pair) else pair.pvalue
-            for pair in pairs
-        )
+            for pair in self._pairs_of_candidate
+        ]
+        return max(pvalues)
+
+    @property
+    def _pairs_of_candidate(self) -> list[ErrorDifference]:
+        """The differences between the candidate and every other model."""
+        return [pair for pair in self.pairs if self.candidate in (pair.a.name, pair.b.name)]
 
     @property
     def doubtful_pairs(self) -> list[ErrorDifference]:
         """The significant differences of the candidate that depend on too few rows."""
         return [
             pair
-            for pair in self.pairs
-            if self.candidate in (pair.a.name, pair.b.name)
-            and pair.pvalue is not None
-            and pair.pvalue <= 1 - pair.a.interval_spec.level
-            and pair.is_doubtful
+            for pair in self._pairs_of_candidate
+            if pair.pvalue is not None and pair.pvalue <= 1 - pair.a.interval_spec.level and pair.is_doubtful
         ]
 
     def _favors(self, model: str, pair: ErrorDifference) -> bool:
-        """Return whether the difference favors this model, and its interval does not contradict that."""
+        """Return whether the difference of the errors or scores a − b favors this model, one of a and b.
+
+        It favors neither if it is 0, or if its interval lies on the other side of 0.
+        """
+        if pair.value == 0:
+            return False
         interval = pair.interval(pair.a.interval_spec.level)
-        if pair.value == 0 or (
-            interval is not None and (interval.high < 0 < pair.value or pair.value < 0 < interval.low)
-        ):
+        if interval is not None and (interval.high < 0 < pair.value or pair.value < 0 < interval.low):
             return False
         method = self.column.method
         larger_is_better = bool(method.best_value_setting) and not method.has_target
-        return (pair.a.name == model) == ((pair.value > 0) == larger_is_better)
+        better = pair.a.name if (pair.value > 0) == larger_is_better else pair.b.name
+        return better == model
 
 
 def _name_models(models: Any) -> dict[str, Any]:
-    """Return the models by name, or raise TO205."""
+    """Return the models of a mapping or a list by name, or raise TO205 for anything else."""
     example = "For instance table({'a': (y_true, p_a), 'b': (y_true, p_b)})."
     if isinstance(models, Mapping):
         names, values = [str(name) for name in models], list(models.values())
@@ -297,7 +315,7 @@ def _name_models(models: Any) -> dict[str, Any]:
 
 
 def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:
-    """Return whether the models have the same rows, so that they are compared, and a note on why not."""
+    """Return whether the models have the same rows, so that they can be compared, and a note if they have not."""
     (first_name, first), *others = rows.items()
     for name, model in others:
         if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
@@ -321,7 +339,11 @@ def _check_distinct_labels(columns: tuple[MeasureColumn, ...]) -> tuple[MeasureC
 
 
 def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[Note]:
-    """Return a note on columns in which resamples are too few for bold values after Holm's adjustment."""
+    """Return a note on the columns with too few resamples for a bold value.
+
+    In these, the smallest possible p-value of a comparison, multiplied by the number of columns as by Holm's
+    adjustment, is above `alpha`.
+    """
     limited = [
         column.column.label
         for column in columns
@@ -338,14 +360,12 @@ def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[N
 
 def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
     """Return a note on columns without a bold value because a significant difference depends on too few rows."""
+    no_errors_text = "neither of two models made an error"
+    n_rows_text = f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
     labels_of_reason: dict[str, list[str]] = {}
     for column in columns:
-        for reason in dict.fromkeys(
-            "neither of two models made an error"
-            if pair.decisive_units == 0
-            else f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
-            for pair in column.doubtful_pairs
-        ):
+        reasons = [no_errors_text if pair.decisive_units == 0 else n_rows_text for pair in column.doubtful_pairs]
+        for reason in dict.fromkeys(reasons):
             labels_of_reason.setdefault(reason, []).append(column.column.label)
     return [
         Note("TN273", f"{', '.join(labels)}: no value is bold, because {reason}, so that its p-value is inaccurate.")
@@ -354,7 +374,7 @@ def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
 
 
 def _collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
-    """Return the notes of all cells, each with the cells that it concerns."""
+    """Return the notes of all cells; notes with the same text are combined into one, which names their cells."""
     cells_of_note: dict[Note, dict[str, list[str]]] = {}
     for column in columns:
         for name, estimate in column.estimates.items():

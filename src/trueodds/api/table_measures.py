@@ -1,4 +1,4 @@
-"""The measures of a table: resolve names, instances, lenses and settings to columns, and define accuracy."""
+"""Resolve the requested measures, lenses and settings of `table` to columns; accuracy is defined here as a measure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Lenses: TypeAlias = str | Lens | Sequence[str | Lens | Callable[..., Any] | None
 
 @dataclass(frozen=True)
 class Accuracy(Mean):
-    """Share of rows whose most probable class was observed, which only tables offer: it is no measure of calibration.
+    """Share of rows whose most probable class was observed. Only tables offer it, as it does not measure calibration.
 
     >>> from trueodds.lenses.view import View
     >>> Accuracy().value(View(p=[0.9, 0.8, 0.6, 0.7], y=[1, 0, 1, 1]))
@@ -49,18 +49,36 @@ class Accuracy(Mean):
 
 @dataclass(frozen=True)
 class RequestedColumn:
-    """A requested column; the lens is None for the default of the method."""
+    """A measure through a lens, which is a column of the table."""
 
     label: str
     method: Estimator
-    lens: Any
+    lens: Any  # None for the default lens of the method
 
 
 def choose_columns(
     measures: Any, lenses: Any, settings: Mapping[str, Any], seed: int, generator: np.random.Generator
 ) -> list[RequestedColumn]:
-    """Return the columns for every measure and lens; settings apply to the named measures that have them."""
-    measures, lenses = (x.tolist() if isinstance(x, np.ndarray) else x for x in (measures, lenses))
+    """Return a column for every measure and lens.
+
+    Parameters
+    ----------
+    measures, lenses : object
+        The arguments of `table`.
+    settings : mapping
+        Settings, which apply to the named measures that have them.
+    seed : int
+        Seed of randomized estimators.
+    generator : numpy.random.Generator
+        The generator of the call.
+
+    Raises
+    ------
+    InputError
+        TO201 and TO205 for invalid measures, TO204 for invalid lenses, TO202 for a setting that no measure has.
+    """
+    measures = measures.tolist() if isinstance(measures, np.ndarray) else measures
+    lenses = lenses.tolist() if isinstance(lenses, np.ndarray) else lenses
     if isinstance(measures, (str, Estimator)):
         measures = [measures]
     if isinstance(lenses, (str, Lens)) or callable(lenses):
@@ -76,20 +94,20 @@ def choose_columns(
     for label, item in named:
         _refuse_pair_and_classwise_name(item)
         is_name = isinstance(item, str) and item in ESTIMATORS.names()
-        own_settings = {name: x for name, x in settings.items() if is_name and _applies(item, name, settings)}
+        own_settings = {
+            name: value for name, value in settings.items() if is_name and _setting_applies(item, name, settings)
+        }
         used |= set(own_settings)
-        is_accuracy = isinstance(item, str) and item == Accuracy.name
-        method = (
-            Accuracy()
-            if is_accuracy
-            else resolve_method(ESTIMATORS, Estimator, item, add_seed(item, own_settings, seed, generator))
-        )
-        method_lenses = [None] if lenses is None or is_accuracy else lenses
+        method_lenses = [None] if lenses is None else lenses
+        if isinstance(item, str) and item == Accuracy.name:
+            method, method_lenses = Accuracy(), [None]
+        else:
+            method = resolve_method(ESTIMATORS, Estimator, item, add_seed(item, own_settings, seed, generator))
         for lens in method_lenses:
-            own_label = method.name if label is None else str(label)
+            column_label = method.name if label is None else str(label)
             if len(method_lenses) > 1:
-                own_label = f"{own_label} ({'default' if lens is None else lens})"
-            columns.append(RequestedColumn(own_label, method, lens))
+                column_label = f"{column_label} ({'default' if lens is None else lens})"
+            columns.append(RequestedColumn(column_label, method, lens))
     if unused := [name for name in settings if name not in used]:
         raise InputError(
             "TO202", "No named measure of this table has this setting.", ", ".join(unused), "Leave it out."
@@ -98,7 +116,7 @@ def choose_columns(
 
 
 def _refuse_pair_and_classwise_name(item: Any) -> None:
-    """Raise TO201 for a name with its settings, and for names of the class-wise error, which here is "sce"."""
+    """Raise TO201 for a pair of a name and settings, and for names of the class-wise error, which is called "sce"."""
     fix = "The class-wise error is 'sce', as in {'cwECE': 'sce'}."
     if isinstance(item, (list, tuple)):
         fix = (
@@ -109,7 +127,7 @@ def _refuse_pair_and_classwise_name(item: Any) -> None:
         raise InputError("TO201", "Unknown estimator.", describe(item), fix)
 
 
-def _applies(estimator: str, setting: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a setting applies to an estimator: scores have bins only for their decomposition."""
+def _setting_applies(estimator: str, setting: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether an estimator has a setting; settings of bins apply to proper scores only if decomposed."""
     has_no_bins = issubclass(ESTIMATORS.load(estimator), ProperScore) and "decomposition" not in settings
     return ESTIMATORS.has_setting(estimator, setting) and not (has_no_bins and setting in PARTITION_SETTINGS)

@@ -1,4 +1,4 @@
-"""Tally rows into mergeable sums, and resume an interrupted tally from its state file."""
+"""Count rows in a tally, sums that can be merged, and resume an interrupted tally from its state file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import trueodds
-from trueodds.api.arguments import pairs_arrays
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress, report_in_rows, report_progress
@@ -26,7 +26,7 @@ from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
-@pairs_arrays
+@accept_separate_arrays
 def tally(
     data: Any,
     *,
@@ -97,7 +97,7 @@ def tally(
 
 
 STATE_SCHEMA = "trueodds.tallies-state/2"  # schema and version of the state file
-SECONDS_BETWEEN_SAVES = 10.0  # work of at most this time is lost if the process is killed
+SECONDS_BETWEEN_SAVES = 10.0  # a process that is killed loses the work of at most this time
 
 
 def resume_tally(
@@ -108,15 +108,31 @@ def resume_tally(
     progress: RowProgress | None = None,
     seconds_between_saves: float | None = None,
 ) -> Tally:
-    """Sum `step` over all batches, starting from the state file if it exists.
+    """Add the tallies of all batches of a source, starting from the state file if it exists.
 
-    `settings` are those of `step`. With other ones, or other reading settings, the state is refused.
+    The batches are added in the same order as without interruption, so that the result is bit-identical. The state is
+    written at intervals, when the work is interrupted, and at the end.
 
-    The batches are added in the same order as without interruption, so the result is identical to the last bit. The
-    state is written at intervals, when the work is interrupted, and at the end.
+    Parameters
+    ----------
+    source : Source
+        Files of predictions.
+    step : callable
+        Function that returns the tally of a batch.
+    state_file : str or path
+        File with the tally of the batches that have been read.
+    settings : mapping
+        Settings of `step`. A state with other settings is refused.
+    progress : callable, optional
+        Called with the number of rows that have been read and their total number, if it is known.
+    seconds_between_saves : float, optional
+        Shortest time between two writes of the state, by default 10 seconds.
 
-    Raises InputError: TO205 for data that are not files, TO331 for a state of other files, settings or another version,
-    TO402 for a file that is not a state or was changed, TO407 if it cannot be written.
+    Raises
+    ------
+    InputError
+        TO205 for data that are not files, TO331 for a state of other files, settings or another version, TO402 for a
+        file that is not a state or was changed, TO407 if it cannot be written.
     """
     if not isinstance(source, TableSource):
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
@@ -144,9 +160,9 @@ def resume_tally(
 
 
 def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
-    """Return the sums so far and the number of rows, if the state is valid and belongs to this call.
+    """Return the tally in the state file, and the number of rows that it was made from.
 
-    `identity` holds what must be equal: the files, the settings and the version.
+    Raises TO402 for an invalid state, and TO331 for a state with another `identity`: files, settings and version.
     """
     text = json_files.read_text(state_path, "TO402")
     body = text.partition("\n")[2]
@@ -160,13 +176,14 @@ def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSour
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {difference}.", str(state_path), fix)
     total, rows = tally_reader.from_dict(state["tally"]), state["rows"]
-    if rows < total.n or (rows > total.n and source.roles.weight is None):  # rows of weight 0 are not in the tally
+    # Rows of weight 0 are read, but are not in the tally.
+    if rows < total.n or (rows > total.n and source.roles.weight is None):
         raise _invalid_state_error(state_path)
     return total, rows
 
 
 def _invalid_state_error(state_path: Path) -> InputError:
-    """Return error TO402 for a file that is not a state, or was changed."""
+    """Return the error TO402 for a file that is not a state, or was changed."""
     fix = "Remove it to start again, or name another file."
     return InputError(
         "TO402", "This is not the state of a tally, or it was changed since it was written.", str(state_path), fix
@@ -174,7 +191,7 @@ def _invalid_state_error(state_path: Path) -> InputError:
 
 
 def _save_state(state_path: Path, identity: Mapping[str, Any], total: Tally, n_done: int) -> None:
-    """Write the sums so far, with the number of rows and what identifies the call."""
+    """Write the tally so far, the number of rows that it was made from, and the `identity` of the call."""
     body = tally_sums.to_strict_json({"about": identity, "rows": n_done, "tally": tally_sums.to_dict(total)})
     json_files.write_text(state_path, _with_checksum(body + "\n"), "TO407")
 

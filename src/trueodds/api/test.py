@@ -10,12 +10,12 @@ import numpy as np
 from trueodds.api.arguments import (
     add_test_seed,
     data_notes,
-    pairs_arrays,
     reported_call_settings,
     resolve_lens,
     resolve_method,
     restrict_to_region,
 )
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, describe
 from trueodds.core.progress import Progress, report_progress
@@ -31,7 +31,7 @@ from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.tallies.tally import Tally
 
 
-@pairs_arrays
+@accept_separate_arrays
 def test(
     data: Any,
     test: Any = DEFAULT,
@@ -121,19 +121,11 @@ def test(
     method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
     rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
-    lens_choices = list(lens) if isinstance(lens, (list, tuple)) else [lens]
-    if not lens_choices or len(
-        {str(lens_choice) if isinstance(lens_choice, (str, Lens)) else id(lens_choice) for lens_choice in lens_choices}
-    ) < len(lens_choices):
-        raise InputError(
-            "TO204",
-            "Lenses that are tested jointly must be at least one, and distinct.",
-            describe(lens),
-            "Name each lens once.",
-        )
+    requested_lenses = list(lens) if isinstance(lens, (list, tuple)) else [lens]
+    _check_distinct(requested_lenses, lens)
     statistic = getattr(method, "statistic", None)
-    lens_owner = statistic if isinstance(statistic, Estimator) else method
-    lenses = [resolve_lens(rows, lens_choice, lens_owner) for lens_choice in lens_choices]
+    method_with_lens = statistic if isinstance(statistic, Estimator) else method
+    lenses = [resolve_lens(rows, requested, method_with_lens) for requested in requested_lenses]
     error = None if margin is None else error_to_compare(method, margin, lenses)
     if not is_identity:
         rows, lenses = apply_hypothesis(rows, hypothesis, lenses, getattr(method, "redraw", "labels"))
@@ -151,3 +143,15 @@ def test(
         verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", hypothesis_text))
     notes = dict.fromkeys([*data_notes(rows), *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))
+
+
+def _check_distinct(lenses: list[Any], argument: Any) -> None:
+    """Raise TO204 for no lenses, or for a repeated lens; `argument` is that of the caller."""
+    identities = {str(lens) if isinstance(lens, (str, Lens)) else id(lens) for lens in lenses}
+    if not lenses or len(identities) < len(lenses):
+        raise InputError(
+            "TO204",
+            "Lenses that are tested jointly must be at least one, and distinct.",
+            describe(argument),
+            "Name each lens once.",
+        )

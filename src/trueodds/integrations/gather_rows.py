@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +13,21 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.integrations.row_collector import CollectedRows, RowCollector
 
-# Types of scores and labels in the order of precision; other types are converted to one of them without loss.
+# Types in which scores and labels are sent, in the order of precision; other types are converted to them without loss.
 _SCORE_DTYPES = (np.float16, np.float32, np.float64)
 _LABEL_DTYPES = (np.int64, np.float64)
+
+
+class _Header(NamedTuple):
+    """What a process reports before it sends its rows: how many there are, and the form of their arrays."""
+
+    n_added: int
+    n_ignored: int
+    has_bfloat16: int  # 1 or 0
+    n_score_columns: int  # 0 for a vector
+    score_dtype: int  # index in `_SCORE_DTYPES`
+    n_label_columns: int  # 0 for a vector
+    label_dtype: int  # index in `_LABEL_DTYPES`
 
 
 def gather_rows(collector: RowCollector, device: Any = "cpu") -> None:
@@ -35,25 +48,27 @@ def gather_rows(collector: RowCollector, device: Any = "cpu") -> None:
     InputError
         TO352, in every process, if the processes have different classes or labels of different shapes.
     """
-    rows = collector.rows() if collector.n_added else None
-    scores = None if rows is None else _as_one_of(rows.scores, _SCORE_DTYPES)
-    labels = None if rows is None else _as_one_of(rows.labels, _LABEL_DTYPES)
-    counts = [collector.n_added, collector.n_ignored, int(collector.has_bfloat16)]
-    headers = _gather(np.array([counts + _layout(scores, _SCORE_DTYPES) + _layout(labels, _LABEL_DTYPES)]), device)
-    n_added, n_ignored, n_bfloat16 = headers[:, :3].sum(axis=0).tolist()
-    if not n_added:
+    scores, labels, keys = np.empty(0), np.empty(0), np.empty(0, dtype=np.uint64)
+    if collector.n_added:
+        rows = collector.rows()
+        scores, labels = _convert_dtype(rows.scores, _SCORE_DTYPES), _convert_dtype(rows.labels, _LABEL_DTYPES)
+        keys = rows.keys
+    header = _Header(
+        collector.n_added,
+        collector.n_ignored,
+        int(collector.has_bfloat16),
+        *_describe_array(scores, _SCORE_DTYPES),
+        *_describe_array(labels, _LABEL_DTYPES),
+    )
+    headers = [_Header(*values) for values in _gather_array(np.array([header]), device).tolist()]
+    nonempty = [header for header in headers if header.n_added]
+    if not nonempty:
         return
-    layouts = headers[headers[:, 0] > 0, 3:]
-    if (layouts[:, [0, 2]] != layouts[0, [0, 2]]).any():
-        raise InputError(
-            "TO352",
-            "All processes must have the same classes and the same kind of labels.",
-            f"{' and '.join(map(str, np.unique(layouts[:, 0])))} columns of scores",
-            "Use the same model and data format in every process.",
-        )
-    n_score_columns, score_dtype, n_label_columns, label_dtype = layouts.max(axis=0).tolist()
-    keys = np.empty(0, dtype=np.uint64) if rows is None else rows.keys
-    scores, labels = np.empty(0) if scores is None else scores, np.empty(0) if labels is None else labels
+    _check_same_columns(nonempty)
+    n_score_columns, n_label_columns = nonempty[0].n_score_columns, nonempty[0].n_label_columns
+    score_dtype = _SCORE_DTYPES[max(header.score_dtype for header in nonempty)]
+    label_dtype = _LABEL_DTYPES[max(header.label_dtype for header in nonempty)]
+
     all_keys = _gather_keys(keys, device)
     max_rows = max(1, collector.max_probs // max(1, n_score_columns))
     if len(all_keys) > max_rows:  # rows that are not in the sample are not sent
@@ -61,27 +76,48 @@ def gather_rows(collector: RowCollector, device: Any = "cpu") -> None:
         scores, labels, keys = scores[is_sampled], labels[is_sampled], keys[is_sampled]
         all_keys = _gather_keys(keys, device)
     all_rows = CollectedRows(
-        _gather_columns(scores.astype(_SCORE_DTYPES[score_dtype]), n_score_columns, device),
-        _gather_columns(labels.astype(_LABEL_DTYPES[label_dtype]), n_label_columns, device),
+        _gather_columns(scores.astype(score_dtype), n_score_columns, device),
+        _gather_columns(labels.astype(label_dtype), n_label_columns, device),
         all_keys,
         None,
     )
-    collector.replace_rows(all_rows, n_added, n_ignored, n_bfloat16 > 0)
+    collector.replace_rows(
+        all_rows,
+        sum(header.n_added for header in headers),
+        sum(header.n_ignored for header in headers),
+        any(header.has_bfloat16 for header in headers),
+    )
+
+
+def _check_same_columns(headers: Sequence[_Header]) -> None:
+    """Raise TO352 unless the arrays of all processes have the same numbers of columns."""
+    columns = {(header.n_score_columns, header.n_label_columns) for header in headers}
+    if len(columns) > 1:
+        numbers = sorted({header.n_score_columns for header in headers})
+        raise InputError(
+            "TO352",
+            "All processes must have the same classes and the same kind of labels.",
+            f"{' and '.join(map(str, numbers))} columns of scores",
+            "Use the same model and data format in every process.",
+        )
 
 
 def _gather_keys(keys: Array, device: Any) -> Array:
-    """Return the keys of all processes; torch does not communicate unsigned integers of 64 bits."""
-    return _gather(keys.view(np.int64)[:, None], device)[:, 0].view(np.uint64)
+    """Return the keys of all processes; they are sent as int64, because torch does not send uint64."""
+    return _gather_array(keys.view(np.int64)[:, None], device)[:, 0].view(np.uint64)
 
 
 def _gather_columns(values: Array, n_columns: int, device: Any) -> Array:
-    """Return the rows of all processes; without columns they are a vector."""
-    rows = _gather(values.reshape(len(values), max(1, n_columns)), device)
+    """Return the values of all processes: rows with this number of columns, or a vector if it is 0."""
+    rows = _gather_array(values.reshape(len(values), max(1, n_columns)), device)
     return rows if n_columns else rows[:, 0]
 
 
-def _gather(values: Array, device: Any) -> Array:
-    """Return the rows (n, m) of all processes in the order of their numbers; n may differ between them."""
+def _gather_array(values: Array, device: Any) -> Array:
+    """Return the rows (n, m) of all processes in the order of the processes; n may differ between them.
+
+    `all_gather` requires tensors of the same shape, so that shorter arrays are padded with zeros, which are removed.
+    """
     n_processes = distributed.get_world_size()
     count = torch.tensor([len(values)], device=device)
     counts = [torch.zeros_like(count) for _ in range(n_processes)]
@@ -92,16 +128,20 @@ def _gather(values: Array, device: Any) -> Array:
     tensor = torch.from_numpy(padded).to(device)
     tensors = [torch.empty_like(tensor) for _ in range(n_processes)]
     distributed.all_gather(tensors, tensor)
-    return np.concatenate([part[:n].cpu().numpy() for part, n in zip(tensors, lengths, strict=True)])
+    return np.concatenate([rows[:n].cpu().numpy() for rows, n in zip(tensors, lengths, strict=True)])
 
 
-def _as_one_of(values: Array, dtypes: tuple[Any, ...]) -> Array:
-    """Convert values to the first of these types that holds them exactly, if their type is not among them."""
-    return values if values.dtype in dtypes else values.astype(dtypes[-1] if values.dtype.kind == "f" else dtypes[0])
+def _convert_dtype(values: Array, dtypes: tuple[Any, ...]) -> Array:
+    """Convert values to one of `dtypes`, if their type is not among them.
+
+    Floating-point values get the last one, and integers and booleans the first one.
+    """
+    if values.dtype in dtypes:
+        return values
+    return values.astype(dtypes[-1] if values.dtype.kind == "f" else dtypes[0])
 
 
-def _layout(values: Array | None, dtypes: tuple[Any, ...]) -> list[int]:
-    """Return the number of columns, 0 for a vector, and the index of the type."""
-    if values is None:
-        return [0, 0]
-    return [values.shape[1] if values.ndim == 2 else 0, [np.dtype(dtype) for dtype in dtypes].index(values.dtype)]
+def _describe_array(values: Array, dtypes: tuple[Any, ...]) -> tuple[int, int]:
+    """Return the number of columns, 0 for a vector, and the index of the type in `dtypes`."""
+    n_columns = values.shape[1] if values.ndim == 2 else 0
+    return n_columns, [np.dtype(dtype) for dtype in dtypes].index(values.dtype)

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.settings import Count, check
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
 from trueodds.integrations.row_collector import RowCollector, flatten_positions
 
 try:
@@ -22,7 +22,7 @@ except ModuleNotFoundError as problem:
     fix = "Set the environment variable KERAS_BACKEND to torch or jax before keras is imported."
     raise InputError("TO350", "The backend of Keras is not installed.", f"no {problem.name}", fix) from None
 
-PAIR_REMEDY = "Pass validation_data=(x, y), or a dataset of pairs (x, y) that can be read again in every epoch."
+_PAIR_REMEDY = "Pass validation_data=(x, y), or a dataset of pairs (x, y) that can be read again in every epoch."
 
 
 class CalibrationCallback(keras.callbacks.Callback):
@@ -109,7 +109,7 @@ class CalibrationCallback(keras.callbacks.Callback):
         is_array = hasattr(validation_data, "shape") or isinstance(validation_data, (str, Mapping))
         if not can_be_iterated or is_iterator or is_array:
             problem = "Validation data must be a pair of arrays, or a dataset that can be read in every epoch."
-            raise InputError("TO356", problem, describe(validation_data), PAIR_REMEDY)
+            raise InputError("TO356", problem, describe(validation_data), _PAIR_REMEDY)
         self._validation_data = validation_data
         self._batch_size = check("batch_size", batch_size, Count, 32)
         self._monitor = EpochMonitor(logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng)
@@ -129,14 +129,14 @@ class CalibrationCallback(keras.callbacks.Callback):
         """
         if not self._monitor.is_due(epoch):
             return
-        collector = self._monitor.collect()
-        with _unchanged_torch_rng():
-            self._collect(collector)
+        collector = self._monitor.make_collector()
+        with _restored_torch_rng():
+            self._predict_rows(collector)
         values = self._monitor.summarize(collector)
         if logs is not None:
             logs.update(values)
 
-    def _collect(self, collector: RowCollector) -> None:
+    def _predict_rows(self, collector: RowCollector) -> None:
         """Predict all rows of the validation data, and add them to the collector."""
         if self._is_pair:
             x, y = self._validation_data
@@ -152,13 +152,13 @@ class CalibrationCallback(keras.callbacks.Callback):
 
 
 def _check_pair(pair: Any, subject: str) -> None:
-    """Raise TO356 for anything but a pair."""
+    """Raise TO356 for anything but a pair (x, y); `subject` is what the error calls it."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise InputError("TO356", f"{subject} must be a pair (x, y).", describe(pair), PAIR_REMEDY)
+        raise InputError("TO356", f"{subject} must be a pair (x, y).", describe(pair), _PAIR_REMEDY)
 
 
 def _read_batches(dataset: Any) -> Iterator[Any]:
-    """Yield the batches of a dataset once; a `PyDataset` has numbers of batches and may have no end as an iterator."""
+    """Yield the batches of a dataset once; a `PyDataset` is read by batch number, because its iterator may not end."""
     if isinstance(dataset, keras.utils.PyDataset):
         for number in range(len(dataset)):
             yield dataset[number]
@@ -167,8 +167,8 @@ def _read_batches(dataset: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _unchanged_torch_rng() -> Iterator[None]:
-    """Restore the random numbers of torch afterward: reading a `DataLoader`, as Keras does, draws one."""
+def _restored_torch_rng() -> Iterator[None]:
+    """Restore the state of torch's random number generator at the end, because reading a `DataLoader` changes it."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

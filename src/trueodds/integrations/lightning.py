@@ -8,7 +8,7 @@ from typing import Any
 from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
 from trueodds.integrations.row_collector import RowCollector
 
 try:
@@ -26,7 +26,7 @@ except ModuleNotFoundError as problem:
         "TO350", "This callback needs Lightning.", f"no {problem.name}", install_command("lightning")
     ) from None
 
-# Called with the module, the result of `validation_step` and the batch.
+# Function of the module, the result of `validation_step` and the batch, which returns scores and labels.
 OutputReader = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
@@ -113,7 +113,7 @@ class CalibrationCallback(Callback):
         return self._monitor.summary
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Forget the rows of an epoch that was interrupted.
+        """Remove the rows of an epoch that was interrupted.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class CalibrationCallback(Callback):
             return
         scores, labels = self._read_output(pl_module, outputs, batch)
         if dataloader_idx not in self._collectors:
-            self._collectors[dataloader_idx] = self._monitor.collect(shard=trainer.global_rank)
+            self._collectors[dataloader_idx] = self._monitor.make_collector(shard=trainer.global_rank)
         self._collectors[dataloader_idx].add(scores, labels)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -152,7 +152,7 @@ class CalibrationCallback(Callback):
         collectors, self._collectors = self._collectors, {}
         n_loaders = max(1, len(trainer.num_val_batches))
         for loader in range(n_loaders):
-            collector = collectors.pop(loader, None) or self._monitor.collect(shard=trainer.global_rank)
+            collector = collectors.pop(loader, None) or self._monitor.make_collector(shard=trainer.global_rank)
             if trainer.world_size > 1:
                 from trueodds.integrations.gather_rows import gather_rows
 
@@ -167,7 +167,7 @@ class CalibrationCallback(Callback):
             pl_module.log_dict(values, sync_dist=trainer.world_size > 1, add_dataloader_idx=False)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Forget the rows of the interrupted epoch.
+        """Remove the rows of the interrupted epoch.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class CalibrationCallback(Callback):
         self._collectors = {}
 
     def _is_active(self, trainer: Any) -> bool:
-        """Return whether this validation epoch is summarized; it is not in the sanity check before training."""
+        """Return whether this validation epoch is summarized: every epoch that is due, but no sanity check."""
         is_training = trainer.state.fn == "fit"
         return not trainer.sanity_checking and (not is_training or self._monitor.is_due(trainer.current_epoch))
 

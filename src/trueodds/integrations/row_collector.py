@@ -1,4 +1,4 @@
-"""Collect the predictions and labels of an epoch, batch by batch, in bounded memory."""
+"""Collect the predictions and labels of an epoch batch by batch, and sample them if they do not fit into memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
 from trueodds.tallies.reservoir import hash_row_ids
 
-MAX_PROBS = 20_000_000  # maximum number of probabilities that are kept by default
-SHARD_ID_BITS = 48  # ids of rows within a process
-# The remedy of other codes than 0 to K − 1, which callbacks do not offer.
+MAX_PROBS = 20_000_000  # maximum number of probabilities that are kept, by default
+SHARD_ID_BITS = 48  # bits of the number of a row within its process; the number of the process is in those above
+# Remedy in errors of `Predictions` for other class labels than 0 to K − 1, which callbacks do not offer.
 _CLASSES_REMEDY = re.compile(r"(; if they are other codes|, or) pass classes=[^.]*")
 
 
 class CollectedRows(NamedTuple):
-    """Rows of one or several batches."""
+    """Scores, labels and sampling keys of rows, as arrays."""
 
     scores: Array  # (n,) or (n, K)
     labels: Array  # (n,) or (n, K)
@@ -35,7 +35,8 @@ class RowCollector:
     """Predictions and labels of an epoch, added batch by batch.
 
     All rows are kept up to `max_probs` probabilities. Of more rows a uniform random sample is kept, and a note on the
-    predictions reports it.
+    predictions reports it. The sample consists of the rows with the smallest keys, which are hashes of their numbers;
+    rows of a cluster have the same key, so that clusters are sampled as a whole.
 
     Parameters
     ----------
@@ -79,10 +80,10 @@ class RowCollector:
         self.n_added = 0  # rows that were added, without ignored ones
         self.n_ignored = 0
         self.has_bfloat16 = False
-        self._next_id = shard << SHARD_ID_BITS  # of a row, or of a cluster if rows are clustered
-        self._parts: list[CollectedRows] = []
-        self._n_rows = 0
-        self._key_limit: np.uint64 | None = None  # keys of the sample are below it; None as long as all rows are kept
+        self._next_id = shard << SHARD_ID_BITS  # number of the next row, or of the next cluster if rows are clustered
+        self._batches: list[CollectedRows] = []
+        self._n_rows = 0  # number of rows in `_batches`
+        self._key_limit: np.uint64 | None = None  # rows with smaller keys are sampled; None as long as all are kept
 
     def add(self, scores: Any, labels: Any, clusters: Any = None) -> None:
         """Add the rows of a batch; values are copied and, up to dtype, not altered.
@@ -107,9 +108,9 @@ class RowCollector:
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         self._check_shapes(scores, labels, clusters)
-        n_units = len(scores) if clusters is None else 1 + int(np.max(clusters, initial=-1))
-        ids = np.arange(self._next_id, self._next_id + n_units)
-        self._next_id += n_units
+        n_ids = len(scores) if clusters is None else 1 + int(np.max(clusters, initial=-1))
+        ids = np.arange(self._next_id, self._next_id + n_ids)
+        self._next_id += n_ids
         cluster_ids = None if clusters is None else ids[np.asarray(clusters)]
         keys = hash_row_ids(ids if cluster_ids is None else cluster_ids, self.seed)
         rows = CollectedRows(scores, labels, keys, cluster_ids)
@@ -120,19 +121,19 @@ class RowCollector:
         if self._key_limit is not None:
             rows = _select(rows, rows.keys < self._key_limit)
         if len(rows.labels):
-            self._parts.append(rows)
+            self._batches.append(rows)
             self._n_rows += len(rows.labels)
-        if self._n_rows > 2 * self.max_rows:
+        if self._n_rows > 2 * self.max_rows:  # not for every batch, so that the cost per row is constant
             self.rows()
 
     @property
     def max_rows(self) -> int:
         """Maximum number of rows in the sample."""
-        n_columns = self._parts[0].scores.shape[1] if self._parts and self._parts[0].scores.ndim == 2 else 1
+        n_columns = self._batches[0].scores.shape[1] if self._batches and self._batches[0].scores.ndim == 2 else 1
         return max(1, self.max_probs // n_columns)
 
     def rows(self) -> CollectedRows:
-        """Return the rows that are kept, at most `max_rows` of them.
+        """Merge the batches, sample at most `max_rows` of their rows if there are more, and return these.
 
         Returns
         -------
@@ -144,7 +145,7 @@ class RowCollector:
         InputError
             TO354 if there are none.
         """
-        if not self._parts:
+        if not self._batches:
             ignored = f", and {self.n_ignored:,} rows with the ignored label" if self.n_ignored else ""
             raise InputError(
                 "TO354",
@@ -152,7 +153,7 @@ class RowCollector:
                 f"0 rows{ignored}",
                 "Check that the validation data have rows with labels.",
             )
-        scores, labels, keys, clusters = zip(*self._parts, strict=True)
+        scores, labels, keys, clusters = zip(*self._batches, strict=True)
         rows = CollectedRows(
             np.concatenate(scores),
             np.concatenate(labels),
@@ -169,23 +170,23 @@ class RowCollector:
                 f"more than {self.max_rows:,} rows",
                 "Predict fewer positions or classes, for instance a selection of them.",
             )
-        self._parts, self._n_rows = [rows], len(rows.keys)
+        self._batches, self._n_rows = [rows], len(rows.keys)
         return rows
 
     def replace_rows(self, rows: CollectedRows, n_added: int, n_ignored: int, has_bfloat16: bool) -> None:
-        """Replace the rows by those of all processes.
+        """Replace the rows of this process by those of all processes.
 
         Parameters
         ----------
         rows : CollectedRows
-            The rows.
+            The rows of all processes, or a sample of them.
         n_added, n_ignored : int
             Number of rows that all processes have added and ignored.
         has_bfloat16 : bool
             Whether a process has added scores in bfloat16.
         """
         self.has_bfloat16 = has_bfloat16
-        self._parts, self._n_rows, self.n_added, self.n_ignored = [rows], len(rows.keys), n_added, n_ignored
+        self._batches, self._n_rows, self.n_added, self.n_ignored = [rows], len(rows.keys), n_added, n_ignored
 
     def predictions(self) -> Predictions:
         """Return the collected rows as predictions.
@@ -219,7 +220,7 @@ class RowCollector:
         return preds.with_notes(*notes) if notes else preds
 
     def _notes(self, n: int) -> list[Note]:
-        """Return the notes on ignored rows and on a sample of n rows."""
+        """Return the notes on ignored rows, and on sampling if only n of the rows were kept."""
         notes = []
         if self.n_ignored:
             text = f"{self.n_ignored:,} of {self.n_ignored + self.n_added:,} labels are ignored values; their"
@@ -236,12 +237,13 @@ class RowCollector:
         if scores.ndim not in (1, 2) or labels.ndim not in (1, 2):
             fix = "Pass one row per prediction; flatten positions such as pixels or tokens to rows."
             raise InputError("TO352", "Scores must be (n, K) or (n,), and labels (n,) or (n, K).", got, fix)
-        is_one_value = labels.ndim == 1 or labels.shape[1] == (scores.shape[1] if scores.ndim == 2 else 2)
-        if len(scores) != len(labels) or not is_one_value:
+        n_classes = scores.shape[1] if scores.ndim == 2 else 2
+        has_matching_columns = labels.ndim == 1 or labels.shape[1] == n_classes
+        if len(scores) != len(labels) or not has_matching_columns:
             fix = "Pass one label per row, or (n, K) votes with one column per class."
             raise InputError("TO352", "Scores and labels must have matching shapes.", got, fix)
-        if self._parts:
-            first = self._parts[0]
+        if self._batches:
+            first = self._batches[0]
             earlier = (first.scores.shape[1:], first.labels.shape[1:], first.clusters is None)
             if earlier != (scores.shape[1:], labels.shape[1:], clusters is None):
                 got = f"{got} after {first.scores.shape} and {first.labels.shape}"
@@ -327,12 +329,12 @@ def copy_to_array(values: Any, name: str) -> Array:
         values = arrays.tensor_to_array(values)
     elif _is_bfloat16(values):
         values = np.asarray(values).astype(np.float32)
-    is_empty = isinstance(values, np.ndarray) and values.ndim > 0 and len(values) == 0  # adds nothing
+    is_empty = isinstance(values, np.ndarray) and values.ndim > 0 and len(values) == 0  # which `as_array` refuses
     return np.array(values if is_empty else arrays.as_array(values, name))
 
 
 def _is_bfloat16(values: Any) -> bool:
-    """Return whether values have this type, of torch or of the package ml_dtypes, which JAX and Keras use."""
+    """Return whether the dtype of values is bfloat16, of torch or of the package ml_dtypes, which JAX and Keras use."""
     return str(getattr(values, "dtype", "")) in ("torch.bfloat16", "bfloat16")
 
 
@@ -342,7 +344,7 @@ def _squeeze_column(scores: Array) -> Array:
 
 
 def _select(rows: CollectedRows, mask: Array) -> CollectedRows:
-    """Return the rows of a mask."""
+    """Return the rows for which the mask (n,) is true."""
     if mask.all():
         return rows
     clusters = None if rows.clusters is None else rows.clusters[mask]

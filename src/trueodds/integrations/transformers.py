@@ -1,4 +1,4 @@
-"""Calibration metrics for the Trainer of Transformers: a function for its argument `compute_metrics`."""
+"""Calibration metrics for the Trainer of Hugging Face Transformers: a callable for its argument `compute_metrics`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
 from trueodds.integrations.row_collector import copy_to_array, flatten_positions
 
-PADDING_LABEL = -100  # label of positions that the losses of Transformers and PyTorch leave out
+PADDING_LABEL = -100  # label of positions that the losses of Transformers and PyTorch ignore
 
 
 class CalibrationMetrics:
@@ -85,7 +85,7 @@ class CalibrationMetrics:
             logits, estimator, lens, prefix, sum_tolerance=sum_tolerance, ignore_index=ignore_index, rng=rng
         )
         self._ignore_index = ignore_index
-        self._collector = self._monitor.collect()
+        self._collector = self._monitor.make_collector()
 
     @property
     def summary(self) -> EpochSummary | None:
@@ -127,5 +127,5 @@ class CalibrationMetrics:
         self._collector.add(scores, labels, clusters)
         if not compute_result:
             return {}
-        collector, self._collector = self._collector, self._monitor.collect()
+        collector, self._collector = self._collector, self._monitor.make_collector()
         return self._monitor.summarize(collector)

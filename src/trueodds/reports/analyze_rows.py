@@ -25,7 +25,7 @@ from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
 from trueodds.reports.data_description import duplicate_notes
-from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family, required_resamples
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import standard_measures, standard_notes
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
@@ -35,7 +35,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
 
-NOISE_FLOOR_DRAWS = 199  # null draws behind the noise floors; a mean needs fewer of them than a p-value
+NOISE_FLOOR_DRAWS = 199  # null draws whose mean is a noise floor; a mean needs fewer draws than a p-value
 MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
 
 
@@ -88,8 +88,8 @@ def analyze_rows(
     n_groups = len(group_spec.groups) if _has_independent_labels(preds) else 1
     n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
 
-    # Copies of the generator make these draws those of `by_group` and `measure` with this seed, whatever else is
-    # tested.
+    # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
+    # seed, whatever else is tested before.
     group_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng)
     group_tests = None
     if group_spec.groups:
@@ -109,7 +109,8 @@ def analyze_rows(
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
         )
-        tests = [add_groups_to_family(tests[0], group_tests.adjusted, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+        family = add_groups_to_family(tests[0], group_tests.adjusted, group_tests.min_pvalue)
+        tests = replace_family(tests, family)
     in_the_large, z = calibration_in_the_large_of_rows(preds)
     return AuditResults(
         scores=scores,
@@ -147,12 +148,14 @@ def _test_lenses(
     rng: np.random.Generator,
     progress: Progress,
 ) -> list[Verdict]:
-    """Test calibration through all lenses, again with `n_draws` null draws if only these could make a view significant.
+    """Test calibration through all lenses with the omnibus test; with several lenses the family-wise test comes first.
 
-    With several lenses the family-wise test comes first. `resamples` is None if the caller may choose their number.
+    If `resamples` is None, the test is repeated with `n_draws` null draws where only so many could make the p-value of
+    a class significant.
     """
 
     def run_omnibus(test: Omnibus) -> list[Verdict]:
+        """Return the verdicts of all lenses, and notify the progress of the audit."""
         return test.verdicts(
             preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "simulating the null distribution")
         )
@@ -170,7 +173,7 @@ def _estimate_scores_and_errors(
     level: float,
     rng: np.random.Generator,
 ) -> tuple[list[Estimate], list[Estimate], list[Verdict]]:
-    """Estimate the scores and the errors with intervals; the parts of the tests get the errors of their views.
+    """Return the scores, the errors, and the tests with the errors of their views added to their parts.
 
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """
@@ -181,6 +184,7 @@ def _estimate_scores_and_errors(
     draws_by_estimand: list[Array | None] = []
 
     def draw_noise_floors(estimands_to_draw: Sequence[Estimand]) -> Sequence[Array | None]:
+        """Return the null draws of all estimands, and keep them for the tests."""
         draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng, NOISE_FLOOR_DRAWS)
         return draws_by_estimand
 
@@ -212,9 +216,10 @@ def _prepend_family(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> 
 
 
 def _could_become_significant(tests: Sequence[Verdict]) -> bool:
-    """Return whether a view has so small a p-value that more draws could make it significant after Holm's correction.
+    """Return whether more null draws could make a view significant after Holm's correction.
 
-    Such a p-value is one of the two smallest possible ones: at most one null draw was as extreme as the data.
+    They could if at most one draw was as extreme as the data, so that the p-value is one of the two smallest possible
+    ones.
     """
     threshold = 2 / (1 + DEFAULT_RESAMPLES)
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())

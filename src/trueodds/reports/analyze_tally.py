@@ -1,4 +1,4 @@
-"""Compute the estimates and tests of an audit on a tally, as far as the sums in its cells determine them."""
+"""Compute those estimates and tests of an audit that can be computed from a tally, the sums of rows in cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
-from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family, required_resamples
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
 from trueodds.resampling import tally_estimates
@@ -38,10 +38,10 @@ def analyze_tally(
     progress: Progress,
     min_effect: float = 0.05,
 ) -> AuditResults:
-    """Compute all estimates and tests of an audit that the cells of a tally determine.
+    """Compute all estimates and tests of an audit that can be computed from the cells of a tally.
 
-    The parameters are those of `analyze_rows`; `min_effect` is the equivalence margin of the subgroups, which are those
-    that the tally keeps separately.
+    The parameters are those of `analyze_rows`. `min_effect` is the equivalence margin of the subgroups; they are the
+    groups that the tally was made with.
     """
     lenses, notes = _tested_lenses(tally)
     n_groups = sum(len(values) for values in tally.groups.values())
@@ -59,7 +59,7 @@ def analyze_tally(
     groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
     if groups.groups:
         joint_pvalues = [group.joint for group in groups.groups]
-        tests = [add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue), *tests[len(tests) > 1 :]]
+        tests = replace_family(tests, add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue))
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
     in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
     return AuditResults(
@@ -75,7 +75,7 @@ def analyze_tally(
 
 
 def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
-    """Return the lenses that the tally can be tested through, the default lens first, and a note on one that is not."""
+    """Return the lenses through which the tally can be tested, the default lens first, and a note on one left out."""
     lenses = [default_lens(tally)]
     if tally.kind != "classes" or tally.k <= 2:
         return lenses, []
@@ -89,7 +89,7 @@ def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
 
 
 def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
-    """Return the family-wise test of several lenses, with the smallest Holm-adjusted p-value."""
+    """Return the family-wise test of several lenses, whose p-value is the smallest Holm-adjusted one."""
     strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
     joint_pvalue = min(holm([test.family_pvalue or test.pvalue for test in tests]))
     min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))

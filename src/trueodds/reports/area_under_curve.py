@@ -1,4 +1,4 @@
-"""The area under the ROC curve (AUC) with the standard error of DeLong."""
+"""Area under the ROC curve (AUC) with the standard error of DeLong, DeLong and Clarke-Pearson."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-from trueodds.reports.wald_measures import variance_of_sum
+from trueodds.reports.wald_intervals import variance_of_sum
 
 
 def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:
-    """Return the area under the ROC curve and its standard error; NaN if only one class occurs.
+    """Return the area under the ROC curve of a view with two classes, and its standard error.
 
-    The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each
-    row is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
-    belongs partly to both classes.
+    The area is the probability that an event has a larger predicted probability than a nonevent, ties counted by half.
+    It is NaN if only one class occurs. The standard error [1]_ is computed from the share of nonevents that each event
+    is ranked above, and the share of events that each nonevent is ranked below; with clusters (n,), these terms are
+    summed in each cluster. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each
+    row belongs partly to both classes.
+
+    References
+    ----------
+    .. [1] DeLong, DeLong & Clarke-Pearson (1988).
     """
     event_weights, nonevent_weights = view.w * view.y, view.w * (1 - view.y)
     event_weight, nonevent_weight = float(event_weights.sum()), float(nonevent_weights.sum())
@@ -22,7 +28,7 @@ def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]
         return float("nan"), float("nan")
     _, rank_of_row = np.unique(view.p, return_inverse=True)
     nonevents_at_rank, events_at_rank = (np.bincount(rank_of_row, x) for x in (nonevent_weights, event_weights))
-    # Shares of the other class below an event and above a nonevent, with ties by half.
+    # For each row, the share of nonevents below it and the share of events above it, with ties counted by half.
     share_below = (np.cumsum(nonevents_at_rank) - nonevents_at_rank / 2)[rank_of_row] / nonevent_weight
     share_above = (events_at_rank.sum() - np.cumsum(events_at_rank) + events_at_rank / 2)[rank_of_row] / event_weight
     auc = float(event_weights @ share_below) / event_weight

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import trueodds
-from trueodds.api.arguments import pairs_arrays
+from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
 from trueodds.core import json_files
@@ -28,10 +28,9 @@ from trueodds.diagrams.base import Diagram
 from trueodds.io import Source
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.analyze_tally import analyze_tally
-from trueodds.reports.annotators import compare_with_votes
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.data_description import data_notes, describe_data
-from trueodds.reports.decision_costs import decision_regret
+from trueodds.reports.decision_regret import decision_regret
 from trueodds.reports.family_wise_test import (
     RECALIBRATION_WEIGHT,
     add_recalibration_to_family,
@@ -40,9 +39,10 @@ from trueodds.reports.family_wise_test import (
 from trueodds.reports.provenance import program_versions
 from trueodds.reports.recalibration_diagrams import diagrams_before_and_after
 from trueodds.reports.subgroups import GroupSpec
-from trueodds.reports.text.data_and_settings import iterate_notes
-from trueodds.reports.text.verdict import measures_excluding_ideal, verdict_state
+from trueodds.reports.text.audit_notes import iterate_notes
 from trueodds.reports.text.verdict_sentence import verdict_sentence
+from trueodds.reports.text.verdict_state import measures_excluding_ideal, verdict_state
+from trueodds.reports.vote_comparison import compare_with_votes
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
 
@@ -70,7 +70,7 @@ class Audit:
 
     @property
     def verdict(self) -> Mapping[str, Any]:
-        """The overall result: `sentence`, `state`, whether calibration is `rejected`, family-wise `pvalue`, `alpha`."""
+        """The overall result: `sentence`, `state`, whether calibration is `rejected`, family-wise `pvalue`, …."""
         verdict: Mapping[str, Any] = self.facts["verdict"]
         return verdict
 
@@ -102,7 +102,7 @@ class Audit:
         InputError
             TO702 if jinja2 is not installed, TO703 if the file cannot be written.
         """
-        from trueodds.reports import html
+        from trueodds.reports.html.audit_page import render_html
         from trueodds.reports.html.figures import INLINE_DIAGRAMS
 
         widgets = [diagram.interactive_parts() for diagram in self.diagrams]
@@ -110,7 +110,7 @@ class Audit:
             None if widget or diagram.name in INLINE_DIAGRAMS else diagram.svg()
             for diagram, widget in zip(self.diagrams, widgets, strict=True)
         ]
-        text = html.render_html(self.facts, svgs, widgets)
+        text = render_html(self.facts, svgs, widgets)
         if path is not None:
             json_files.write_text(path, text, "TO703")
         return text
@@ -124,9 +124,9 @@ class Audit:
         return f"Audit({self.verdict['sentence']!r})"
 
     def __str__(self) -> str:
-        from trueodds.reports.text import terminal as report
+        from trueodds.reports.text import terminal
 
-        return report.render_text(self.facts)
+        return terminal.render_text(self.facts)
 
     def brief(self) -> str:
         """Return the top of the text report: the verdict and its main numbers.
@@ -147,7 +147,7 @@ class Audit:
         return render_notebook_summary(self.facts, self.diagrams)
 
 
-@pairs_arrays
+@accept_separate_arrays
 def audit(
     data: Any,
     *,
@@ -293,7 +293,7 @@ def audit(
 
 
 def _check_resamples(resamples: int | None, alpha: float) -> None:
-    """Raise TO203 if no p-value of so few null draws could be significant at the tests' share of alpha."""
+    """Raise TO203 if the smallest p-value of so few null draws is above the share of alpha that the tests have."""
     tests_share = 1 - RECALIBRATION_WEIGHT
     if resamples is None or 1 / (1 + resamples) <= alpha * tests_share:
         return
@@ -322,7 +322,7 @@ def _verdict_entry(
 ) -> dict[str, Any]:
     """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value.
 
-    `bins` is the table of the reliability diagram through the default lens.
+    `description` is the result of `describe_data`, and `bins` the table of the reliability diagram of the default lens.
     """
     family = results.tests[0]
     state = verdict_state(results, family, alpha, description)
@@ -341,7 +341,7 @@ def _verdict_entry(
 
 
 def _describe_evidence(family: Verdict, alpha: float, state: str, *, has_impossible_outcomes: bool) -> str:
-    """Return the evidence behind the verdict in a few words; `impossible` says that an outcome had probability 0."""
+    """Return the evidence behind the verdict in a few words: the family-wise p-value, or outcomes of probability 0."""
     if state == "not tested":
         return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
     if family.pvalue > alpha and has_impossible_outcomes:
@@ -360,10 +360,11 @@ def _fit_recalibration(
     *,
     has_impossible_outcomes: bool,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """Return the report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
+    """Choose and confirm a recalibration as `fit(preds, "auto")` does, on a sample of the rows if they were tallied.
 
-    Without evidence of miscalibration, in the tests or in `impossible` outcomes, a gain that is not significant says
-    nothing about the number of rows that would confirm it.
+    Returns the section `recalibration` of the report, or None if none was attempted, and its notes. Without evidence of
+    miscalibration, from the tests or from outcomes of predicted probability 0 (`has_impossible_outcomes`), the section
+    does not state how many rows would confirm the gain, because there may be none to confirm.
     """
     if isinstance(rows, Tally) and sample is None:
         text = "A tally holds no rows, so no recalibration was fitted. Audit the file of predictions to get one."
@@ -379,13 +380,12 @@ def _fit_recalibration(
     diagrams = diagrams_before_and_after(preds, report, level)
     if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
-    return {**report.to_dict(), "diagrams": diagrams}, [
-        sample.note
-    ] if sample is not None and sample.note is not None else []
+    notes = [] if sample is None or sample.note is None else [sample.note]
+    return {**report.to_dict(), "diagrams": diagrams}, notes
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
-    """Draw the reliability diagram, histogram, diagram per class, and simplex or tetrahedron for 3 or 4 classes."""
+    """Compute the diagrams of the report: reliability, histogram, one per class, and simplex or tetrahedron."""
     diagrams = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
         diagrams.append(draw(rows, "confidence_histogram", level=level))

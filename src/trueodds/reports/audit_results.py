@@ -1,4 +1,4 @@
-"""The estimates and tests of an audit, from which its report is written."""
+"""Container of the estimates and tests of an audit, from which its report is written."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.reports.subgroups import AuditGroups
-from trueodds.reports.wald_measures import StandardMeasure
+from trueodds.reports.wald_intervals import StandardMeasure
 
 
 @dataclass(frozen=True)
 class AuditResults:
-    """The estimates and tests of an audit, from which the report is written."""
+    """Estimates, tests and notes, as `analyze_rows` and `analyze_tally` return them."""
 
     scores: list[Estimate]  # Brier score and log loss
     errors: list[Estimate]  # ECE by lens, the default lens first
-    tests: list[Verdict]  # the family first, then by lens in the order of the errors
+    tests: list[
+        Verdict
+    ]  # the family-wise test first, then by lens in the order of the errors; a single lens has one test
     # Mean observed − mean predicted: of the second of two classes, else of the predicted class.
     calibration_in_the_large: float | None
     calibration_in_the_large_z: float | None  # the same in standard errors under the null hypothesis

@@ -1,4 +1,4 @@
-"""The maximum-likelihood exponent 1/T of the probabilities, which is the calibration slope of several classes."""
+"""Calibration slope of several classes: the exponent β (the inverse temperature) that maximizes the likelihood."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
-from trueodds.reports.wald_measures import variance_of_sum
+from trueodds.reports.wald_intervals import variance_of_sum
 
-MAX_NEWTON_ITER = 60  # Newton steps of a concave function of one variable, which needs about ten
+MAX_NEWTON_ITER = 60  # maximum number of Newton steps; a concave function of one variable needs about ten
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
 LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
 
@@ -19,16 +19,13 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     """Return the maximum-likelihood exponent β = 1/T with its standard error; NaN if it is not finite.
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
-    log-likelihood of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no
-    finite maximum if every observed class is the most probable one of its row, or the least probable one, or if one has
-    probability 0.
+    log-likelihood of probabilities proportional to p^β. The standard error is the sandwich estimate, with residuals
+    summed within clusters. There is no finite maximum if every observed class is the most probable one of its row, or
+    every one the least probable, or if an observed class has probability 0.
     """
     has_weight = preds.w > 0
-    Y, w, cluster = (
-        preds.Y[has_weight],
-        preds.w[has_weight],
-        None if preds.cluster is None else preds.cluster[has_weight],
-    )
+    Y, w = preds.Y[has_weight], preds.w[has_weight]
+    cluster = None if preds.cluster is None else preds.cluster[has_weight]
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
     log_probs = np.maximum(log_probabilities(preds)[has_weight], MIN_LOG_PROB)
@@ -41,7 +38,7 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
 
 
 def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
-    """Maximize the log-likelihood by Newton's method with halved steps.
+    """Maximize the log-likelihood by Newton's method, halving each step until the likelihood does not decrease.
 
     `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and the first and negative second derivatives
     (n,) of the rows there; NaN if it does not converge.
@@ -58,7 +55,7 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
             if trial_log_likelihood >= log_likelihood:
                 break
             step /= 2
-        else:
+        else:  # the step has become too small to change β
             return beta, residual, curvature
         beta += step
         residual, curvature, log_likelihood = trial_residual, trial_curvature, trial_log_likelihood
@@ -66,7 +63,11 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
 
 
 def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> tuple[Array, Array, float]:
-    """Return first and negative second derivatives (n,) of the rows' log-likelihoods by β, and the log-likelihood."""
+    """Return the derivatives of the log-likelihood at β.
+
+    These are the first derivatives (n,) of the rows, their negative second derivatives (n,), and the log-likelihood of
+    all rows.
+    """
 
     def evaluate_rows(log_p: Array, Y: Array) -> tuple[Array, Array, Array]:
         """Return both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""

@@ -1,4 +1,4 @@
-"""Calibration-in-the-large, the mean observed minus the mean predicted probability, with standard errors."""
+"""Calibration-in-the-large, the mean outcome minus the mean predicted probability, with z-score and interval."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from trueodds.data.predictions import Predictions
 from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum
+from trueodds.reports.wald_intervals import StandardMeasure, WaldIntervals, variance_of_sum
 
 
 def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
-    """Return calibration-in-the-large, and the same in standard errors under the null hypothesis.
+    """Return calibration-in-the-large through the default lens, and its z-score; with clusters, that of cluster sums.
 
-    For two classes it is that of the second class, otherwise that of the predicted class.
+    For two classes it is that of the second class, otherwise that of the predicted class. Both are None for independent
+    labels.
     """
     if preds.kind == "multilabel":
         return None, None
@@ -31,9 +32,9 @@ def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, 
 
 
 def calibration_in_the_large(view: View) -> tuple[float, float | None]:
-    """Return mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
+    """Return calibration-in-the-large of a view, and its z-score for independent rows.
 
-    With votes, the standard error is computed from the residuals.
+    The z-score is in standard errors of a calibrated model. With votes, they are computed from the residuals.
     """
     mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
     # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
@@ -48,11 +49,11 @@ def _z_score(mean: float, se: float) -> float | None:
     return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
 
 
-def in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> StandardMeasure:
-    """Return calibration-in-the-large, mean observed minus mean predicted, with a standard error from the residuals.
+def calibration_in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> StandardMeasure:
+    """Return calibration-in-the-large with the Wald interval from the residuals, which may be correlated in clusters.
 
-    If the standard error under calibration does not exclude a difference of 0, the larger of the two is used, because
-    outcomes that are all correct have residuals without variance.
+    If the interval from the standard error of a calibrated model includes 0, the larger of the two standard errors is
+    used, because residuals have hardly any variance if, for instance, all predicted classes are correct.
     """
     weight_share = view.w / view.total
     weighted_residual = weight_share * (view.y - view.p)

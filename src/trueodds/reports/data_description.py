@@ -1,4 +1,4 @@
-"""Describe the audited data: size, classes, means, weights and zeros, with the notes on the data."""
+"""Describe the audited data: size, classes, means, weights and zeros, with notes such as that on duplicate rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from trueodds.tallies.tally import Tally
 
 
 def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
-    """Describe the data as a JSON object: size, classes, means, weights and zeros; `source` is the name of the data."""
+    """Return the section `data` of an audit as a JSON object: size, classes, means, weights and zeros.
+
+    `source` is the name of the data, such as that of the file.
+    """
     confidence = _make_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
     positive = _make_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
@@ -61,17 +64,15 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
 
 
 def data_notes(rows: Predictions | Tally) -> list[Note]:
-    """Return the notes on the data, without those of methods."""
+    """Return the notes on the data: those of validation, of the plausibility checks and of the default lens."""
     lens = default_lens(rows)
-    return (
-        list(rows.notes(lens))
-        if isinstance(rows, Tally)
-        else [*rows.notes, *plausibility_notes(rows), *_log_odds_notes(rows), *lens.notes(rows)]
-    )
+    if isinstance(rows, Tally):
+        return list(rows.notes(lens))
+    return [*rows.notes, *plausibility_notes(rows), *_log_odds_notes(rows), *lens.notes(rows)]
 
 
 def _log_odds_notes(preds: Predictions) -> list[Note]:
-    """Return a note if the predictions are scores that were read as log odds, which margins are not."""
+    """Return a note if the predictions are scores that were read as log odds, because margins look alike."""
     if preds.logits is None or preds.logits.ndim > 1:
         return []
     text = (
@@ -93,7 +94,10 @@ def _weighted_mean(view: View | None, array_name: str) -> float | None:
 
 
 def _count_zeros(preds: Predictions) -> dict[str, int]:
-    """Count probabilities of exactly 0, and rows whose observed outcome had one; rows of weight 0 are ignored."""
+    """Count the probabilities of exactly 0, and the rows whose outcome had such a probability.
+
+    For independent labels, a probability of 1 is a probability 0 of the opposite outcome. Rows of weight 0 are ignored.
+    """
     has_weight = preds.w > 0
     p, y = preds.p[has_weight], preds.Y[has_weight]
     if preds.kind == "multilabel":
@@ -103,15 +107,16 @@ def _count_zeros(preds: Predictions) -> dict[str, int]:
     return {"zeros": int(is_zero.sum()), "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum())}
 
 
-MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
-MIN_COPIES = 0.005  # share of copies below which no note is made
-MIN_ROWS_WITH_COPIES = 100  # number of rows; with fewer, no note on copies is made
+# Copies of rows are noted between these limits. With more of them scores are coarse, and equal rows need not be copies.
+MIN_DISTINCT = 0.9  # share of the rows that are no copies
+MIN_COPIES = 0.005  # share of the rows that are copies
+MIN_ROWS_WITH_COPIES = 100  # number of rows
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
-    """Return a note if some rows duplicate another row's prediction and outcome, although most are distinct.
+    """Return a note if some rows have the prediction and outcome of another row, although most rows are distinct.
 
-    There is no note if clusters are given.
+    There is no note if clusters are given, because rows of a cluster may be equal.
     """
     if preds.cluster is not None or preds.n < MIN_ROWS_WITH_COPIES or preds.p.ndim == 1 or preds.y is None:
         return []

@@ -1,4 +1,9 @@
-"""The family-wise test of an audit: lenses, subgroups and recalibration by weighted Holm correction."""
+r"""The family-wise p-value of an audit: tests of lenses, subgroups and recalibration by weighted Holm correction.
+
+Hypotheses i with weights :math:`w_i` that sum to 1 are first tested at :math:`\alpha w_i`; once one is rejected, the
+others share its part of alpha (Holm 1979). The smallest adjusted p-value is :math:`\min_i p_i / w_i`. Here the
+recalibration has the weight 0.05; of the rest, the subgroups have a quarter and the lenses three quarters.
+"""
 
 from __future__ import annotations
 
@@ -13,74 +18,75 @@ from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.reports.audit_results import AuditResults
 
 MAX_RESAMPLES = 9_999  # maximum number of null draws for Holm-adjusted p-values
-DRAWS_MARGIN = 2.5  # null draws as a multiple of the fewest whose smallest p-value could be significant
-GROUP_WEIGHT = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest
-RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration in the family; lenses and subgroups have the rest
+DRAWS_MARGIN = 2.5  # number of null draws, divided by the smallest number with which a p-value could be significant
+GROUP_WEIGHT = 0.25  # weight of the subgroups beside the lenses
+RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration beside lenses and subgroups
 
 
 def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
-    """Return the number of null draws: 999, or what Holm's correction for so many hypotheses requires, up to 9,999.
+    """Return `resamples`, or if it is None the number of null draws that Holm's correction requires.
 
-    If not even 9,999 draws could make the smallest of so many p-values significant, it is 999.
+    The number is between 999 and 9,999. It is 999 if even the smallest p-value of 9,999 draws, multiplied by the number
+    of hypotheses, would be above alpha.
     """
     if resamples is not None:
         return resamples
-    is_attainable = n_hypotheses / (1 + MAX_RESAMPLES) <= alpha
-    return (
-        max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1))
-        if is_attainable
-        else DEFAULT_RESAMPLES
-    )
+    if n_hypotheses / (1 + MAX_RESAMPLES) > alpha:
+        return DEFAULT_RESAMPLES
+    required = math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1
+    return max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, required))
 
 
 def group_alpha(lens_family: Verdict, alpha: float) -> float:
-    """Return the level of the tests of subgroups: their share of alpha, or all of it once the lenses have rejected.
+    """Return the level at which subgroups are tested: their share of alpha, or all of it if a lens is rejected.
 
-    Either is the part of alpha that the recalibration leaves.
+    Alpha is here the part that remains for lenses and subgroups beside the recalibration.
     """
     alpha_of_tests = alpha * (1 - RECALIBRATION_WEIGHT)
-    return (
-        alpha_of_tests if lens_family.pvalue <= alpha_of_tests * (1 - GROUP_WEIGHT) else alpha_of_tests * GROUP_WEIGHT
-    )
+    is_lens_rejected = lens_family.pvalue <= alpha_of_tests * (1 - GROUP_WEIGHT)
+    return alpha_of_tests if is_lens_rejected else alpha_of_tests * GROUP_WEIGHT
 
 
 def add_groups_to_family(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
-    """Add the subgroups to the family-wise test, by weighted Holm correction with most of the weight on the lenses.
+    """Return the family-wise test of lenses and subgroups, by weighted Holm correction.
 
-    `joint` are the joint p-values of the subgroups, NaN where one is undefined, and `min_pvalue` is the smallest
-    possible one.
+    `family` is the family-wise test of the lenses. `joint` are the joint p-values of the subgroups, NaN where one is
+    undefined, and `min_pvalue` is the smallest possible one.
     """
-    p = min(
-        [family.pvalue / (1 - GROUP_WEIGHT), *(joint_p / GROUP_WEIGHT for joint_p in joint if not np.isnan(joint_p))]
-    )
-    family_min_pvalue = max(
-        (family.min_pvalue or 0.0) / (1 - GROUP_WEIGHT),
-        min_pvalue / GROUP_WEIGHT if p < family.pvalue / (1 - GROUP_WEIGHT) else 0.0,
-    )
-    return _replace_family_pvalue(family, p, family_min_pvalue)
+    lens_pvalue = family.pvalue / (1 - GROUP_WEIGHT)
+    pvalue = min([lens_pvalue, *(group_p / GROUP_WEIGHT for group_p in joint if not np.isnan(group_p))])
+    family_min_pvalue = (family.min_pvalue or 0.0) / (1 - GROUP_WEIGHT)
+    if pvalue < lens_pvalue:
+        family_min_pvalue = max(family_min_pvalue, min_pvalue / GROUP_WEIGHT)
+    return _replace_family_pvalue(family, pvalue, family_min_pvalue)
 
 
 def recalibration_alpha(family: Verdict, alpha: float) -> float:
-    """Return the level of the gain of a recalibration: its share of alpha, or all once other tests have rejected."""
+    """Return the level at which the gain of a recalibration is tested: its share of alpha, or all if a test rejects."""
     return alpha if family.pvalue <= alpha * (1 - RECALIBRATION_WEIGHT) else alpha * RECALIBRATION_WEIGHT
 
 
 def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alpha: float) -> AuditResults:
-    """Add the gain of a recalibration to the family-wise test, by weighted Holm correction with a small weight.
+    """Return the results with the gain of a recalibration in the family-wise test, by weighted Holm correction.
 
     The family-wise test keeps its level, and a recalibration is confirmed only if calibration is rejected. The p-value
-    of the gain comes from an asymptotic distribution and may be tiny, so it is that of the family only if the other
-    tests do not reject.
+    of the gain comes from an asymptotic distribution and may be tiny, so it becomes the p-value of the family only if
+    the other tests do not reject. `pvalue` is None if no gain was tested.
     """
     family, gain_pvalue = results.tests[0], 1.0 if pvalue is None else pvalue / RECALIBRATION_WEIGHT
     family_pvalue = family.pvalue / (1 - RECALIBRATION_WEIGHT)
     if alpha < family_pvalue and gain_pvalue < family_pvalue:
         combined = _replace_family_pvalue(family, gain_pvalue, None)
     else:
-        combined = _replace_family_pvalue(
-            family, family_pvalue, None if family.min_pvalue is None else family.min_pvalue / (1 - RECALIBRATION_WEIGHT)
-        )
-    return replace(results, tests=[combined, *results.tests[len(results.tests) > 1 :]])
+        min_pvalue = None if family.min_pvalue is None else family.min_pvalue / (1 - RECALIBRATION_WEIGHT)
+        combined = _replace_family_pvalue(family, family_pvalue, min_pvalue)
+    return replace(results, tests=replace_family(results.tests, combined))
+
+
+def replace_family(tests: Sequence[Verdict], family: Verdict) -> list[Verdict]:
+    """Return the tests with this family-wise test as the first; a single test is that of a lens, and is kept."""
+    tests_of_lenses = tests[1:] if len(tests) > 1 else tests
+    return [family, *tests_of_lenses]
 
 
 def _replace_family_pvalue(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:

@@ -1,4 +1,4 @@
-"""The rows whose predictions are furthest from the votes of their annotators, with adjusted p-values."""
+"""Select the rows whose predictions are furthest from the votes of their annotators, and adjust their p-values."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from trueodds.lenses.view import View
 
 MAX_LISTED_ROWS = 10  # number of rows listed, those with the largest distances
 POINTWISE_LEVEL = 0.05  # level of the critical value of a single row
-MAX_MAJORITY_DRAWS = 99  # draws whose majority is computed; a mean needs no more
-MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
+MAX_MAJORITY_DRAWS = 99  # draws whose majority vote is computed, because a mean needs fewer draws than a p-value
+MAX_DRAWN_SHARES = 10_000_000  # limit of draws × rows × classes, which is 99 draws of 10,000 rows and 10 classes
 
 
 def select_furthest_rows(
@@ -56,12 +56,15 @@ def select_furthest_rows(
     assert rows.votes is not None
     distances = _vote_distances(rows, rows.votes)
     furthest = _select_largest(distances, rows, has_repeated_rows=has_repeated_rows)
-    null_distribution = (
-        None if rows.counts is None else _draw_votes(rows, furthest, n_draws or _n_vote_draws(rows, alpha), rng)
-    )
-    critical_value = (
-        None if null_distribution is None else null_distribution.critical_value(null_distribution.max_distances, alpha)
-    )
+    null_distribution: VoteNullDistribution | None = None
+    critical_value: float | None = None
+    n_beyond: int | None = None
+    expected_errors: dict[str, float] = {}
+    if rows.counts is not None:
+        null_distribution = _draw_votes(rows, furthest, n_draws or _n_vote_draws(rows, alpha), rng)
+        critical_value = null_distribution.critical_value(null_distribution.max_distances, alpha)
+        n_beyond = int((distances[rows.w > 0] > critical_value + 1e-10 * abs(critical_value)).sum())
+        expected_errors = {name: float(draws.mean()) for name, draws in null_distribution.errors.items()}
     summary = {
         "listed": [
             _describe_row(rows, int(i), float(distances[i]), position, null_distribution)
@@ -69,18 +72,11 @@ def select_furthest_rows(
         ],
         "alpha": alpha,
         "limit": critical_value,
-        "beyond": None
-        if critical_value is None
-        else int((distances[rows.w > 0] > critical_value + 1e-10 * abs(critical_value)).sum()),
+        "beyond": n_beyond,
         "n": int((rows.w > 0).sum()),
         "draws": None if null_distribution is None else null_distribution.n_draws,
     }
-    expected = (
-        {}
-        if null_distribution is None
-        else {name: float(draws.mean()) for name, draws in null_distribution.errors.items()}
-    )
-    return summary, expected
+    return summary, expected_errors
 
 
 @dataclass(frozen=True)
@@ -103,27 +99,29 @@ class VoteNullDistribution:
         return len(self.max_distances)
 
     def critical_value(self, draws: Array, level: float) -> float:
-        """Return the value that at most a share `level` of the draws exceeds; more has a p-value of at most `level`.
+        """Return the critical value at this level: a larger distance has a p-value of at most `level`.
 
-        `draws` (draws,) are the distances of one row, or the largest ones of all rows.
+        `draws` (draws,) are the simulated distances of one row, or the largest ones of all rows.
         """
         return float(np.sort(draws)[self.n_draws - math.floor(level * (1 + self.n_draws) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
         """Return the adjusted p-value: the share of draws in which the largest distance of any row is at least this."""
-        reached = self.max_distances >= distance - 1e-10 * abs(distance)
-        return float(1 + reached.sum()) / (1 + self.n_draws)
+        is_as_large = self.max_distances >= distance - 1e-10 * abs(distance)  # equal up to rounding counts
+        return float(1 + is_as_large.sum()) / (1 + self.n_draws)
 
 
 def _n_vote_draws(rows: Predictions, alpha: float) -> int:
-    """Return the number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
-    return max(
-        math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
-    )
+    """Return the number of draws: up to 999 as the size allows, but as many as a p-value of alpha requires."""
+    required = math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1
+    return max(required, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1))
 
 
 def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random.Generator) -> VoteNullDistribution:
-    """Draw the votes of all rows from their predicted probabilities; `furthest` are the indices of the listed rows."""
+    """Draw the votes of all rows `n_draws` times from their predicted probabilities, as many per row as observed.
+
+    `furthest` are the indices of the listed rows.
+    """
     assert rows.counts is not None
     has_weight, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
@@ -145,7 +143,7 @@ def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random
 
 
 def _vote_distances(rows: Predictions, shares: Array) -> Array:
-    """Return the squared distance (n,) of each row from vote shares (n, K), without vote noise where it is known."""
+    """Return the squared distance (n,) of each row from vote shares (n, K), minus vote noise if counts are known."""
     return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
@@ -153,7 +151,7 @@ def _select_largest(distances: Array, rows: Predictions, *, has_repeated_rows: b
     """Return the indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]
-    if has_repeated_rows:
+    if has_repeated_rows:  # list only the first of equal neighbors
         neighbor = np.maximum(order - 1, 0)
         is_copy = (rows.P[order] == rows.P[neighbor]).all(axis=1) & (rows.Y[order] == rows.Y[neighbor]).all(axis=1)
         if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of different rows

@@ -1,4 +1,4 @@
-"""Make the intervals of an audit consistent with its tests and with each other."""
+"""Make the confidence intervals of an audit's errors consistent with its tests and with each other."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def reconcile_intervals(
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
-    An interval is extended to 0 if the test of its lens does not reject. The limits of the canonical error are at least
-    those of the confidence error and of K/2 times the mean error of the classes; the lower limit only if its own test
-    rejects. A changed interval has the method `reconciled` and a note.
+    An interval is extended to 0 if the test through the same lens does not reject. The interval of the canonical error
+    is raised to that of the confidence error and to K/2 times that of the mean error of the classes; its lower limit is
+    raised only if the test through its lens rejects. A changed interval has the method `reconciled` and a note.
 
     Notes
     -----
@@ -27,8 +27,8 @@ def reconcile_intervals(
     :math:`\operatorname{E} \max_A |p(A) - q(A)| = \tfrac12 \operatorname{E} \sum_k |p_k - q_k|`. It is at least
     :math:`\operatorname{E} |p_c - q_c|` of the predicted class c, and exactly K/2 times the mean of
     :math:`\operatorname{E} |p_k - q_k|` over the classes. Both become smaller if rows of equal confidence, of equal
-    :math:`p_k`, or of one bin are averaged (Jensen), so that binned errors are lower limits of the canonical error
-    before the averaging of a cell of its tree.
+    :math:`p_k`, or of one bin are averaged (Jensen). Binned errors are therefore lower limits of the canonical error,
+    except that its estimate averages rows too, within the cells of a tree.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     by_lens = {error.lens: error for error in errors}
@@ -50,20 +50,21 @@ def reconcile_intervals(
 def _raise_limits(
     canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], n_classes: int, *, rejected: bool
 ) -> Estimate:
-    """Return the canonical error with limits that are at least those of the confidence and class errors.
+    """Return the canonical error with an interval whose limits are at least those of the coarser errors.
 
-    `interval` is its interval, `by_lens` has the errors by lens, and `rejected` says whether its own test rejects.
+    `interval` is its interval, `by_lens` has the errors by lens, and `rejected` says whether its own test rejects. The
+    coarser errors are those of the confidence and of the classes.
     """
     factors = (("confidence", 1.0), ("classwise", n_classes / 2))
     coarser_intervals = [
-        (ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)
+        (coarser, factor) for lens, factor in factors if lens in by_lens and (coarser := by_lens[lens].interval)
     ]
-    low = (
-        min(max([interval.low, *(ends.low * factor for ends, factor in coarser_intervals)]), canonical.value)
-        if rejected
-        else 0.0
-    )
-    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser_intervals)]), 1.0)
+    low = 0.0
+    if rejected:
+        largest_low = max([interval.low, *(coarser.low * factor for coarser, factor in coarser_intervals)])
+        low = min(largest_low, canonical.value)
+    largest_high = max([interval.high, *(coarser.high * factor for coarser, factor in coarser_intervals)])
+    high = min(largest_high, 1.0)
     if (low, high) == (interval.low, interval.high):
         return canonical
     end = " and ends at the estimate" if interval.low < low == canonical.value else ""
@@ -72,7 +73,7 @@ def _raise_limits(
         f" class errors, which the true canonical error cannot be below{end}."
     )
     raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
-    # The noise floor was larger than the bias if it makes the debiased value smaller than the lower limit.
+    # A debiased value below the lower limit is wrong: the noise floor, which was subtracted, is larger than the bias.
     is_debiased_below = canonical.debiased is not None and canonical.debiased < low
     return replace(raised, debiased=None) if is_debiased_below else raised
 

@@ -1,4 +1,4 @@
-"""Summarize an audit in a notebook: verdict, summary, one picture, tables to unfold, and all notes."""
+"""Render the summary of an audit that a notebook displays: verdict, main numbers, a diagram, tables and notes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from trueodds.core.notebook_html import (
 )
 from trueodds.core.printable import printable_tree
 from trueodds.diagrams.base import Diagram
-from trueodds.reports import decision_costs
-from trueodds.reports.text import data_and_settings
+from trueodds.reports.text.audit_notes import group_notes_by_code
+from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.text.tables import TextTable
 from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
+from trueodds.reports.text.text_table import TextTable
 
 _FULL_REPORT_TEXT = "The page with all diagrams and numbers: .to_html('report.html'). As text: str(…), .brief()."
 
@@ -42,31 +42,30 @@ def render_notebook_summary(audit: Mapping[str, Any], diagrams: Sequence[Diagram
         The HTML, without style sheet, script or address that is loaded.
     """
     audit = printable_tree(audit)
-    facts = [*summary_lines(audit), *decision_costs.regret_lines(audit)]
-    rows = [(fact.label, fact.value, fact.remark) for fact in facts]
-    notes = [Note(code, text) for code, text in data_and_settings.group_notes_by_code(audit)]
+    rows = [(line.label, line.value, line.remark) for line in (*summary_lines(audit), *regret_lines(audit))]
+    notes = [Note(code, text) for code, text in group_notes_by_code(audit)]
     tables = [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit) if table.rows]
     return frame_html(
         f"<strong>{paragraph_html(audit['verdict']['sentence'])}</strong>",
         paragraph_html(f"{audit['data']['source']} · {describe_size(audit['data'])}", is_faint=True),
         table_html(("", "", ""), rows, (False, False, False)),
         _first_picture(diagrams),
-        *(details_html(table.title, _table(table)) for table in tables),
+        *(details_html(table.title, _text_table_html(table)) for table in tables),
         details_html(f"Notes ({len(notes)})", notes_html(notes), is_open=True) if notes else "",
         paragraph_html(_FULL_REPORT_TEXT, is_faint=True),
     )
 
 
 def _first_picture(diagrams: Sequence[Diagram]) -> str:
-    """Return the picture of the first diagram; empty without one or without matplotlib."""
+    """Return the HTML of the picture of the first diagram; empty without a diagram, or if matplotlib is missing."""
     try:
         return "".join(f"<div>{picture_html(diagram.svg(), diagram.describe())}</div>" for diagram in diagrams[:1])
     except InputError:
         return ""
 
 
-def _table(table: TextTable) -> str:
-    """Return a table with its introduction."""
+def _text_table_html(table: TextTable) -> str:
+    """Return the HTML of a table with its introduction, and how many rows it omits."""
     intro = paragraph_html(table.intro, is_faint=True) if table.intro else ""
     names, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
     omitted = (

@@ -13,8 +13,8 @@ import scipy
 import trueodds
 from trueodds.data.predictions import Predictions
 
-FINGERPRINT_FORMAT = "trueodds.rows/1"  # of the bytes that are hashed
-_VALUES_PER_BLOCK = 1 << 20  # values that are converted at a time, so that no large array is copied
+FINGERPRINT_FORMAT = "trueodds.rows/1"  # name of the encoding of the rows as bytes, which are hashed
+_VALUES_PER_BLOCK = 1 << 20  # values that are encoded at a time, so that no large array is copied
 
 
 def fingerprint_rows(preds: Predictions) -> str:
@@ -32,11 +32,17 @@ def fingerprint_rows(preds: Predictions) -> str:
 
     Notes
     -----
-    The hash is that of a line of JSON with the format, the kind of predictions, the numbers of rows and classes, and
-    the names of the group columns, followed by the probabilities, the outcomes and the weights, if any, row by row as
-    little-endian 64-bit floating-point numbers, and by the groups and the clusters, if any, as text with a null
-    character after each value. Two columns of exclusive classes count as the second one, and labels as class numbers;
-    the names of classes have no influence. Values that a narrower type of numbers has rounded are other values.
+    These bytes are hashed, in this order:
+
+    - a line of JSON with the format, the kind of predictions, the numbers of rows and classes, and the names of the
+      group columns;
+    - the probabilities, the outcomes and the weights, if any, each array row by row as little-endian 64-bit
+      floating-point numbers;
+    - the groups and the clusters, if any, as text with a null character after each value.
+
+    Of two exclusive classes, only the probability of the second one is hashed. Labels are hashed as class numbers, so
+    that the names of classes have no influence. Probabilities in single precision have another hash than the
+    probabilities in double precision from which they were rounded.
 
     Examples
     --------
@@ -54,18 +60,22 @@ def fingerprint_rows(preds: Predictions) -> str:
         "groups": list(preds.group),
     }
     digest = sha256((json.dumps(header) + "\n").encode())
-    p = preds.p[:, 1] if preds.p.ndim == 2 and preds.kind == "classes" and preds.k == 2 else preds.p
-    for values in (p, preds.votes if preds.y is None else preds.y, preds.weight):
-        for block in () if values is None else _blocks(values):
-            digest.update((np.ascontiguousarray(block, dtype="<f8") + 0.0).tobytes())  # −0 and 0 are equal
+    has_two_columns = preds.p.ndim == 2 and preds.kind == "classes" and preds.k == 2
+    p = preds.p[:, 1] if has_two_columns else preds.p
+    outcomes = preds.votes if preds.y is None else preds.y
+    for values in (p, outcomes, preds.weight):
+        for block in _iterate_blocks(values):
+            digest.update((np.ascontiguousarray(block, dtype="<f8") + 0.0).tobytes())  # −0 + 0 is 0
     for values in (*preds.group.values(), preds.cluster):
-        for block in () if values is None else _blocks(values):
+        for block in _iterate_blocks(values):
             digest.update("".join(f"{value}\0" for value in block.tolist()).encode(errors="surrogatepass"))
     return f"sha256:{digest.hexdigest()}"
 
 
-def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
-    """Iterate over blocks of rows."""
+def _iterate_blocks(values: np.ndarray | None) -> Iterator[np.ndarray]:
+    """Iterate over blocks of the rows of an array (n,) or (n, m); over nothing if it is None."""
+    if values is None:
+        return
     rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
     for start in range(0, len(values), rows_per_block):
         yield values[start : start + rows_per_block]

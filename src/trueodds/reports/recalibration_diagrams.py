@@ -1,4 +1,4 @@
-"""Reliability diagrams before and after a recalibration, on rows that were used neither to fit nor to choose it."""
+"""Reliability diagrams before and after a recalibration, on the held-out rows of its cross-fitting."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from trueodds.data.predictions import Predictions
 def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: float) -> dict[str, Any] | None:
     """Return the reliability diagrams of the held-out rows, before and after the recalibration.
 
+    The probability of a row after the recalibration is from a calibrator that was fitted and chosen without this row.
+
     Parameters
     ----------
     preds : Predictions
-        The rows that the recalibration was chosen and fitted on.
+        The rows on which the recalibration was chosen and fitted.
     report : Recalibration
-        The report of the procedure, with its held-out probabilities.
+        The report of the recalibration, with the held-out probabilities if it was confirmed.
     level : float
-        Coverage of the consistency bars.
+        Level of the consistency bars: the probability that the outcome rate of a calibrated bin lies in its bar.
 
     Returns
     -------
@@ -34,8 +36,6 @@ def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: 
     after = replace_probabilities(before, report.held_out.P)
     return {
         "n": before.n,
-        **{
-            name: draw(rows, "reliability", level=level).to_dict()
-            for name, rows in (("before", before), ("after", after))
-        },
+        "before": draw(before, "reliability", level=level).to_dict(),
+        "after": draw(after, "reliability", level=level).to_dict(),
     }

@@ -16,8 +16,8 @@ from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
-from trueodds.reports.calibration_in_the_large import in_the_large_measure
-from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals
+from trueodds.reports.calibration_in_the_large import calibration_in_the_large_measure
+from trueodds.reports.wald_intervals import StandardMeasure, WaldIntervals
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.estimate_error import estimate_error
@@ -25,19 +25,21 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
-CLIPPING_LIMITS = (1e-6, 1e-3)  # lower limits of clipped probabilities, to show how much the slope depends on them
+CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings min_prob of Cox's test, to show how much the slope depends on clipping
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
 def standard_measures(
     preds: Predictions, level: float, rng: np.random.Generator, ratio_rng: np.random.Generator | None = None
 ) -> tuple[StandardMeasure, ...]:
-    """Estimate the standard measures of clinical reports; O:E ratio and ICI have the intervals of `measure`.
+    """Estimate the standard measures of clinical and credit-risk reports, with intervals of this level.
 
-    For two classes these are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
-    classes and for confidences calibration-in-the-large and calibration slope, and none for independent labels. With
-    the generator of an audit before its first step as `ratio_rng`, the interval of the O:E ratio is that of `measure`
-    with the same seed. The ICI has fewer resamples than there.
+    For two classes they are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
+    classes and for confidences calibration-in-the-large and calibration slope. There are none for independent labels.
+
+    The intervals of the O:E ratio and the ICI are computed as by `measure`. The O:E ratio uses `ratio_rng`, by default
+    `rng`: with a generator in the initial state of an audit its interval is equal to that of `measure` with the same
+    seed. The ICI has fewer bootstrap resamples than in `measure`.
     """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
@@ -46,21 +48,21 @@ def standard_measures(
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
         slope = wald.measure("calibration_slope", *calibration_exponent(preds), 1.0)
-        return in_the_large_measure(view, cluster, wald), slope
+        return calibration_in_the_large_measure(view, cluster, wald), slope
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         coefficients = dict.fromkeys(("in_the_large", "slope"), Coefficient(np.nan, np.nan))
     slope = _coefficient_measure("calibration_slope", coefficients["slope"], 1.0, level)
     if preds.kind != "classes":
-        return in_the_large_measure(view, cluster, wald), slope
+        return calibration_in_the_large_measure(view, cluster, wald), slope
     intercept = _coefficient_measure("calibration_intercept", coefficients["in_the_large"], 0.0, level)
     ratio_and_ici = [_observed_to_expected(preds, level, rng if ratio_rng is None else ratio_rng)]
     if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=ICI_RESAMPLES)
         (ici,) = estimate_all(
-            preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, ICI_RESAMPLES)
+            preds, estimands, interval_spec, rng, lambda drawn: noise_floor_draws(preds, drawn, rng, ICI_RESAMPLES)
         )
         ratio_and_ici.append(StandardMeasure("ici", ici.value, ici.interval, 0.0))
     return intercept, slope, *ratio_and_ici, _auc_measure(*auc_with_se(view, cluster), wald)
@@ -93,7 +95,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
 
 
 def _describe_clipped(view: View, min_prob: float) -> str:
-    """Return calibration intercept and slope with probabilities clipped to [min_prob, 1 − min_prob]."""
+    """Return calibration intercept and slope as text, with probabilities clipped to [min_prob, 1 − min_prob]."""
     coefficients = Cox(min_prob=min_prob).coefficients(view)
     values = (coefficients[name].value for name in ("in_the_large", "slope"))
     return " and ".join(f"{value:.2f}".replace("-", "−").replace("nan", "undefined") for value in values)

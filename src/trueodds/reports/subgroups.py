@@ -35,7 +35,7 @@ class GroupSpec:
 
     partitions: Sequence[SubgroupPartition] = ()  # one per group column and per crossing
     min_effect: float = 0.05  # equivalence margin of the error
-    seed: int | None = None  # seed of the intervals, as in `by_group`; None draws one
+    seed: int | None = None  # seed of the intervals, as in `by_group`; if None it is drawn from the generator
 
     @classmethod
     def from_rows(
@@ -47,12 +47,9 @@ class GroupSpec:
         """
         seed = int(rng) if isinstance(rng, (int, np.integer)) else None
         if not isinstance(rows, Tally):
-            # The rows before rows of weight 0 are dropped, so that their subgroups are listed.
-            return cls(
-                group_partitions(data if isinstance(data, Predictions) else rows, crossings, min_effect),
-                float(min_effect),
-                seed,
-            )
+            # `rows` lack those of weight 0, whose subgroups are listed nevertheless.
+            all_rows = data if isinstance(data, Predictions) else rows
+            return cls(group_partitions(all_rows, crossings, min_effect), float(min_effect), seed)
         if crossing_order(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",
@@ -97,10 +94,9 @@ class AuditGroups:
         error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
         if error is not None:
             error.pop("groups")  # the value of each subgroup is only in the result of `by_group`
+        joint_pvalues = [group.joint for group in self.groups if not np.isnan(group.joint)]
         return {
-            "pvalue": strict_json(
-                min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
-            ),
+            "pvalue": strict_json(min(joint_pvalues, default=float("nan"))),
             "min_pvalue": self.min_pvalue,
             "correction": self.correction,
             "min_effect": self.min_effect,
@@ -112,7 +108,7 @@ class AuditGroups:
 
 
 def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
-    """Return a subgroup, a JSON object, with its accuracy after its size."""
+    """Return a subgroup, a JSON object, with its accuracy inserted after its number of rows."""
     return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
 
 
@@ -125,7 +121,11 @@ def measure_groups(
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> AuditGroups:
-    """Measure each subgroup of rows in memory: its error with the joint p-value, and differences between subgroups."""
+    """Return the results of the subgroups of rows in memory: error, status and accuracy of each, and their differences.
+
+    `group_tests` has their joint p-values, `level` is the confidence level of the intervals, and `alpha` the
+    significance level of the joint p-values.
+    """
     seed = int(rng.integers(2**31)) if group_spec.seed is None else group_spec.seed
     group_errors = group_gaps.GroupErrors(
         ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
@@ -134,7 +134,7 @@ def measure_groups(
         group_errors, preds, group_spec.partitions, group_tests, group_spec.min_effect, alpha, progress=progress
     )
     accuracies = tuple(
-        None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors
+        None if preds.kind == "multilabel" else accuracy(error.preds) for error in group_results.group_errors
     )
     return AuditGroups(
         groups=group_results.groups,
@@ -151,7 +151,10 @@ def measure_groups(
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
-    """Adjust p-values of subgroups without joint null draws by Holm; the smallest detectable errors are unknown."""
+    """Adjust p-values of subgroups that have no joint null draws, by Holm's method.
+
+    `min_pvalue` is the smallest possible unadjusted p-value. The smallest detectable errors are unknown.
+    """
     n_groups = len(pvalues)
     note = Note(
         "TN165",
@@ -164,9 +167,10 @@ def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
 
 
 def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the miscalibrated subgroup with the smallest joint p-value, of equal ones the one with the larger error.
+    """Return the miscalibrated subgroup with the smallest joint p-value; None if no subgroup is miscalibrated.
 
-    `groups` are JSON objects; None if no subgroup is miscalibrated.
+    `groups` are JSON objects. Of several with this p-value, it is the one with the smallest unadjusted p-value, then
+    the one with the largest error.
     """
     return min(
         miscalibrated_groups(groups),
@@ -183,10 +187,11 @@ def miscalibrated_groups(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[st
 def established_worst_group(
     groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Return the miscalibrated subgroup that may be called the worst, or None.
+    """Return the miscalibrated subgroup that may be called the worst; None if the data do not establish one.
 
-    That is the only miscalibrated subgroup, or one whose error is significantly larger than that of another subgroup:
-    the first of the widest gaps of the columns. `groups` and `widest_gaps` are JSON objects.
+    That is the only miscalibrated subgroup, or else the one with the strongest evidence among those whose error is
+    significantly larger than that of another subgroup of their column. `groups` and the widest gaps of the columns are
+    JSON objects.
     """
     miscalibrated = miscalibrated_groups(groups)
     if len(miscalibrated) <= 1:
@@ -204,10 +209,11 @@ def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps:
     n_miscalibrated = len(miscalibrated_groups(groups))
     if not n_miscalibrated:
         return ""
-    text = f"{n_miscalibrated:,} of {len(groups):,} groups {'is' if n_miscalibrated == 1 else 'are'} miscalibrated"
     if n_miscalibrated == len(groups) > 1:
         text = f"{'both' if n_miscalibrated == 2 else f'all {n_miscalibrated:,}'} groups are miscalibrated"
-    # Without joint null draws there are no gaps, so nothing is known about them.
+    else:
+        text = f"{n_miscalibrated:,} of {len(groups):,} groups {'is' if n_miscalibrated == 1 else 'are'} miscalibrated"
+    # Without joint null draws there are no gaps, and it is unknown whether the errors differ.
     if not widest_gaps or any(gap["settled"] for gap in widest_gaps):
         return text
     return f"{text}, and their errors do not differ significantly"

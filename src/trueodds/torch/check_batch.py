@@ -1,4 +1,4 @@
-"""Check that a batch has the shapes that a tally of tensors expects, with a remedy for each common mistake."""
+"""Check that a batch has the shapes and the dtypes of a tally of tensors, with a remedy for each common mistake."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from trueodds.torch.tensor_layout import TensorLayout
 
 
 def check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> None:
-    """Raise an error for swapped arguments, another number of classes, or weights and votes that have no place.
+    """Raise an error for swapped arguments, wrong shapes, or weights and votes that the tally does not support.
 
     Parameters
     ----------
     layout : TensorLayout
-        What the sums hold.
-    scores, target, weight : Tensor
-        The batch.
+        Layout of the sums, which follows from the settings of the tally.
+    scores : Tensor (n, K) or (n,)
+        Probabilities or logits.
+    target : Tensor (n,) or (n, K)
+        Labels, votes or independent labels.
+    weight : Tensor (n,) or None
+        Weights.
 
     Raises
     ------
@@ -47,8 +51,8 @@ def check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor
                 f"{len(values):,} rows of {name} and {len(scores):,} predictions",
                 "Align the rows; nothing is truncated.",
             )
-    has_columns = layout.kind == "classes" and target.ndim == 2
-    if not layout.weighted and has_columns:
+    has_votes = layout.kind == "classes" and target.ndim == 2
+    if not layout.weighted and has_votes:
         raise InputError(
             "TO345",
             "Labels must be class numbers (n,); votes need additional sums.",
@@ -65,20 +69,20 @@ def check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor
 
 
 def _count_classes(layout: TensorLayout, scores: torch.Tensor) -> int | None:
-    """Number of classes of the scores; None for another number of dimensions."""
+    """Return the number of classes of the scores; None if they have another number of dimensions."""
     if scores.ndim == 1 and layout.kind == "classes":
         return 2
     return scores.shape[1] if scores.ndim == 2 else None
 
 
 def _shape_remedy(k: int, scores: torch.Tensor) -> str:
-    """What to do about scores of another shape."""
+    """Return the remedy for scores that do not have the shape for k classes, such as those of images or tokens."""
     shape = scores.shape
     if scores.ndim > 2:
         images = "preds.movedim(1, -1).flatten(0, -2) and target.flatten() of images (n, K, …)"
         tokens = "preds.flatten(0, -2) and target.flatten() of tokens (n, …, K)"
-        forms = [form for form, size in ((images, shape[1]), (tokens, shape[-1])) if size == k]
-        return f"Pass {' or '.join(forms or (images, tokens))}."
+        matching = [text for text, n_classes in ((images, shape[1]), (tokens, shape[-1])) if n_classes == k]
+        return f"Pass {' or '.join(matching or (images, tokens))}."
     if scores.ndim == 2 and shape[1] == 1:
         return "Pass preds[:, 0], the scores of the second of two classes, and num_classes=2."
     if scores.ndim == 1 and shape[0] == k:

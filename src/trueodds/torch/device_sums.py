@@ -1,4 +1,4 @@
-"""Sum a batch of tensors into cells by operations of torch, on whatever device the batch is."""
+"""Add a batch of tensors to the sums of a tally by operations of torch, on the device of the batch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from trueodds.tallies.block_sums import report_bin_of_cells
 from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS
 from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
 
-VALUES_PER_CHUNK = 2**24  # values of the matrix that is multiplied for the null covariance
-MAX_WEIGHT = 1e30  # beyond, weights are checked on the host, which raises an error
+VALUES_PER_CHUNK = 2**24  # values of the matrix whose products give the null covariance, which limits memory
+MAX_WEIGHT = 1e30  # batches with larger weights are checked on the host, which raises an error
 
 
 class Batch(NamedTuple):
@@ -26,10 +26,12 @@ class Batch(NamedTuple):
     log_observed: torch.Tensor | None  # (n,) log-probability of the observed class, if the scores are logits
 
 
-def can_sum(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> bool:
-    """Whether a batch has labels of classes and valid values, so that it needs no further check on the host.
+def can_sum_on_device(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> bool:
+    """Return whether a batch has class numbers as labels and valid values, so that its device can sum it.
 
-    The check is one transfer of a single value from the device.
+    Other batches are checked and summed on the host. To save time, the device transfers only the result of the check.
     """
     n, k = len(scores), layout.k
     has_labels = layout.kind == "classes" and target.ndim == 1 and not target.dtype.is_floating_point
@@ -53,23 +55,27 @@ def can_sum(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, we
     return bool(valid)
 
 
-def add_batch(
+def add_batch_on_device(
     layout: TensorLayout,
     state: Mapping[str, torch.Tensor],
     scores: torch.Tensor,
     target: torch.Tensor,
     weight: torch.Tensor | None,
 ) -> None:
-    """Add a batch for which `can_sum` holds to the tensors of `state`, on their device."""
+    """Add a batch to the tensors of `state`, on their device; `can_sum_on_device` must be true for it.
+
+    `state` are the tensors of the layout by name.
+    """
     batch = _make_batch(layout, scores, target, weight)
     n, device = len(batch.P), scores.device
     edges = torch.as_tensor(CELL_EDGES[1:-1].copy(), device=device)
-    # What needs most memory comes first: if there is too little, the sums are unchanged.
+    # These need most memory, and come first so that the sums are unchanged if there is too little.
     null = _null_covariance(layout, batch, edges) if layout.has_null_covariance else None
     score_sums = _score_sums(layout, batch) if layout.all_lenses else None
     dtype = "float64" if layout.logits else str(scores.dtype).removeprefix("torch.").replace("bfloat16", "float32")
     special = _special_counts(layout, batch, scores)
-    counts = [n, *(special.get(name, 0) for name in ROW_COUNTS), *(n * (dtype == name) for name in DTYPES)]
+    rows_of_dtype = [n if name == dtype else 0 for name in DTYPES]
+    counts = [n, *(special.get(name, 0) for name in ROW_COUNTS), *rows_of_dtype]
     for view, p, outcome in _views(layout, batch):
         cells = torch.bucketize(p, edges) + view * N_CELLS  # right-closed
         state["cell_counts"].index_add_(0, cells, torch.ones_like(cells))
@@ -86,7 +92,7 @@ def add_batch(
 
 
 def _make_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Batch:
-    """Convert a batch to float64."""
+    """Convert scores, labels and weights to probabilities, labels and weights in float64."""
     values, y = scores.double(), target.to(torch.int64)
     w = torch.ones(len(values), dtype=torch.float64, device=values.device) if weight is None else weight.double()
     if values.ndim == 1:  # of the second of two classes; the complement is rounded to the dtype, as on the host
@@ -100,12 +106,12 @@ def _make_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor
 
 
 def _views(layout: TensorLayout, batch: Batch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """Yield number, probabilities (n,) and outcomes (n,) of each stored view."""
+    """Yield the number of each stored view, its probabilities (n,) and its outcomes (n,): first ranks, then classes."""
     remaining = batch.P.clone() if layout.ranks > 1 else batch.P
     columns = torch.arange(layout.k, device=batch.P.device)
     for rank in range(layout.ranks):
         top = remaining.amax(dim=1, keepdim=True)
-        top_class = torch.where(remaining == top, columns, layout.k).amin(dim=1)  # the lowest one if tied
+        top_class = torch.where(remaining == top, columns, layout.k).amin(dim=1)  # the lowest class if several are tied
         yield rank, top[:, 0], (top_class == batch.y).double()
         if rank + 1 < layout.ranks:
             remaining.scatter_(1, top_class[:, None], -1.0)
@@ -114,7 +120,7 @@ def _views(layout: TensorLayout, batch: Batch) -> Iterator[tuple[int, torch.Tens
 
 
 def _cell_terms(layout: TensorLayout, p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Contribution of each row to the sums of its cell, (n, sums)."""
+    """Return the terms that each row adds to the sums of its cell (n, sums), in the order of `layout.sum_names`."""
     if not layout.weighted:
         return torch.stack([p, p * p, y, y * p], dim=1)
     terms = [w, w * p, w * y, w * w, w * p * p, w * p * y, w * y * y, w * w * p * (1 - p), w * w * (y - p) ** 2]
@@ -122,7 +128,11 @@ def _cell_terms(layout: TensorLayout, p: torch.Tensor, y: torch.Tensor, w: torch
 
 
 def _null_covariance(layout: TensorLayout, batch: Batch, edges: torch.Tensor) -> torch.Tensor:
-    """Return Σ w²(δ_kl p_k − p_k p_l) between the report cells of two classes, upper triangle."""
+    """Return the covariance of the residual sums of two report bins under calibration, upper triangle (K·bins, K·bins).
+
+    For bins of the classes k and l it is the sum of w²(δ_kl p_k − p_k p_l) over the rows that lie in both. The sum of
+    the products w p_k w p_l is that of a matrix product.
+    """
     k, bins = layout.k, layout.bins
     bin_of_cell = torch.as_tensor(report_bin_of_cells(bins).astype("int64"), device=batch.P.device)
     offsets = torch.arange(k, device=batch.P.device) * bins
@@ -132,8 +142,9 @@ def _null_covariance(layout: TensorLayout, batch: Batch, edges: torch.Tensor) ->
     for start in range(0, len(batch.P), rows_per_chunk):
         P, w = batch.P[start : start + rows_per_chunk], batch.w[start : start + rows_per_chunk, None]
         columns = bin_of_cell[torch.bucketize(P.contiguous(), edges)] + offsets
-        placed = torch.zeros(len(P), k * bins, dtype=torch.float64, device=P.device).scatter_(1, columns, w * P)
-        products = placed.T @ placed
+        # Row by row, w p_k is placed in the column of the bin of class k.
+        wp_by_bin = torch.zeros(len(P), k * bins, dtype=torch.float64, device=P.device).scatter_(1, columns, w * P)
+        products = wp_by_bin.T @ wp_by_bin
         diagonal.index_add_(0, columns.flatten(), (w * w * P).flatten())
         null.sub_(torch.triu(products))
     null.diagonal().add_(diagonal)
@@ -141,7 +152,7 @@ def _null_covariance(layout: TensorLayout, batch: Batch, edges: torch.Tensor) ->
 
 
 def _score_sums(layout: TensorLayout, batch: Batch) -> torch.Tensor:
-    """Sums of the Brier score and of the log loss, (2, 7)."""
+    """Return the sums of the Brier score and of the log loss, (2, 7), in the order of `SCORE_SUMS`."""
     observed = batch.P.gather(1, batch.y[:, None])[:, 0]
     if layout.k == 2:
         brier = (batch.P[:, 1] - batch.y) ** 2
@@ -159,7 +170,7 @@ def _score_sums(layout: TensorLayout, batch: Batch) -> torch.Tensor:
 
 
 def _special_counts(layout: TensorLayout, batch: Batch, scores: torch.Tensor) -> dict[str, int]:
-    """Counts of special rows by their field in `SpecialRowCounts`; those that are missing are 0."""
+    """Return counts of special rows by their field in `SpecialRowCounts`; those left out are 0."""
     counts = {}
     if layout.ranks:
         counts["ties"] = ((batch.P == batch.P.amax(dim=1, keepdim=True)).sum(dim=1) > 1).sum()
@@ -172,7 +183,7 @@ def _special_counts(layout: TensorLayout, batch: Batch, scores: torch.Tensor) ->
 
 
 def _sum_deviation(layout: TensorLayout, P: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Distance of each row sum from 1, (n,); 0 where it is rounding of the dtype."""
+    """Return the distance of each row sum from 1 (n,); 0 if it is as small as rounding of the dtype."""
     if scores.ndim == 1:
         return torch.zeros_like(P[:, 0])
     eps = torch.finfo(torch.float32 if scores.dtype == torch.bfloat16 else scores.dtype).eps

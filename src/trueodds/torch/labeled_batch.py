@@ -1,4 +1,4 @@
-"""A batch of logits with labels and weights, checked and converted for the losses."""
+"""Check a batch of logits, labels and weights, and convert it to log-probabilities for the calibration losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trueodds.data.weights import check_weights
 
 
 class LabeledBatch(NamedTuple):
-    """Log-probabilities, labels and shares of the weight, in at least float32."""
+    """A batch with valid values, as the losses need it; floating-point numbers are float32 or float64."""
 
     log_p: torch.Tensor  # (n, K) log-probabilities, −inf for an exact zero
     predicted: torch.Tensor  # (n,) int64 predicted class; the first one of ties
@@ -22,7 +22,7 @@ class LabeledBatch(NamedTuple):
     share: torch.Tensor  # (n,) weights divided by their sum
 
     def top_label(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The confidence of each row, and whether the predicted class is correct (1 or 0), (n,) each."""
+        """Return the confidence of each row (n,), and whether the predicted class is correct (n,), 1 or 0."""
         confidence = self.log_p.gather(1, self.predicted[:, None])[:, 0].exp()
         return confidence, (self.predicted == self.target).to(confidence.dtype)
 
@@ -51,15 +51,18 @@ def read_batch(logits: torch.Tensor, target: torch.Tensor, weight: torch.Tensor 
         if value is not None and value.shape != (n,):
             got = f"shape {tuple(value.shape)} for {n:,} rows"
             raise InputError("TO107", f"{name} must have one value per row.", got, fix)
-    if not bool(_are_valid(logits.detach(), target, weight, k)):
-        _refuse_values(logits.detach(), target, weight, k)
+    if not bool(_are_values_valid(logits.detach(), target, weight, k)):
+        _raise_value_error(logits.detach(), target, weight, k)
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     z = torch.stack([torch.zeros_like(z), z], dim=1) if z.ndim == 1 else z
     return LabeledBatch(torch.log_softmax(z, dim=1), z.argmax(dim=1), target.to(torch.int64), _to_shares(weight, z))
 
 
-def _are_valid(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, k: int) -> torch.Tensor:
-    """Whether the values are valid, as a tensor, so that a device is waited for once."""
+def _are_values_valid(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, k: int) -> torch.Tensor:
+    """Return whether logits z, labels and weights have valid values, as a tensor with one element.
+
+    Because the result of all checks is one tensor, it is transferred from the device once.
+    """
     is_valid = (z < torch.inf).all() & (len(z) > 0)
     finite = torch.isfinite(z)
     is_valid = is_valid & (finite.all() if z.ndim == 1 else finite.any(dim=1).all())
@@ -71,8 +74,8 @@ def _are_valid(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | Non
     return is_valid
 
 
-def _refuse_values(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, k: int) -> None:
-    """Raise the error of the first argument whose values are invalid."""
+def _raise_value_error(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, k: int) -> None:
+    """Raise the error of the first argument whose values are invalid: logits z, labels or weights."""
     check_logits(as_array(tensor_to_array(z), "logits"))
     labels = tensor_to_array(target)
     is_wrong = ~((labels >= 0) & (labels < k) & (labels == np.rint(labels)))
@@ -88,7 +91,7 @@ def _refuse_values(z: torch.Tensor, target: torch.Tensor, weight: torch.Tensor |
 
 
 def _to_shares(weight: torch.Tensor | None, z: torch.Tensor) -> torch.Tensor:
-    """The weights divided by their sum, (n,), in the dtype of the logits z."""
+    """Return the weights divided by their sum (n,), in the dtype of the logits z; equal shares without weights."""
     if weight is None:
         return torch.full_like(z[:, 0], 1 / len(z)).detach()
     w = weight.to(torch.promote_types(weight.dtype, z.dtype))

@@ -1,4 +1,4 @@
-"""Differentiable measures of calibration, to be added to the loss of a network: MMCE, soft-binned ECE, SKCE, focal."""
+"""Differentiable losses that regularize the calibration of a network: MMCE, soft-binned ECE, SKCE and focal loss."""
 
 from __future__ import annotations
 
@@ -118,6 +118,7 @@ class MMCELoss(CalibrationLoss):
         confidence, correct = batch.top_label()
         residual = batch.share * (correct - confidence)
         if self.weighted:
+            # The total weight of the correct rows, for these, and that of the wrong rows.
             side_total = torch.where(correct > 0, batch.share @ correct, batch.share @ (1 - correct))
             residual = residual / torch.where(batch.share > 0, side_total, 1.0)
         kernel = torch.exp((confidence[:, None] - confidence[None]).abs() / -self.bandwidth)
@@ -177,7 +178,7 @@ class SoftBinnedECELoss(CalibrationLoss):
         """Compute the loss of a checked batch."""
         confidence, correct = batch.top_label()
         centers = (torch.arange(self.bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / self.bins
-        # Logarithms keep the mean of a bin to which every row contributes almost nothing.
+        # With logarithms, the mean of a bin is accurate even if the memberships of all rows are tiny.
         log_memberships = torch.log_softmax((confidence[:, None] - centers).square() / -self.temperature, dim=1)
         log_masses = log_memberships + batch.share.log()[:, None]
         gaps = (torch.softmax(log_masses, dim=0) * (correct - confidence)[:, None]).sum(dim=0)
@@ -237,16 +238,17 @@ class KernelCalibrationLoss(CalibrationLoss):
         if bandwidth == "median":
             rows, weights = (values.detach().cpu().double().numpy() for values in (p, share))
             bandwidth = median_distance_of_rows(rows, weights)
-        # Without products of matrices, which would lose the digits of small distances.
+        # Distances by a matrix product would be inaccurate where they are small.
         distance = torch.cdist(p, p, compute_mode="donot_use_mm_for_euclid_dist")
         residual = share[:, None] * (torch.nn.functional.one_hot(batch.target, p.shape[1]) - p)
         pair_terms = torch.exp(distance / -bandwidth) * (residual @ residual.T)
         if not self.unbiased:
             return pair_terms.sum()
-        pair_sum, pair_weight = (
-            (values - torch.diag(values.diagonal())).sum() for values in (pair_terms, torch.outer(share, share))
+        pair_weights = torch.outer(share, share)
+        pair_sum, weight_sum = (  # without pairs of a row with itself
+            (values - torch.diag(values.diagonal())).sum() for values in (pair_terms, pair_weights)
         )
-        return pair_sum / torch.where(pair_weight > 0, pair_weight, 1.0)
+        return pair_sum / torch.where(weight_sum > 0, weight_sum, 1.0)
 
 
 class FocalLoss(CalibrationLoss):
@@ -295,7 +297,8 @@ class FocalLoss(CalibrationLoss):
         """Compute the loss of a checked batch."""
         target = batch.target[:, None]
         log_p = batch.log_p.gather(1, target)[:, 0]
-        # The sum of the other classes keeps the digits of 1 − p; a finite stand-in for log 0 has a gradient.
+        # 1 − p is computed as the sum of the other classes, which is accurate if p is close to 1. Their logarithms are
+        # kept finite, because log 0 would have no gradient.
         smallest = torch.finfo(batch.log_p.dtype).min
         others = batch.log_p.scatter(1, target, smallest).clamp(min=smallest)
         log_factor = self.gamma * torch.logsumexp(others, dim=1)
@@ -306,7 +309,7 @@ class FocalLoss(CalibrationLoss):
 
 
 def _root(power_sum: torch.Tensor, order: float) -> torch.Tensor:
-    """The root of a sum of powers, with gradient 0 at 0; below 0, by rounding, it is 0."""
+    """Return the root of this order of a sum of powers, with gradient 0 at 0; 0 if rounding made the sum negative."""
     if order == 1:
         return power_sum
     is_positive = power_sum > 0

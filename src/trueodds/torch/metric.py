@@ -1,4 +1,4 @@
-"""CalibrationError: a metric of torchmetrics with a state of fixed size, for any estimator that a tally supports."""
+"""CalibrationError: a metric for torchmetrics with a state of fixed size, for any estimator that a tally supports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.results import Estimate
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tally import TallyResults, check_same_layout, check_shapes, layout_digest, make_layout
-from trueodds.torch.tensor_layout import TensorLayout, has_float64
-from trueodds.torch.tensor_sums import add_batch, read_tally, two_rows
+from trueodds.torch.tally import TallyResults
+from trueodds.torch.tensor_layout import (
+    TensorLayout,
+    check_loaded_tensors,
+    check_same_layout,
+    has_float64,
+    layout_digest,
+    make_layout,
+)
+from trueodds.torch.tensor_sums import add_batch, read_tally, tally_of_two_rows
 
 try:
     import torchmetrics
@@ -24,7 +31,7 @@ except ModuleNotFoundError:
     message = f"CalibrationError needs torchmetrics. {install_command('torch')}"
     raise ModuleNotFoundError(message, name="torchmetrics") from None
 
-NOT_IN_TALLY = "TO405"  # code of the error of a lens or score that a tally does not hold
+NOT_IN_TALLY = "TO405"  # code of the error for a lens or a score that a tally does not contain
 
 
 class CalibrationError(TallyResults, torchmetrics.Metric):
@@ -117,21 +124,29 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         self._state_names = tuple(zeros)
         for name, tensor in zeros.items():
             self.add_state(name, tensor, dist_reduce_fx="max" if name == "maxima" else "sum")
-        # saved with the sums, so that a checkpoint of other settings is recognized
+        # The digest is saved with the sums, so that a checkpoint of a metric with other settings is recognized.
         self.add_state("layout", torch.tensor(layout_digest(self._layout)), dist_reduce_fx="max")
 
     def _make_sufficient_layout(self, make: Callable[..., TensorLayout], all_lenses: bool) -> TensorLayout:
-        """Return the smallest layout from which the estimator can be computed, which is tried on two rows."""
-        for keeps_all in (all_lenses, True):
-            layout = make(all_lenses=keeps_all)
-            try:
-                trueodds.measure(two_rows(layout), self.estimator, interval=None, **self._settings)
-            except InputError as problem:
-                if problem.code == NOT_IN_TALLY and not keeps_all:
-                    continue
-                raise
-            break
+        """Return the smallest layout whose tallies contain what the estimator needs."""
+        layout = make(all_lenses=all_lenses)
+        if not self._is_sufficient(layout):
+            layout = make(all_lenses=True)
+            self._is_sufficient(layout)  # raises an error if not even all lenses are sufficient
         return layout
+
+    def _is_sufficient(self, layout: TensorLayout) -> bool:
+        """Return whether the estimator can be computed from a tally of this layout, by computing it for two rows.
+
+        Raises the error of the estimator for invalid settings, or if a tally of all lenses is not sufficient.
+        """
+        try:
+            trueodds.measure(tally_of_two_rows(layout), self.estimator, interval=None, **self._settings)
+        except InputError as problem:
+            if problem.code == NOT_IN_TALLY and not layout.all_lenses:
+                return False
+            raise
+        return True
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], *args: Any, **kwargs: Any) -> Any:
         """Move the sums to another device, but keep their dtypes if the module is converted to another precision."""
@@ -177,7 +192,7 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         if loaded and (digest is None or int(digest) != layout_digest(self._layout)):
             fix = f"Create the metric with the settings of the checkpoint, not {self._layout!r}."
             raise InputError("TO401", "The checkpoint belongs to a metric with other settings.", f"{digest}", fix)
-        check_shapes({name: getattr(self, name) for name in loaded}, loaded)
+        check_loaded_tensors({name: getattr(self, name) for name in loaded}, loaded)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
@@ -265,8 +280,8 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         Estimate
             The value with its interval and noise floor.
         """
-        used: dict[str, Any] = self._settings | settings
-        return trueodds.measure(self.tally(), self.estimator, **used)
+        measure_settings: dict[str, Any] = self._settings | settings
+        return trueodds.measure(self.tally(), self.estimator, **measure_settings)
 
     def _read_tally(self) -> Tally:
         """Return the sums of all rows so far."""

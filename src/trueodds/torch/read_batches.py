@@ -1,4 +1,4 @@
-"""Read a data loader of predictions, or of inputs and a model, for the functions of the package."""
+"""Read predictions from a PyTorch data loader, or predict its inputs with a model, for the functions of the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_batches(
     device: torch.device | str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Source:
-    """Read a data loader of predictions, or of inputs that a model predicts.
+    """Read predictions from a data loader, or predict its inputs with a model.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def read_batches(
     --------
     >>> import torch, trueodds as to
     >>> loader = torch.utils.data.DataLoader([(torch.tensor([2.0, 0.5]), 0), (torch.tensor([0.1, 1.3]), 0)])
-    >>> to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value.__round__(3)
+    >>> round(to.measure(read_batches(loader, logits=True), "log_loss", interval=None).value, 3)
     0.832
     """
     return make_source(batches, logits, model, device, classes)

@@ -1,8 +1,7 @@
-"""TorchTally: sums of batches of tensors in fixed memory, from which every result of a tally is computed."""
+"""TorchTally: a tally that is updated with batches of tensors, on the CPU or a GPU, in memory of fixed size."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -11,21 +10,28 @@ import torch
 import trueodds
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict
-from trueodds.core.settings import BinCount, Count, check
-from trueodds.data.class_names import check_class_names
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tensor_layout import TensorLayout, has_float64
+from trueodds.torch.tensor_layout import (
+    TensorLayout,
+    check_loaded_tensors,
+    check_same_layout,
+    has_float64,
+    make_layout,
+)
 from trueodds.torch.tensor_sums import add_batch, read_tally
 
 _LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
 
 
 class TallyResults:
-    """What a tally and a metric of tensors compute alike from their sums."""
+    """Base class of `TorchTally` and `CalibrationError`, with the test and the audit of the rows summed so far.
+
+    Subclasses define `_read_tally`.
+    """
 
     _layout: TensorLayout
-    _lens: Any = None  # of the tests; None for the default
+    _lens: Any = None  # lens of the tests, None for the default lens
 
     def _read_tally(self) -> Tally:
         """Return the sums of all rows so far."""
@@ -51,8 +57,8 @@ class TallyResults:
         InputError
             TO108 if there are no rows; those of `trueodds.test`.
         """
-        used: dict[str, Any] = {"lens": self._lens} | settings
-        return trueodds.test(self._read_tally(), test, **used)
+        test_settings: dict[str, Any] = {"lens": self._lens} | settings
+        return trueodds.test(self._read_tally(), test, **test_settings)
 
     def audit(self, **settings: Any) -> Any:
         """Audit all rows so far.
@@ -312,58 +318,8 @@ class TorchTally(TallyResults):
                 str(layout),
                 f"Create the tally with the same settings, not {self._layout!r}.",
             )
-        check_shapes(self._state, state_dict)
+        check_loaded_tensors(self._state, state_dict)
         self._state = {name: state_dict[name].to(tensor.device).clone() for name, tensor in self._state.items()}
 
     def __repr__(self) -> str:
         return f"TorchTally(n={self.n:,}, {self._layout.k} classes, device={str(self.device)!r})"
-
-
-def make_layout(
-    num_classes: int,
-    logits: bool,
-    kind: Kind,
-    weighted: bool,
-    all_lenses: bool,
-    bins: int,
-    classes: Sequence[Any] | None,
-) -> TensorLayout:
-    """Check the settings of a tally and return the layout of its tensors."""
-    kind = check("kind", kind, Kind, "classes")
-    if kind == "confidence":
-        k, names = 2, ("wrong", "correct")
-    else:
-        k = check("num_classes", num_classes, Count, 10)
-        if k < 2 and kind == "classes":
-            fix = "Two classes with a single probability are num_classes=2."
-            raise InputError("TO203", "num_classes must be at least 2.", str(k), fix)
-        names = check_class_names(classes, k)
-    for name, value in (("logits", logits), ("weighted", weighted), ("all_lenses", all_lenses)):
-        check(name, value, bool, False)
-    return TensorLayout(k, kind, logits, weighted, all_lenses, check("bins", bins, BinCount, 15), names)
-
-
-def check_shapes(state: Mapping[str, torch.Tensor], loaded: Mapping[str, Any]) -> None:
-    """Raise TO402 unless the loaded tensors have the shapes and dtypes of the state."""
-    for name, tensor in state.items():
-        value = loaded[name]
-        if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (tensor.shape, tensor.dtype):
-            got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else str(value)
-            fix = f"Save it again; it must be {tensor.dtype} of shape {tuple(tensor.shape)}."
-            raise InputError("TO402", f"The saved tensor {name} is not valid.", got, fix)
-
-
-def layout_digest(layout: TensorLayout) -> int:
-    """Number that differs between different layouts, except by a chance of 2⁻⁵⁶."""
-    return int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
-
-
-def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) -> None:
-    """Raise TO401 unless all processes have the same layout; they compare a digest of it."""
-    digest = layout_digest(layout)
-    extremes = torch.tensor([digest, -digest], device=device)
-    torch.distributed.all_reduce(extremes, op=torch.distributed.ReduceOp.MAX, group=group)
-    if int(extremes[0]) != -int(extremes[1]):
-        raise InputError(
-            "TO401", "Tallies with different settings cannot be added.", repr(layout), "Use the same in all processes."
-        )

@@ -1,4 +1,4 @@
-"""Add batches of tensors to the sums of a tally in tensors of fixed size, and read these as a Tally."""
+"""Add batches of tensors to the sums of a tally, which are tensors of fixed size, and convert these to a Tally."""
 
 from __future__ import annotations
 
@@ -25,17 +25,35 @@ from trueodds.torch import device_sums
 from trueodds.torch.check_batch import check_batch
 from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout, has_float64
 
-DOUBTFUL_LOGITS = "TN108"  # code of the note on logits that look like probabilities
+NOTE_ON_LOGITS = "TN108"  # code of the note on logits that look like probabilities
 
 
 def add_batch(
     layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: Any, target: Any, weight: Any = None
 ) -> dict[str, torch.Tensor]:
-    """Return the sums of a batch added to those of `state`, whose tensors are changed in place.
+    """Add a batch to the sums of a tally.
 
-    A batch on the CPU is summed by the compiled loops of the package, one on another device by operations of torch
-    on that device, unless its values are invalid or have another form; these are checked on the CPU. Logits that look
-    like probabilities cause a warning.
+    A batch on the CPU is summed by the compiled loops of the package, and a batch on another device by operations of
+    torch on that device. Batches that these cannot sum, such as those of votes or invalid values, are copied to the
+    CPU. Logits that look like probabilities cause a warning.
+
+    Parameters
+    ----------
+    layout : TensorLayout
+        Layout of the sums.
+    state : mapping of str to Tensor
+        The sums by name, which are changed in place.
+    scores : Tensor (n, K) or (n,)
+        Probabilities or logits.
+    target : Tensor (n,) or (n, K)
+        Labels or votes.
+    weight : Tensor (n,), optional
+        Weights.
+
+    Returns
+    -------
+    dict of str to Tensor
+        The sums by name; new tensors if those of `state` are of inference mode and cannot be changed in place.
     """
     check_tensors(scores, target, weight)
     check_batch(layout, scores, target, weight)
@@ -60,21 +78,21 @@ def add_batch(
     if _must_use_host(layout, scores, target, weight):
         _add_tally(layout, writable, _tally_batch(layout, scores, target, weight))
     else:
-        device_sums.add_batch(layout, writable, scores, target, weight)
+        device_sums.add_batch_on_device(layout, writable, scores, target, weight)
     return writable
 
 
 def _must_use_host(
     layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
 ) -> bool:
-    """Whether a batch is on the host, or has another form or values than those that its device can sum."""
-    return scores.device.type == "cpu" or not device_sums.can_sum(layout, scores, target, weight)
+    """Return whether a batch is on the CPU, or has a form or values that its device cannot sum."""
+    return scores.device.type == "cpu" or not device_sums.can_sum_on_device(layout, scores, target, weight)
 
 
 def _tally_batch(
     layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
 ) -> Tally:
-    """Tally a batch on the host."""
+    """Return the tally of a batch, which is copied to the CPU."""
 
     def make_predictions(start: int, stop: int) -> Any:
         """Return the rows start to stop − 1 as predictions."""
@@ -88,7 +106,7 @@ def _tally_batch(
             classes=layout.classes if layout.kind == "multilabel" else None,
         )
         for note in preds.notes:
-            if note.code == DOUBTFUL_LOGITS:
+            if note.code == NOTE_ON_LOGITS:
                 warnings.warn(str(note), UserWarning, stacklevel=6)
         return preds
 
@@ -103,16 +121,19 @@ def _tally_batch(
 def _add_confidence(
     layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: torch.Tensor, target: torch.Tensor
 ) -> bool:
-    """Add a batch of probabilities on the CPU in one pass, if all rows are valid; return whether it was added."""
+    """Add a batch to the sums of the confidence alone in one pass; return whether it was added.
+
+    It is not added, and must be checked otherwise, unless it consists of valid probabilities of three or more classes.
+    """
     if layout.kind != "classes" or layout.logits or layout.weighted or layout.k < 3 or scores.ndim != 2:
         return False
     name = str(scores.dtype).removeprefix("torch.")
-    is_short = name in SUM_TOLERANCE_OF_DTYPE
+    is_half_precision = name in SUM_TOLERANCE_OF_DTYPE
 
     def read_rows(start: int, stop: int) -> Array:
-        """Return the rows start to stop − 1, of 16 bits as float32, which is exact."""
+        """Return the rows start to stop − 1, converted from half precision to float32, which is exact."""
         rows = scores[start:stop]
-        return tensor_to_array(rows.float() if is_short else rows)
+        return tensor_to_array(rows.float() if is_half_precision else rows)
 
     tolerance = SUM_TOLERANCE_OF_DTYPE.get(name, DEFAULT_SUM_TOLERANCE)
     summed = sum_confidence(read_rows, tensor_to_array(target), layout.k, tolerance)
@@ -128,14 +149,14 @@ def _add_confidence(
 
 def _row_counts(n: int, counts: SpecialRowCounts, dtype: str) -> Array:
     """Return the number of rows, of special rows of each kind, and of rows in each of the dtypes of the layout."""
-    known = {"bfloat16": "float32"}.get(dtype, dtype if dtype in DTYPES else "float64")  # to which it is converted
-    return np.array(
-        [n, *(getattr(counts, name) for name in ROW_COUNTS), *(n if name == known else 0 for name in DTYPES)]
-    )
+    # Other dtypes are converted to one of those of the layout.
+    converted_dtype = {"bfloat16": "float32"}.get(dtype, dtype if dtype in DTYPES else "float64")
+    rows_of_dtype = [n if name == converted_dtype else 0 for name in DTYPES]
+    return np.array([n, *(getattr(counts, name) for name in ROW_COUNTS), *rows_of_dtype])
 
 
 def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Tally:
-    """Return the tally with the log loss of log odds, from which no probability is rounded to 0 or 1."""
+    """Return the tally with the log loss computed from log odds instead of probabilities, which may round to 0 or 1."""
     z, y = scores.double(), target.double()
     loss = -torch.where(y > 0, torch.nn.functional.logsigmoid(z), torch.nn.functional.logsigmoid(-z))
     loss = loss.mean(dim=1) if loss.ndim == 2 else loss
@@ -151,7 +172,7 @@ def _replace_log_loss(tally: Tally, scores: torch.Tensor, target: torch.Tensor, 
 
 
 def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: Tally) -> None:
-    """Add a tally to the tensors. Those on the CPU are changed through arrays that share their memory."""
+    """Add a tally to the tensors of `state`. Tensors on the CPU are changed as NumPy arrays that share their memory."""
     cells = tally.cells.with_explicit_sums() if layout.weighted else tally.cells
     sums: dict[str, Any] = {
         "total_weight": tally.weight,
@@ -180,7 +201,7 @@ def _add_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor], tally: T
 
 
 def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally:
-    """Return the tally; only the occupied cells are copied to the host."""
+    """Return the sums as a tally; of the cells, only the occupied ones are copied to the CPU."""
     row_counts = state["row_counts"].tolist()
     n = row_counts[0]
     if n == 0:
@@ -211,8 +232,8 @@ def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally
     )
 
 
-def two_rows(layout: TensorLayout) -> Tally:
-    """Return the tally of two rows with equal probabilities, on which settings can be tried."""
+def tally_of_two_rows(layout: TensorLayout) -> Tally:
+    """Return the tally of two rows with equal probabilities, with which it can be tried whether settings are valid."""
     state = layout.zeros()
     if layout.kind == "confidence":
         scores, target = torch.full((2,), 0.5), torch.tensor([0, 1])

@@ -1,4 +1,4 @@
-"""Choose the pictures of the HTML page: each diagram, the one that opens the page, and the curves in tables."""
+"""Prepare the diagrams for the page of an audit: the main pictures, all figures, and small curves beside tables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
-from trueodds.reports.text import data_and_settings
+from trueodds.reports.text.diagram_tables import diagram_table, panel_table
 from trueodds.reports.text.formatting import describe_lens, is_binary
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
-from trueodds.reports.text.results import class_name
-from trueodds.reports.text.tables import TextTable
+from trueodds.reports.text.result_tables import class_name
+from trueodds.reports.text.text_table import TextTable
 
 MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
-INLINE_DIAGRAMS = ("reliability",)  # drawn on the page itself, so that their bins take the focus
+INLINE_DIAGRAMS = ("reliability",)  # drawn as SVG elements of the page, whose bins can be pointed at
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,26 @@ class Picture:
 def figure_entries(
     audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
-    """Return what the template needs for each diagram: its texts, pictures or interactive widget, and tables."""
-    missing_entries = [None] * len(audit["diagrams"])
+    """Return what the template needs for each diagram: its texts, pictures or interactive widget, and tables.
+
+    Parameters
+    ----------
+    audit : mapping
+        An audit in the schema ``trueodds.audit/1``.
+    svgs : sequence of str or None
+        The SVG text of each diagram; None for diagrams that the page draws itself or shows as a widget.
+    widgets : sequence of (str, str) or None
+        HTML and script of the interactive form of each diagram; None for a diagram without one.
+
+    Returns
+    -------
+    list of dict
+        Variables of the template, one dictionary per diagram.
+    """
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures: list[dict[str, Any]] = []
-    for diagram, svg, widget in zip(
-        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
-    ):
+    nones = [None] * len(audit["diagrams"])  # for diagrams without an SVG or a widget
+    for diagram, svg, widget in zip(audit["diagrams"], [*svgs, *nones], [*widgets, *nones], strict=False):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""
@@ -55,29 +68,30 @@ def figure_entries(
                 "id": _unique_id(f"figure-{name}-{lens}", [figure["id"] for figure in figures]),
                 "name": name,
                 "lens": lens,
-                "claim": describe_lens(diagram["lens"], audit["data"]),
+                "examined": describe_lens(diagram["lens"], audit["data"]),
                 "finding": finding,
-                "live": widget and widget[0],
+                "widget": widget and widget[0],
                 "pictures": pictures,
                 "n_not_drawn": len(views) - len(pictures) if len(pictures) > 1 else 0,
-                "table": data_and_settings.diagram_table(diagram, unit=unit),
-                "panels": data_and_settings.panel_table(diagram, unit=unit),
+                "table": diagram_table(diagram, unit=unit),
+                "panels": panel_table(diagram, unit=unit),
             }
         )
     return figures
 
 
 def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the pictures that open the page, with a caption.
+    """Return the pictures at the top of the page as `pictures`, with their `caption`.
 
-    These are the reliability diagrams of the held-out rows before and after a confirmed recalibration. Otherwise, or if
-    only the tests of classes reject calibration, it is the diagram that shows the miscalibration best.
+    After a confirmed recalibration these are the reliability diagrams of the held-out rows before and after it.
+    Without one it is the diagram of `_diagram_of_evidence`, which is also put first if it shows a single class, because
+    the diagrams of all rows do not show the error of that class. `figures` are the results of `figure_entries`.
     """
     recalibration = audit.get("recalibration") or {}
     held_out, axes = recalibration.get("diagrams"), axis_names(audit["data"])
-    opening, caption = _opening_picture(audit, figures)
+    evidence, caption = _diagram_of_evidence(audit, figures)
     if held_out is None:
-        return {"pictures": opening, "caption": caption}
+        return {"pictures": evidence, "caption": caption}
     pairs = [(time, select_bins(held_out[time]["table"])) for time in ("before", "after")]
     limit = max(upper_limit(bins) for _, bins in pairs)
     pictures = [
@@ -94,20 +108,21 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
         f" that row ({held_out['n']:,} rows); errors in their mean level cancel, so look at the shape."
         + (f" The log loss is reduced by {bound}." if bound else "")
     )
-    if any(picture.view for picture in opening):  # a class, which the diagrams of all rows do not show
-        return {"pictures": [*opening, *pictures], "caption": f"{caption} {text}"}
+    shows_class = any(picture.view for picture in evidence)
+    if shows_class:
+        return {"pictures": [*evidence, *pictures], "caption": f"{caption} {text}"}
     return {"pictures": pictures, "caption": text}
 
 
 def _describe_correction(audit: Mapping[str, Any]) -> str:
-    """Return what the recalibration corrects: the bin with the largest error before, and the bins outside their bars.
+    """Return a sentence on the bins of the held-out rows, before and after the recalibration.
 
-    The bins are those of the held-out rows.
+    It states the bin with the largest error before, and how many bins lie outside their consistency bars.
     """
     recalibration = audit["recalibration"]
     before, after = (read_bins(recalibration["diagrams"][time]["table"]) for time in ("before", "after"))
     deviation = describe_bin(largest_deviation(before), audit["data"])
-    n_before, n_after = (sum(one.outside for one in bins) for bins in (before, after))
+    n_before, n_after = (sum(bin_.outside for bin_ in bins) for bins in (before, after))
     counts = f"{n_before} of {len(before)} bins lie outside their consistency bars"
     verb = "does" if n_after == 1 else "do"
     return (
@@ -116,46 +131,53 @@ def _describe_correction(audit: Mapping[str, Any]) -> str:
     )
 
 
-def _opening_picture(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
-    """Return the reliability diagram of the default lens, or that of the worst class if only classes are rejected."""
+def _diagram_of_evidence(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
+    """Return the reliability diagram that shows best why calibration is rejected, and its caption.
+
+    It is that of the default lens; but if calibration is rejected and not by the test through this lens, it is that of
+    the class with the largest error. The list is empty if there is no reliability diagram.
+    """
     drawn = [figure for figure in figures if figure["name"] == "reliability" and figure["pictures"]]
     if not drawn:
         return [], ""
-    default_test = next((test for test in audit["tests"] if test["lens"] == drawn[0]["lens"]), None)
+    default_figure = drawn[0]
+    default_test = next((test for test in audit["tests"] if test["lens"] == default_figure["lens"]), None)
     p, alpha = (default_test or {}).get("pvalue"), audit["verdict"]["alpha"]
-    by_class = next((figure for figure in drawn if len(figure["pictures"]) > 1), None)
-    if audit["verdict"].get("rejected") and p is not None and p > alpha and by_class is not None:
-        picture = replace(by_class["pictures"][0], table_id=f"numbers-{by_class['id']}")
+    figure_of_classes = next((figure for figure in drawn if len(figure["pictures"]) > 1), None)
+    if audit["verdict"].get("rejected") and p is not None and p > alpha and figure_of_classes is not None:
+        picture = replace(figure_of_classes["pictures"][0], table_id=f"numbers-{figure_of_classes['id']}")
         return [picture], "The class with the largest error."
-    picture = replace(drawn[0]["pictures"][0], table_id=f"numbers-{drawn[0]['id']}")
-    return [picture], drawn[0]["finding"]
+    picture = replace(default_figure["pictures"][0], table_id=f"numbers-{default_figure['id']}")
+    return [picture], default_figure["finding"]
 
 
 def held_out_tables(audit: Mapping[str, Any]) -> list[tuple[str, TextTable]]:
-    """Return the numbers of the reliability diagrams before and after the recalibration; empty without them."""
+    """Return ("before", table) and ("after", table) of the held-out diagrams; empty without a recalibration."""
     held_out = (audit.get("recalibration") or {}).get("diagrams")
     if held_out is None:
         return []
-    return [(time, data_and_settings.diagram_table(held_out[time])) for time in ("before", "after")]
+    return [(time, diagram_table(held_out[time])) for time in ("before", "after")]
 
 
 def row_curves(audit: Mapping[str, Any], table: TextTable, lens: str | None = None) -> list[str]:
-    """Return the reliability curve of each row of a table, in the order of the rows; empty without any curve.
+    """Return the SVG of the reliability curve of each row of a table, in the order of the rows.
 
-    The rows are classes if `lens` is given, whose diagram has a view for each. Otherwise they are lenses.
+    If `lens` is given, the rows are classes, and the curves are those of the views of its diagram. Otherwise the rows
+    are lenses. A row without a curve has an empty text; if no row has one, the list is empty.
     """
     tables = {
         diagram["lens"]: diagram["table"] for diagram in audit["diagrams"] if diagram["diagram"] in INLINE_DIAGRAMS
     }
     if lens is None:
-        column = next((i for i, column in enumerate(table.columns) if column.name == "lens"), None)
-        curves = ["" if column is None else _single_curve(tables.get(row[column])) for row in table.rows]
-        return curves if any(curves) else []
-    bins_by_class: dict[str, list[Any]] = {}
-    for row in select_bins(tables.get(lens) or {}):
-        bins_by_class.setdefault(class_name(row.get("view", "")), []).append(row)
-    limit = max((upper_limit(bins) for bins in bins_by_class.values()), default=1.0)
-    curves = [curve_svg(bins_by_class.get(name, ()), limit) for name in table.row_classes]
+        names = [column.name for column in table.columns]
+        lenses = [row[names.index("lens")] for row in table.rows] if "lens" in names else []
+        curves = [_single_curve(tables.get(row_lens)) for row_lens in lenses]
+    else:
+        bins_by_class: dict[str, list[Any]] = {}
+        for row in select_bins(tables.get(lens) or {}):
+            bins_by_class.setdefault(class_name(row.get("view", "")), []).append(row)
+        limit = max((upper_limit(bins) for bins in bins_by_class.values()), default=1.0)
+        curves = [curve_svg(bins_by_class.get(name, ()), limit) for name in table.row_classes]
     return curves if any(curves) else []
 
 
@@ -165,20 +187,24 @@ def axis_names(data: Mapping[str, Any], lens: str | None = None) -> tuple[str, s
     >>> axis_names({"kind": "classes"}), axis_names({"kind": "classes"}, "classwise")
     (('confidence', 'accuracy'), ('predicted', 'observed'))
     """
-    if data["kind"] == "multilabel" or (lens is None and is_binary(data)) or lens not in (None, "confidence"):
-        return "predicted", "observed"
-    return "confidence", "vote share" if data.get("votes") else "accuracy"
+    shows_confidence = lens == "confidence" or (lens is None and not is_binary(data))  # None is the default lens
+    if shows_confidence and data["kind"] != "multilabel":
+        return "confidence", "vote share" if data.get("votes") else "accuracy"
+    return "predicted", "observed"
 
 
 def _single_curve(table: Mapping[str, Any] | None) -> str:
-    """Return the curve of a diagram of one view; empty for several views."""
+    """Return the SVG of the curve of a diagram, from its table; empty without a table or with several views."""
     if table is None or len(set(table.get("view") or ())) > 1:
         return ""
     return curve_svg(select_bins(table))
 
 
 def _inline_pictures(diagram: Mapping[str, Any], data: Mapping[str, Any]) -> list[Picture]:
-    """Return a picture of each of the first views of a reliability diagram; empty for another diagram."""
+    """Return a picture of each of the first `MAX_PANELS` views of a reliability diagram, with common axes.
+
+    The list is empty for another diagram. `data` is the description of the data.
+    """
     if diagram["diagram"] not in INLINE_DIAGRAMS:
         return []
     views = list(dict.fromkeys(diagram["table"].get("view") or ()))

@@ -1,4 +1,4 @@
-"""Describe in a paragraph how an audit was computed, with references, for a paper or a validation report."""
+"""Write the methods paragraph of an audit, with references, for a paper or a validation report."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens, format_count, format_level
 from trueodds.reports.text.recalibration import calibrator_name, is_fitted_to_sample
 
+# The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
     "percentile": ("percentile bootstrap intervals", None),
@@ -23,7 +24,6 @@ _INTERVAL_NAMES = {
 }
 
 _ESTIMATOR_NAMES = {"brier": "the Brier score", "log_loss": "the log loss", "ece": "the expected calibration error"}
-
 
 # The standard measures in words, and the paper that the text cites for each.
 _STANDARD_MEASURE_NAMES: dict[str, tuple[str, str | None]] = {
@@ -56,7 +56,7 @@ def describe_methods(audit: Mapping[str, Any]) -> MethodsParagraph:
     MethodsParagraph
         The text, and the references in alphabetical order.
     """
-    keys: dict[str, None] = {}
+    keys: dict[str, None] = {}  # of the cited references, as an ordered set, to which the sentences add
     sentences = (
         _describe_rows(audit),
         *_describe_errors(audit, keys),
@@ -86,7 +86,7 @@ def cite_audit(audit: Mapping[str, Any]) -> str:
 
 
 def _cited(keys: dict[str, None], *used: str) -> str:
-    """Record references, and return their citation in parentheses."""
+    """Add the references `used` to the keys, and return their citation in parentheses, such as (Cox 1958)."""
     keys.update(dict.fromkeys(used))
     return f"({'; '.join(cite(key) for key in used)})"
 
@@ -111,7 +111,7 @@ def _describe_rows(audit: Mapping[str, Any]) -> str:
 
 
 def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
-    """Return a sentence on each estimator of a calibration error: bins, distance and lenses."""
+    """Return sentences on the calibration errors (their lenses and bins), the noise floor and the proper scores."""
     lenses_by_bins: dict[str, list[str]] = {}
     for measure in audit["measures"]:
         if measure["estimator"] != "ece":
@@ -125,16 +125,16 @@ def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[st
     used = ["naeini2015"]
     if any(measure["lens"] == "canonical" and measure["estimator"] == "ece" for measure in audit["measures"]):
         used.append("vaicenavicius2019")
-    text = f"The expected calibration error {_cited(keys, *used)} was estimated {', and '.join(parts)}."
-    noise_floor = any(m["estimator"] == "ece" and m.get("noise_floor") is not None for m in audit["measures"])
-    extra = (
-        "Its expected value for a calibrated model on the same predictions (noise floor) was simulated."
-        if noise_floor
-        else ""
-    )
+    sentences = [f"The expected calibration error {_cited(keys, *used)} was estimated {', and '.join(parts)}."]
+    if any(m["estimator"] == "ece" and m.get("noise_floor") is not None for m in audit["measures"]):
+        sentences.append(
+            "Its expected value for a calibrated model on the same predictions (noise floor) was simulated."
+        )
     scores = [m["estimator"] for m in audit["measures"] if m["estimator"] in ("brier", "log_loss")]
-    score_text = " and ".join(_ESTIMATOR_NAMES[name] for name in dict.fromkeys(scores))
-    return [text, extra, f"{score_text[:1].upper()}{score_text[1:]} were computed as proper scores." if scores else ""]
+    if scores:
+        names = " and ".join(_ESTIMATOR_NAMES[name] for name in dict.fromkeys(scores))
+        sentences.append(f"{names[:1].upper()}{names[1:]} were computed as proper scores.")
+    return sentences
 
 
 def _describe_partition(partition: str | None) -> str:

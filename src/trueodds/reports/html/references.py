@@ -1,4 +1,4 @@
-"""Papers behind the methods of an audit, by the keys under which the methods paragraph cites them."""
+"""Bibliography of an audit: the papers that its methods paragraph cites, by key."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ REFERENCES = {
     " calibration in deep learning. ICML.",
 }
 
+# The key of the paper that introduced each calibrator, by its name.
 CALIBRATOR_REFERENCES = {
     "beta": "kull2017",
     "bias_corrected_temperature": "alexandari2020",
@@ -75,6 +76,6 @@ def cite(key: str) -> str:
     >>> cite("holm1979"), cite("guo2017"), cite("vovk2014")
     ('Holm 1979', 'Guo et al. 2017', 'Vovk & Petej 2014')
     """
-    authors, _, rest = REFERENCES[key].partition(" (")
+    authors, _, year_and_title = REFERENCES[key].partition(" (")
     names = authors.replace(" & ", ", ").split(", ")
-    return f"{authors if len(names) < 3 else names[0] + ' et al.'} {rest[:4]}"
+    return f"{authors if len(names) < 3 else names[0] + ' et al.'} {year_and_title[:4]}"

@@ -1,4 +1,4 @@
-"""Draw reliability diagrams and histograms of predictions as small inline SVG elements whose bins take the focus."""
+"""Draw reliability diagrams, with a histogram of the predictions below, as SVG elements of an HTML page."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from trueodds.reports.text.formatting import format_count, format_share
 
-# The plot area in the units of the picture: left and right, upper and lower edge, and the lower edge of the histogram.
-_LEFT, _RIGHT, _TOP, _BOTTOM, _STRIP = 40.0, 310.0, 10.0, 280.0, 318.0
+# Edges of the plot area in the units of the picture, and the lower edge of the histogram below it.
+_LEFT, _RIGHT, _TOP, _BOTTOM, _HISTOGRAM_BOTTOM = 40.0, 310.0, 10.0, 280.0, 318.0
 _WIDTH, _HEIGHT = 320, 356
-_AXIS_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # upper ends of both axes; the first one that fits is used
-_THUMBNAIL = 40  # width and height of the curve in the row of a table
+_AXIS_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # upper ends of both axes; the smallest one that fits is used
+_CURVE_SIZE = 40  # width and height of the curve in the row of a table
 _REQUIRED_COLUMNS = ("mean_prediction", "outcome_rate", "n")
 
 Bin = Mapping[str, Any]  # one row of the table of a diagram
 
 
 def select_bins(table: Mapping[str, Sequence[Any]], view: str | None = None) -> list[Bin]:
-    """Return the rows of the table of a diagram that have both means, of one view or of all.
+    """Return the bins of one view of a diagram, or of all views, from its table; bins without rows are left out.
 
     >>> select_bins({"view": ["a", "b"], "n": [1, 2], "mean_prediction": [0.1, 0.2], "outcome_rate": [0, 1]}, "b")
     [{'view': 'b', 'n': 2, 'mean_prediction': 0.2, 'outcome_rate': 1}]
@@ -64,7 +64,8 @@ def reliability_svg(
     Returns
     -------
     str
-        An SVG element. Every bin has its numbers as a name; the arrow keys move between them if there are scripts.
+        An SVG element. Each bin can take the focus and has its numbers as accessible name; script.js lets the arrow
+        keys move from bin to bin.
     """
     limit = upper_limit(bins) if limit is None else limit
     scale = _Scale(limit)
@@ -81,9 +82,9 @@ def curve_svg(bins: Sequence[Bin], limit: float | None = None) -> str:
     """Draw the reliability curve of a view without axes, for the row of a table."""
     if not bins:
         return ""
-    limit, size = upper_limit(bins) if limit is None else limit, _THUMBNAIL
+    limit, size = upper_limit(bins) if limit is None else limit, _CURVE_SIZE
     positions = ((min(row["mean_prediction"] / limit, 1), min(row["outcome_rate"] / limit, 1)) for row in bins)
-    points = " ".join(f"{_short(size * x)},{_short(size * (1 - y))}" for x, y in positions)
+    points = " ".join(f"{_coordinate(size * x)},{_coordinate(size * (1 - y))}" for x, y in positions)
     return (
         f'<svg class="mini" viewBox="-2 -2 {size + 4} {size + 4}" aria-hidden="true">'
         f'<path class="diagonal" d="M0 {size}L{size} 0"/><polyline class="curve" points="{points}"/></svg>'
@@ -112,43 +113,48 @@ class _Scale:
 
     def x(self, value: float) -> str:
         """Return the horizontal position of a probability."""
-        return _short(_LEFT + (_RIGHT - _LEFT) * min(max(value / self.limit, 0.0), 1.0))
+        return _coordinate(_LEFT + (_RIGHT - _LEFT) * min(max(value / self.limit, 0.0), 1.0))
 
     def y(self, value: float) -> str:
         """Return the vertical position of a probability."""
-        return _short(_BOTTOM - (_BOTTOM - _TOP) * min(max(value / self.limit, 0.0), 1.0))
+        return _coordinate(_BOTTOM - (_BOTTOM - _TOP) * min(max(value / self.limit, 0.0), 1.0))
 
 
-def _short(x: float) -> str:
-    """Return a coordinate with one decimal at most."""
+def _coordinate(x: float) -> str:
+    """Return a coordinate as text, with one decimal at most.
+
+    >>> _coordinate(12.345), _coordinate(12.0)
+    ('12.3', '12')
+    """
     return f"{x:.1f}".removesuffix(".0")
 
 
 def _draw_axes(scale: _Scale, axes: tuple[str, str]) -> str:
     """Draw the frame, the diagonal, the ticks and the names of the axes."""
-    left, right, top, bottom = (_short(x) for x in (_LEFT, _RIGHT, _TOP, _BOTTOM))
+    left, right, top, bottom = (_coordinate(x) for x in (_LEFT, _RIGHT, _TOP, _BOTTOM))
     ticks = [scale.limit * i / 4 for i in range(5)]
     texts = [f"{100 * tick:.3g}" for tick in ticks]
     grid = "".join(f"M{scale.x(t)} {top}V{bottom}M{left} {scale.y(t)}H{right}" for t in ticks)
+    label_y = _coordinate(_HISTOGRAM_BOTTOM + 13)
     x_labels = "".join(
-        f'<text x="{scale.x(t)}" y="{_short(_STRIP + 13)}">{text}</text>' for t, text in zip(ticks, texts, strict=True)
+        f'<text x="{scale.x(t)}" y="{label_y}">{text}</text>' for t, text in zip(ticks, texts, strict=True)
     )
     y_labels = "".join(
-        f'<text x="{_short(_LEFT - 5)}" y="{_short(float(scale.y(t)) + 4)}">{text}</text>'
+        f'<text x="{_coordinate(_LEFT - 5)}" y="{_coordinate(float(scale.y(t)) + 4)}">{text}</text>'
         for t, text in zip(ticks, texts, strict=True)
     )
-    middle, center = _short((_LEFT + _RIGHT) / 2), _short((_TOP + _BOTTOM) / 2)
+    middle, center = _coordinate((_LEFT + _RIGHT) / 2), _coordinate((_TOP + _BOTTOM) / 2)
     return (
         f'<path class="grid" d="{grid}"/><path class="diagonal" d="M{left} {bottom}L{right} {top}"/>'
         f'<g class="ticks" aria-hidden="true"><g text-anchor="middle">{x_labels}'
-        f'<text x="{middle}" y="{_short(_STRIP + 30)}">{escape(axes[0])}, %</text>'
+        f'<text x="{middle}" y="{_coordinate(_HISTOGRAM_BOTTOM + 30)}">{escape(axes[0])}, %</text>'
         f'<text transform="translate(11 {center}) rotate(-90)">{escape(axes[1])}, %</text></g>'
         f'<g text-anchor="end">{y_labels}</g></g>'
     )
 
 
 def _draw_shares(bins: Sequence[Bin], scale: _Scale) -> str:
-    """Draw the share of the rows in each bin as a histogram below the plot."""
+    """Draw the share of rows in each bin as a histogram below the plot; the largest share has the full height."""
     total = sum(row["n"] for row in bins) or 1
     largest = max((row["n"] for row in bins), default=1) / total or 1
     rects = []
@@ -158,25 +164,25 @@ def _draw_shares(bins: Sequence[Bin], scale: _Scale) -> str:
         height = 30 * (row["n"] / total) / largest
         x = float(scale.x(row["low"]))
         width = max(float(scale.x(row["high"])) - x - 1, 1)
+        top = _coordinate(_HISTOGRAM_BOTTOM - height)
         rects.append(
-            f'<rect x="{_short(x)}" y="{_short(_STRIP - height)}" width="{_short(width)}" height="{_short(height)}"/>'
+            f'<rect x="{_coordinate(x)}" y="{top}" width="{_coordinate(width)}" height="{_coordinate(height)}"/>'
         )
     return f'<g class="shares">{"".join(rects)}</g>'
 
 
 def _draw_bin(row: Bin, scale: _Scale, axes: tuple[str, str], *, is_first: bool) -> str:
-    """Draw the mark and the consistency bar of a bin, with an invisible area that takes the pointer."""
+    """Draw the mark and the consistency bar of a bin, with an invisible area that receives the pointer events."""
     x, y = scale.x(row["mean_prediction"]), scale.y(row["outcome_rate"])
     text = escape(describe_bin(row, axes))
     bar = ""
     if row.get("bar_low") is not None and row.get("bar_high") is not None:
         bar = f'<path class="bar" d="M{x} {scale.y(row["bar_low"])}V{scale.y(row["bar_high"])}"/>'
-    # Shapes tell bins outside from those inside, not colors alone.
+    # Bins outside their bar differ in shape, not only in color.
     if row.get("outside"):
         mark = f'<path class="outside" d="M{x} {y}m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"/>'
     else:
         mark = f'<circle class="inside" cx="{x}" cy="{y}" r="4"/>'
-    area = (
-        f'<rect class="hit" x="{_short(float(x) - 9)}" y="{_short(_TOP)}" width="18" height="{_short(_STRIP - _TOP)}"/>'
-    )
+    left, top, height = (_coordinate(value) for value in (float(x) - 9, _TOP, _HISTOGRAM_BOTTOM - _TOP))
+    area = f'<rect class="hit" x="{left}" y="{top}" width="18" height="{height}"/>'
     return f'<g class="bin" role="img" tabindex="{0 if is_first else -1}" aria-label="{text}">{area}{bar}{mark}</g>'

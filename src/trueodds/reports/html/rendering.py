@@ -1,4 +1,4 @@
-"""Render the templates of the HTML pages with their style and scripts, which a policy allows by their hashes."""
+"""Render the jinja2 templates of the HTML pages with style sheet, scripts and a content security policy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from trueodds.core.errors import InputError, install_command
 from trueodds.reports.text.formatting import insert_no_break_spaces
-from trueodds.reports.text.tables import ErrorMark, TextTable
+from trueodds.reports.text.text_table import ErrorMark, TextTable
 
-MAX_STRIP_SHARE = 0.96  # share of the width of a strip that the largest number takes
+MAX_STRIP_SHARE = 0.96  # position of the largest number on the strips beside the rows, as a share of their width
 
 
 def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any) -> str:
@@ -61,7 +61,7 @@ def _read_template(name: str) -> str:
 
 @cache
 def _load_environment() -> Any:
-    """Return the environment of the templates; raises TO702 without jinja2."""
+    """Return the jinja2 environment, with the functions and filters of the templates; raise TO702 without jinja2."""
     try:
         import jinja2
     except ImportError:
@@ -87,7 +87,7 @@ def _mark_safe(text: str) -> Any:
 
 
 def _csp_hash(text: str) -> str:
-    """Return the hash of a style or script in the content security policy of the page."""
+    """Return the hash by which the content security policy of a page allows this style sheet or script."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
@@ -97,7 +97,10 @@ def css_percent(fraction: float) -> str:
 
 
 def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
-    """Return the error, interval and noise floor of each row as positions on a common scale."""
+    """Return error, interval and noise floor of each row as CSS positions on a strip, with a common scale.
+
+    A row without an error has None.
+    """
     largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
     return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in table.marks]
 

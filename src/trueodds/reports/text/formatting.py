@@ -1,4 +1,4 @@
-"""Format the numbers of a report as text: percentages, errors, p-values, intervals, counts and settings."""
+"""Format the numbers of a report as text (shares, errors, p-values, intervals, counts), and name lenses and events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def format_boolean(value: Any) -> str:
 
 
 def format_integer(n: int | None) -> str:
-    """Format a count with thousands separators."""
+    """Format a count with thousands separators; a dash if it is unknown."""
     return "–" if n is None else f"{n:,}"
 
 
@@ -39,7 +39,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in settings.items()) or "–"
 
 
-# What each lens examines; "positive" names the second class, and "family" is the family-wise test.
+# What each lens examines, except for "positive", which names a class; "family" is the family-wise test.
 _LENS_DESCRIPTIONS = {
     "confidence": "the predicted class",
     "classwise": "each class against the rest",
@@ -85,15 +85,15 @@ def format_share(x: float | None) -> str:
 
 
 def format_distinct_percents(predicted: float, observed: float) -> tuple[str, str]:
-    """Return both numbers in percent, with two significant digits or more if they differ then; at most two decimals.
+    """Format two probabilities as percentages with so many decimals that they differ, but at most two.
 
     >>> format_distinct_percents(0.44, 0.443), format_distinct_percents(0.027, 0.049)
     (('44.0 %', '44.3 %'), ('2.7 %', '4.9 %'))
     """
     smallest = min((x for x in (predicted, observed) if x > 0), default=1.0)
-    min_digits = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
-    texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * observed:.{digits}f} %") for digits in range(min_digits, 3)]
-    return next(((predicted_text, b) for predicted_text, b in texts if predicted_text != b), texts[0])
+    min_decimals = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0  # two significant digits
+    pairs = [(f"{100 * predicted:.{k}f} %", f"{100 * observed:.{k}f} %") for k in range(min_decimals, 3)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 def format_error(x: float | None) -> str:
@@ -106,7 +106,9 @@ def format_error(x: float | None) -> str:
         return "–"
     if abs(x) < 1e-9:
         return "0"
-    return f"{x:.3f}" if abs(x) >= 0.001 else f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
+    if abs(x) >= 0.001:
+        return f"{x:.3f}"
+    return f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
 
 
 def format_error_range(low: float, high: float) -> str:
@@ -129,12 +131,16 @@ def format_level(level: float) -> str:
 
 
 def interval_heading(interval: Mapping[str, Any] | None) -> str:
-    """Return how an interval is called: with its confidence level where there is one."""
+    """Return what an interval is called: "interval", after its confidence level if it is known.
+
+    >>> interval_heading({"level": 0.95}), interval_heading(None)
+    ('95 % interval', 'interval')
+    """
     return "interval" if interval is None else f"{format_level(interval['level'])} interval"
 
 
 def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
-    """Format a p-value in a table; the smallest p-value that the draws allow is an upper bound.
+    """Format a p-value in a table; it is an upper bound if it is the smallest one that the null draws allow.
 
     >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001), format_pvalue(1.74e-15), format_pvalue(None)
     ('≤ 0.001', '0.42', '< 0.0001', '–')
@@ -209,7 +215,11 @@ def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]
 
 
 def describe_size(data: Mapping[str, Any]) -> str:
-    """Return the number of rows and classes, and what the probabilities were computed from, if from logits."""
+    """Return the number of rows and classes, and whether probabilities were computed from logits or log odds.
+
+    >>> describe_size({"n": 1000, "k": 3, "kind": "classes", "logits": "logits"})
+    '1,000 rows · 3 classes · probabilities computed from logits'
+    """
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     scores = {"log odds": " · scores read as log odds", "logits": " · probabilities computed from logits"}
     return (
@@ -238,7 +248,7 @@ def format_row_count(data: Mapping[str, Any]) -> str:
 
 
 def covers_unit_interval(low: float, high: float) -> bool:
-    """Return whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
+    """Return whether an interval covers the whole range [0, 1] of an error, so that it carries no information."""
     return low <= 0 and high >= 1
 
 

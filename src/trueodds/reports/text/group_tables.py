@@ -11,8 +11,8 @@ from trueodds.reports.text.formatting import (
     format_share,
     is_binary,
 )
-from trueodds.reports.text.results import interval_mark, smallest_pvalue
-from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
+from trueodds.reports.text.result_tables import interval_mark, smallest_pvalue
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 # Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_FROM_ZERO_TEXT = (
@@ -26,16 +26,18 @@ def group_table(audit: AuditDict) -> TextTable:
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
     min_pvalue = among_groups.get("min_pvalue")
-    has_two_classes, has_votes = is_binary(audit["data"]), audit["data"].get("votes")
-    has_event_rates = (
-        has_two_classes or audit["data"]["kind"] == "multilabel"
-    )  # otherwise the event rate is the accuracy
-    predicted_label = "predicted" if has_event_rates else "confidence"
-    outcome_label = "observed" if has_event_rates else "vote share" if has_votes else "accuracy"
+    # Of several classes and of confidences, the observed event is a correct answer, whose rate is the accuracy.
+    has_event_rates = is_binary(audit["data"]) or audit["data"]["kind"] == "multilabel"
+    if has_event_rates:
+        predicted_label, outcome_label = "predicted", "observed"
+    else:
+        predicted_label, outcome_label = "confidence", "vote share" if audit["data"].get("votes") else "accuracy"
+    accuracy_columns = [TableColumn("accuracy", detail=True)] if has_event_rates else []
+    accuracies = [[format_share(group.get("accuracy")) for group in subgroups]] if has_event_rates else []
     columns = (
         TableColumn("group", numeric=False),
         TableColumn("n"),
-        *([TableColumn("accuracy", detail=True)] if has_event_rates else []),
+        *accuracy_columns,
         TableColumn(predicted_label),
         TableColumn(outcome_label),
         TableColumn("error"),
@@ -49,8 +51,9 @@ def group_table(audit: AuditDict) -> TextTable:
     rows = zip(
         (group["label"] for group in subgroups),
         (f"{group['n']:,}" for group in subgroups),
-        *([(format_share(group.get("accuracy")) for group in subgroups)] if has_event_rates else []),
-        *([format_share(group.get(name)) for group in subgroups] for name in ("mean_prob", "event_rate")),
+        *accuracies,
+        (format_share(group.get("mean_prob")) for group in subgroups),
+        (format_share(group.get("event_rate")) for group in subgroups),
         format_column([group.get("error") for group in subgroups]),
         format_intervals([group.get("interval") for group in subgroups]),
         format_column([group.get("noise_floor") for group in subgroups]),
@@ -69,24 +72,24 @@ def group_table(audit: AuditDict) -> TextTable:
 
 
 def _explain_group_table(audit: AuditDict) -> str:
-    """Return how to read the table of subgroups."""
+    """Return the introduction of the table of subgroups: what the columns and the statuses mean."""
     among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
     family_alpha = audit["verdict"]["alpha"]
     alpha = among_groups.get("alpha", family_alpha)
     share = "" if alpha == family_alpha else " (the part of alpha that remains for groups)"
-    weighted = " Means and errors are weighted." if audit["data"].get("weighted") else ""
-    has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
-    return (
+    subgroups = audit.get("groups") or ()
+    text = (
         f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
         f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
-        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither.{weighted}"
-        + (" Smallest detectable: the smallest error that would have been significant." if has_min_detectable else "")
-        + (
-            _INTERVAL_FROM_ZERO_TEXT
-            if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ())
-            else ""
-        )
+        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
     )
+    if audit["data"].get("weighted"):
+        text += " Means and errors are weighted."
+    if any(group.get("min_detectable") is not None for group in subgroups):
+        text += " Smallest detectable: the smallest error that would have been significant."
+    if any(group["status"] == "miscalibrated" for group in subgroups):
+        text += _INTERVAL_FROM_ZERO_TEXT
+    return text
 
 
 def group_gap_table(audit: AuditDict) -> TextTable:
@@ -94,16 +97,12 @@ def group_gap_table(audit: AuditDict) -> TextTable:
     among_groups = audit.get("among_groups") or {}
     rows = []
     for gap in among_groups.get("widest") or ():
-        pair = f"{format_number(gap['difference'])} ({gap['first']} minus {gap['second']})"
-        text = pair if gap["settled"] else f"{pair}, not significant"
-        interval = gap["interval"]
-        (interval_text,) = format_intervals([interval])
-        rows.append(
-            (
-                f"widest gap of {gap['column']}",
-                f"{text}; {format_level(interval['level'])} interval of the largest true gap {interval_text}",
-            )
-        )
+        text = f"{format_number(gap['difference'])} ({gap['first']} minus {gap['second']})"
+        if not gap["settled"]:
+            text += ", not significant"
+        (interval,) = format_intervals([gap["interval"]])
+        text += f"; {format_level(gap['interval']['level'])} interval of the largest true gap {interval}"
+        rows.append((f"widest gap of {gap['column']}", text))
     if error := among_groups.get("multicalibration"):
         p = _with_relation_sign(error["pvalue"], smallest_pvalue(audit))
         text = f"{format_number(error['value'])}, p {p}; noise floor {format_number(error['noise_floor'])}"
@@ -114,15 +113,10 @@ def group_gap_table(audit: AuditDict) -> TextTable:
         " Multicalibration error: the largest cumulative difference between predicted and observed in any group,"
         " relative to its standard error."
     )
-    return TextTable(
-        "Differences between groups",
-        LABEL_AND_TEXT,
-        tuple(rows),
-        intro,
-    )
+    return TextTable("Differences between groups", LABEL_AND_TEXT, tuple(rows), intro)
 
 
 def _with_relation_sign(p: float | None, min_pvalue: float | None) -> str:
-    """Return the p-value after =, ≤ or <."""
+    """Return the p-value with its relation sign, as in a formula: "= 0.03", "≤ 0.001" or "< 0.0001"."""
     text = format_pvalue(p, min_pvalue)
     return text if text[:1] in "≤<" else f"= {text}"

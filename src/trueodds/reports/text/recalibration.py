@@ -17,17 +17,14 @@ from trueodds.reports.text.formatting import (
     format_value,
     is_binary,
 )
-from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-LOG_LOSS_TOLERANCE = (
-    1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
-)
-MIN_RATIO_TO_CONSTANT_LOSS = (
-    0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
-)
+LOG_LOSS_TOLERANCE = 1e-9  # nats per row by which the log losses of equivalent candidates may differ by rounding
+# Predictions are called hardly better than a constant if their log loss is at least this share of that of the constant.
+MIN_RATIO_TO_CONSTANT_LOSS = 0.995
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
-# Whose gain was estimated: that of one method, or of the choice among methods if the folds chose different ones.
+# What the estimated gain belongs to: the chosen method, or the procedure of choosing if the folds chose different ones.
 GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
@@ -74,7 +71,7 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
 
 
 def is_fitted_to_sample(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-    """Return whether the calibrators were fitted to a random sample of the rows, because the rows were tallied.
+    """Return whether the calibrators were fitted to a random sample of the rows, as is done if rows were tallied.
 
     >>> is_fitted_to_sample({"rows": {"fit": 500}}, {"n": 3000}), is_fitted_to_sample({}, {"n": 3000})
     (True, False)
@@ -165,16 +162,16 @@ def _entropy(q: float) -> float:
     return -sum(x * math.log(x) for x in (q, 1 - q) if x > 0)
 
 
-# Event rates of two classes between which the threshold 0.5 may matter; rarer events have another threshold.
+# Between these event rates of two classes, predictions are likely to be compared with the threshold 0.5.
 _EVENT_RATES_OF_THRESHOLD = (0.2, 0.8)
 
 
 def describe_changed_classes(
     recalibration: Mapping[str, Any], data: Mapping[str, Any], *, only_relevant: bool = False
 ) -> str:
-    """Return the effect of the applied map on the predicted classes; empty for confidences alone.
+    """Return the effect of the recalibration on the predicted classes; empty for confidences alone.
 
-    With `only_relevant` it is empty for rare events too, for which a threshold of 0.5 is hardly used.
+    With `only_relevant` it is also empty for rare or frequent events, for which a threshold of 0.5 is hardly used.
 
     >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
     >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
@@ -288,7 +285,14 @@ def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the candidate that the one-standard-error rule selects; entries are in the order of complexity."""
+    """Return the candidate that the one-standard-error rule selects [1]_; None if none is better than the identity.
+
+    `entries` are the candidates in the order of complexity.
+
+    References
+    ----------
+    .. [1] Breiman et al. (1984). Classification and Regression Trees, section 3.4.3.
+    """
     gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
     for candidate in entries:
         difference, se = candidate.get("difference"), candidate.get("se")
@@ -300,12 +304,13 @@ def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str |
 
 
 def _format_signed(x: float | None) -> str:
-    """Format a change with its sign; 0 if it vanishes at four decimals."""
+    """Format a change with its sign and four decimals; 0 if it is smaller than these show."""
     if x is None:
         return "–"
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
+# What the estimated gain belongs to, in words.
 _GAIN_SUBJECTS = {
     GAIN_OF_METHOD: "the chosen method",
     GAIN_OF_PROCEDURE: "the whole procedure, because the folds chose different methods",
@@ -327,29 +332,23 @@ def _describe_outcome(recalibration: Mapping[str, Any]) -> str:
 
 def recalibration_table(audit: AuditDict) -> TextTable:
     """Return the table of the chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
-    recalibration = audit.get("recalibration") or {}
-    rows = recalibration.get("rows") or {}
-    gain = recalibration.get("gain_percent")
-    limit = (
-        "confidence limit"
-        if recalibration.get("alpha") is None
-        else f"{format_level(1 - recalibration['alpha'])} confidence limit"
-    )
+    recalibration = audit.get("recalibration")
+    if not recalibration:
+        return TextTable("Recalibration", LABEL_AND_TEXT, ())
+    chosen, applied = recalibration.get("chosen"), recalibration.get("applied")
+    parameters = recalibration.get("summary") if applied == chosen else None
+    limit = "confidence limit"
+    if recalibration.get("alpha") is not None:
+        limit = f"{format_level(1 - recalibration['alpha'])} confidence limit"
+    gain, gain_percent = format_number(recalibration.get("gain")), recalibration.get("gain_percent")
     entries = [
-        ("chosen", recalibration.get("chosen") or "–"),
-        (
-            "parameters",
-            (recalibration.get("summary") if recalibration.get("applied") == recalibration.get("chosen") else None)
-            or "–",
-        ),
+        ("chosen", chosen or "–"),
+        ("parameters", parameters or "–"),
         ("outcome", _describe_outcome(recalibration)),
-        ("applied", recalibration.get("applied") or "–"),
+        ("applied", applied or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),
         ("log loss after", format_log_loss(recalibration, "after")),
-        (
-            "gain",
-            format_number(recalibration.get("gain")) + (f" ({format_gain_percent(gain)})" if gain is not None else ""),
-        ),
+        ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),
         ("gain of", _GAIN_SUBJECTS.get(recalibration.get("gain_of") or "", "–")),
         ("standard error of the gain", format_number(recalibration.get("gain_se"))),
         (f"lower {limit} of the gain", format_number(recalibration.get("gain_low"))),
@@ -358,20 +357,16 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         ("rows required to confirm this gain with 80 % power", format_integer(recalibration.get("required_rows"))),
         ("gain detectable with 80 % power", format_number(recalibration.get("detectable_gain"))),
         *_accuracy_entries(recalibration, audit["data"]),
-        *((f"rows used to {name}", format_integer(n)) for name, n in rows.items()),
+        *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.get("rows") or {}).items()),
         ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
         ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
     ]
-    known_entries = tuple(row for row in entries if row[1] != "–")
-    return TextTable(
-        "Recalibration",
-        LABEL_AND_TEXT,
-        known_entries if recalibration else (),
-    )
+    known_entries = tuple(entry for entry in entries if entry[1] != "–")
+    return TextTable("Recalibration", LABEL_AND_TEXT, known_entries)
 
 
 def _accuracy_entries(recalibration: AuditDict, data: AuditDict) -> list[tuple[str, str]]:
-    """Return accuracy before and after, and changed classes; a confidence alone has no predicted class."""
+    """Return entries on the accuracy before and after, and on changed classes; a confidence has no predicted class."""
     if data["kind"] == "confidence":
         return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
     label = accuracy_label(data)

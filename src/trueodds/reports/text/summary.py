@@ -1,4 +1,4 @@
-"""Summarize an audit in a few labeled lines: predicted and observed, error, p-value and recalibration."""
+"""Summarize an audit in labeled lines: predicted and observed means, error, test, recalibration and subgroups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from trueodds.reports.subgroups import (
     miscalibrated_groups,
     worst_group,
 )
-from trueodds.reports.text.annotators import summarize_distance
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
     describe_event,
@@ -44,7 +43,8 @@ from trueodds.reports.text.recalibration import (
     format_log_loss,
     is_fitted_to_sample,
 )
-from trueodds.reports.text.results import standard_measure_label, worst_class
+from trueodds.reports.text.result_tables import standard_measure_label, worst_class
+from trueodds.reports.text.vote_tables import summarize_distance
 
 # The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
@@ -62,7 +62,7 @@ class SummaryLine:
 
 
 def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the ECE through the default lens, which the audit lists first and the summary states."""
+    """Return the ECE through the default lens as a JSON object: the first ECE of the audit, None if there is none."""
     return next((measure for measure in audit["measures"] if measure["estimator"] == "ece"), None)
 
 
@@ -72,7 +72,7 @@ def is_inconclusive(verdict: Mapping[str, Any]) -> bool:
 
 
 def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the lines of the summary, in order."""
+    """Return the lines of the summary in the order in which they are shown; lines that do not apply are left out."""
     data = audit["data"]
     weighted = "weighted, " if data.get("weighted") else ""
     lines = []
@@ -96,10 +96,10 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the lines below the verdict in the brief report: what its sentence leaves out.
+    """Return the lines of the brief report, with what the sentence of the verdict above them leaves out.
 
-    They are the error with its interval and noise floor, the class and the group of the largest error among the
-    miscalibrated ones, and why no recalibration was attempted.
+    They are the error with its interval and noise floor, the class and the group with the largest errors among the
+    miscalibrated ones, and the reason if no recalibration was attempted.
     """
     lines = []
     if (error := default_lens_ece(audit)) is not None:
@@ -120,7 +120,7 @@ def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _largest_group_error_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the line on the miscalibrated group with the largest error; empty if no group is miscalibrated."""
+    """Return the line on the miscalibrated group with the largest error in a list, empty if no group has one."""
     groups = [group for group in miscalibrated_groups(audit.get("groups") or ()) if group["error"] is not None]
     if not groups:
         return []
@@ -155,7 +155,10 @@ def _accuracy_line(audit: Mapping[str, Any]) -> SummaryLine:
 
 
 def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the share of questions with an answer, from the note on those without one."""
+    """Return the summary line on the share of questions with an answer in a list, empty if all have one.
+
+    The share is read from the note on questions without an answer.
+    """
     for note in audit.get("notes") or ():
         match = _COVERAGE_PATTERN.search(note["text"]) if note["code"] == "TN146" else None
         if match is not None:
@@ -171,38 +174,43 @@ def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
-    """Return the summary line on the family-wise test, and on the test of all rows if only other tests reject."""
+    """Return the summary line on the family-wise test: whether miscalibration was detected, and the p-value."""
     verdict, label = audit["verdict"], "Miscalibration"
-    rejected, alpha = verdict.get("rejected"), verdict["alpha"]
-    p = format_pvalue_clause(verdict.get("pvalue"), verdict.get("min_pvalue"))
-    remark = f"family-wise {p}; alpha {format_number(alpha)}"
-    if rejected is None:
+    alpha_text = f"alpha {format_number(verdict['alpha'])}"
+    if verdict.get("rejected") is None:
         smallest = format_number(verdict.get("min_pvalue"))
-        remark = f"no family-wise p below {smallest} is possible; alpha {format_number(alpha)}"
-        return SummaryLine(label, "not tested", remark)
-    if not rejected:
-        remark = f"calibration not rejected, {remark}"
+        return SummaryLine(label, "not tested", f"no family-wise p below {smallest} is possible; {alpha_text}")
+    p = f"family-wise {format_pvalue_clause(verdict.get('pvalue'), verdict.get('min_pvalue'))}; {alpha_text}"
+    if not verdict["rejected"]:
+        remark = f"calibration not rejected, {p}"
         if names := verdict.get("excludes_ideal"):
             labels = " and ".join(standard_measure_label(name) for name in names)
-            intervals = (
-                "intervals exclude their ideal values" if len(names) > 1 else "interval excludes its ideal value"
-            )
+            intervals = "intervals exclude their ideal values"
+            if len(names) == 1:
+                intervals = "interval excludes its ideal value"
             return SummaryLine(label, "inconclusive", f"{remark}; but the {labels} {intervals}")
         tone = "plain" if verdict.get("state") == "too few rows" else "good"
         return SummaryLine(label, "not detected", remark, tone)
-    if (verdict.get("pvalue") or 0.0) > alpha:
-        return SummaryLine(
-            label, "detected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
-        )
-    remark = f"calibration rejected, {remark}"
+    if (verdict.get("pvalue") or 0.0) > verdict["alpha"]:
+        return SummaryLine(label, "detected", f"by outcomes of predicted probability 0; not by the test, {p}", "bad")
+    other_source, default_test = _rejected_only_by_other_tests(audit)
+    return SummaryLine(label, f"detected{other_source}", f"calibration rejected, {p}{default_test}", "bad")
+
+
+def _rejected_only_by_other_tests(audit: Mapping[str, Any]) -> tuple[str, str]:
+    """Return where calibration is rejected, and the p-value of the default lens; empty texts if its test rejects too.
+
+    The texts continue the value and the remark of the line on the family-wise test.
+    """
     error = default_lens_ece(audit)
     default_test = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
-    if default_test is None or default_test.get("pvalue") is None or default_test["pvalue"] <= alpha:
-        return SummaryLine(label, "detected", remark, "bad")
-    source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
-    default_p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
-    alone = f"the test through the {default_test['lens']} lens alone has {default_p}"
-    return SummaryLine(label, f"detected {source}", f"{remark}; {alone}", "bad")
+    if default_test is None or default_test.get("pvalue") is None:
+        return "", ""
+    if default_test["pvalue"] <= audit["verdict"]["alpha"]:
+        return "", ""
+    source = " in subgroups" if worst_group(audit.get("groups") or ()) else " by other tests"
+    p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
+    return source, f"; the test through the {default_test['lens']} lens alone has {p}"
 
 
 def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
@@ -220,7 +228,7 @@ def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLin
 
 
 def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:
-    """Return the summary line on the chosen calibrator if its gain is confirmed, or why none is."""
+    """Return the summary line on the recalibration: the calibrator and its gain if confirmed, else the reason."""
     label = "Recalibration"
     if recalibration is None:
         return SummaryLine(label, "not attempted", "see the notes")
@@ -244,7 +252,7 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
 
 
 def _detectable_suffix(recalibration: Mapping[str, Any]) -> str:
-    """Return which gain these rows would have confirmed, as the end of a remark; empty if none."""
+    """Return the gain that was detectable with these rows, as the end of a remark; empty if it is unknown."""
     detectable = recalibration.get("detectable_gain")
     if detectable is None:
         return ""
@@ -275,7 +283,7 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
 
 
 def _describe_order(recalibration: Mapping[str, Any]) -> str:
-    """Return that the chosen map changes the order of scores; empty if it keeps it, or for more than two classes."""
+    """Return a remark if the calibrator changes the order of scores; empty if not, or for more than two classes."""
     chosen: Mapping[str, Any] = next(
         (candidate for candidate in recalibration["candidates"] if candidate.get("chosen")), {}
     )
@@ -297,7 +305,7 @@ def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the number of observed outcomes that had predicted probability 0, if there are any."""
+    """Return the summary line on observed outcomes of predicted probability 0 in a list, empty if there are none."""
     n_impossible = data.get("true_class_zeros") or 0
     if not n_impossible:
         return []
@@ -310,37 +318,26 @@ def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the miscalibrated subgroups, and the worst of them if a difference is established.
+    """Return the summary line on the miscalibrated subgroups in a list, empty without subgroups.
 
-    Empty without subgroups.
+    It names the worst subgroup if one is established.
     """
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
     group_count, label = format_count(len(groups), "group"), "Miscalibrated groups"
-    worst = worst_group(groups)
-    n_miscalibrated, n_undecided = (
-        sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")
-    )
-    if worst is None and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
-        needs_more_resamples = data.get("clusters") is None or among_groups.get("correction") == HOLM
-        return [
-            SummaryLine(
-                label,
-                "not tested",
-                f"too few {'resamples' if needs_more_resamples else 'clusters'} for {group_count}; see the notes",
-            )
-        ]
+    n_miscalibrated = len(miscalibrated_groups(groups))
+    n_undecided = sum(group["status"] == "undecided" for group in groups)
     undecided_text = f"{n_undecided:,} undecided" if n_undecided else "none undecided"
-    if worst is None:
-        within = f"the others within the equivalence margin {format_number(among_groups['min_effect'])}"
-        return [
-            SummaryLine(
-                label,
-                f"none of {len(groups)}",
-                f"{undecided_text}, {within}" if n_undecided < len(groups) else undecided_text,
-            )
-        ]
+    if not n_miscalibrated and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
+        needs_more_resamples = data.get("clusters") is None or among_groups.get("correction") == HOLM
+        scarce = "resamples" if needs_more_resamples else "clusters"
+        return [SummaryLine(label, "not tested", f"too few {scarce} for {group_count}; see the notes")]
+    if not n_miscalibrated:
+        remark = undecided_text
+        if n_undecided < len(groups):
+            remark += f", the others within the equivalence margin {format_number(among_groups['min_effect'])}"
+        return [SummaryLine(label, f"none of {len(groups)}", remark)]
     gaps = among_groups.get("widest") or ()
     worst = established_worst_group(groups, gaps)
     if worst is not None:
@@ -353,6 +350,6 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 
 def _annotator_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the distance of the predictions from the votes; empty without votes."""
+    """Return the summary line on the distance of the predictions from the votes in a list, empty without votes."""
     distance = summarize_distance(audit)
     return [SummaryLine("Distance from annotators", *distance)] if distance else []

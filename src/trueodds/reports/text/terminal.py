@@ -1,4 +1,4 @@
-"""Lay out an audit as plain text for a terminal."""
+"""Render the report of an audit as text of a given width, for a terminal: sentences, tables and notes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, shorten_middle
-from trueodds.reports import decision_costs
-from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
+from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
+from trueodds.reports.text.audit_notes import group_notes_by_code
+from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
 from trueodds.reports.text.summary import SummaryLine, brief_lines, is_inconclusive, summary_lines
-from trueodds.reports.text.tables import TextTable
+from trueodds.reports.text.text_table import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = TEXT_WIDTH  # columns of text
 MIN_WIDTH = 48  # columns of text; a narrower terminal wraps the lines itself
 MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
-_MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
-_MAX_LABEL_WIDTH = 30  # of the labels in a list of facts, beyond which they are shortened
+_MIN_VALUE_WIDTH = 24  # columns of text; with fewer, values are placed below their labels
+_MAX_LABEL_WIDTH = 30  # columns of text; longer labels in a table of two columns are shortened
 
 
 def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
@@ -46,14 +47,14 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     blocks = [
         _format_verdict(audit["verdict"], width, paint),
         "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
-        _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
+        _format_summary([*summary_lines(audit), *regret_lines(audit)], width, paint),
     ]
     blocks += [
         _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width)
         for table in report_tables(audit)
         if table.rows
     ]
-    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
+    if notes := group_notes_by_code(audit, include_diagrams=False):
         blocks.append(_format_notes(notes, width, paint))
     return _join_blocks(blocks)
 
@@ -85,17 +86,17 @@ def render_brief(audit: Mapping[str, Any], width: int | None = None, style: Text
 def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables of the report in order, also the empty ones."""
     return [
-        results.score_table(audit),
-        results.standard_measure_table(audit),
-        results.error_table(audit),
-        results.class_table(audit),
+        result_tables.score_table(audit),
+        result_tables.standard_measure_table(audit),
+        result_tables.error_table(audit),
+        result_tables.class_table(audit),
         group_tables.group_table(audit),
         group_tables.group_gap_table(audit),
-        annotators.vote_measure_table(audit),
-        annotators.vote_target_table(audit),
-        annotators.furthest_row_table(audit),
-        decision_costs.regret_table(audit),
-        decision_costs.action_table(audit),
+        vote_tables.vote_measure_table(audit),
+        vote_tables.vote_target_table(audit),
+        vote_tables.furthest_row_table(audit),
+        regret_table(audit),
+        action_table(audit),
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
@@ -109,17 +110,18 @@ def _format_verdict(verdict: Mapping[str, Any], width: int, paint: TextStyle) ->
 
 
 def _data_text(data: Mapping[str, Any]) -> str:
+    """Return the name of the data and their size in one line."""
     return f"{data['source']} · {describe_size(data)}"
 
 
 def _join_blocks(blocks: list[str]) -> str:
-    """Join the blocks of a report by blank lines, without no-break spaces and trailing blanks."""
+    """Join the parts of a report with blank lines, and remove no-break spaces and blanks at the ends of lines."""
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
 
 
 def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> list[str]:
-    """Return the wrapped text, with no line break inside a percentage or p-value."""
+    """Return the lines of the text, wrapped without a line break inside a percentage or p-value."""
     return textwrap.wrap(
         insert_no_break_spaces(text),
         width,
@@ -135,31 +137,35 @@ def _plain_text(piece: str, _role: str) -> str:
 
 
 def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) -> str:
-    """Format labels in a column, and beside or, if width is scarce, below them the values with wrapped remarks."""
-    label_width = max(len(fact.label) for fact in summary) + 2
+    """Format the lines of the summary: the labels in a column, and beside them the values with wrapped remarks.
+
+    In a narrow terminal, the values are placed below their labels.
+    """
+    label_width = max(len(line.label) for line in summary) + 2
     is_stacked = width - label_width - 2 < _MIN_VALUE_WIDTH
     label_width = 2 if is_stacked else label_width
-    lines = []
-    for fact in summary:
-        remark = f": {fact.remark}" if fact.is_reason else f" ({fact.remark})"
-        value_and_remark = f"{fact.value}{remark}" if fact.remark else fact.value
-        wrapped = _wrap(value_and_remark, max(20, width - label_width - 2)) or [""]
-        role = fact.tone if fact.tone in ("good", "bad") else "value"
-        first_line = wrapped[0]
-        value = insert_no_break_spaces(fact.value)
-        if first_line.startswith(value):
-            first_line = paint(value, role) + first_line[len(value) :]
-        lines += (
-            [f"  {fact.label}", f"    {first_line}"] if is_stacked else [f"  {fact.label:<{label_width}}{first_line}"]
-        )
-        lines += [" " * (label_width + 2) + more for more in wrapped[1:]]
-    return "\n".join(lines)
+    text_lines = []
+    for line in summary:
+        text = line.value
+        if line.remark:
+            text += f": {line.remark}" if line.is_reason else f" ({line.remark})"
+        first, *others = _wrap(text, max(20, width - label_width - 2)) or [""]
+        value = insert_no_break_spaces(line.value)
+        if first.startswith(value):  # not if the value itself was wrapped
+            role = line.tone if line.tone in ("good", "bad") else "value"
+            first = paint(value, role) + first[len(value) :]
+        if is_stacked:
+            text_lines += [f"  {line.label}", f"    {first}"]
+        else:
+            text_lines.append(f"  {line.label:<{label_width}}{first}")
+        text_lines += [" " * (label_width + 2) + other for other in others]
+    return "\n".join(text_lines)
 
 
 def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
-    """Format a table with numbers right-aligned and names left-aligned; long names lose their middle.
+    """Format a table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
 
-    >>> from trueodds.reports.text.tables import TableColumn
+    >>> from trueodds.reports.text.text_table import TableColumn
     >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
     >>> print(_format_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
     Scores
@@ -167,14 +173,16 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
       brier    0.1
     """
     title = paint(table.title, "title")
-    if not any(column.name for column in table.columns):  # a list of facts: the second column is text and may wrap
+    has_headings = any(column.name for column in table.columns)
+    if not has_headings:  # labels and texts
         return "\n".join([title, *_format_entries(table, width)])
     lines = [title]
     if table.intro:
         lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
     headings, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
     for number, block in enumerate(layout_table(headings, table.rows, is_numeric, width - 2)):
-        lines += [""] if number else []
+        if number > 0:  # the table is too wide, and its other columns follow below
+            lines.append("")
         lines += ["  " + paint(line, "dim") for line in block.heading]
         lines += [f"  {line}" for line in block.rows]
     if table.n_omitted:
@@ -184,7 +192,7 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
 
 
 def _format_entries(table: TextTable, width: int) -> list[str]:
-    """Format the lines of a list of facts: labels in one column, and wrapped texts beside them."""
+    """Return the lines of a table of labels and texts: the labels in a column, and the wrapped texts beside them."""
     rows = [(shorten_middle(name, _MAX_LABEL_WIDTH), value) for name, value in table.rows]
     label_width = max(display_width(name) for name, _ in rows) + 2
     lines = []

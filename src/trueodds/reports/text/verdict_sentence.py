@@ -1,4 +1,4 @@
-"""The sentences that open every report: direction and size of the miscalibration, the evidence, the recalibration."""
+"""Write the verdict of an audit in sentences: direction and size of the miscalibration, evidence, recalibration."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
 )
-from trueodds.reports.text.results import standard_measure_label
-from trueodds.reports.text.verdict import measures_excluding_ideal, miscalibration_direction, ratio_of_events
-from trueodds.reports.wald_measures import measures_by_name
+from trueodds.reports.text.result_tables import standard_measure_label
+from trueodds.reports.text.verdict_state import measures_excluding_ideal, miscalibration_direction, ratio_of_events
+from trueodds.reports.wald_intervals import measures_by_name
 
 
 def verdict_sentence(
@@ -46,11 +46,31 @@ def verdict_sentence(
     recalibration: Mapping[str, Any] | None,
     bins: Mapping[str, Sequence[Any]] | None = None,
 ) -> str:
-    """Return the verdict in two sentences and one on the recalibration.
+    """Return the verdict in up to four sentences.
 
-    The first sentence states the direction and size of the miscalibration, predicted against observed. The second one
-    states the evidence: the test, the miscalibrated groups, and observed outcomes of predicted probability 0. Data that
-    look wrong come first. `bins` is the table of the reliability diagram through the default lens.
+    Parameters
+    ----------
+    results : AuditResults
+        The estimates and tests.
+    family : Verdict
+        The family-wise test.
+    state : str
+        The state of calibration, as `verdict_state` returns it.
+    alpha : float
+        Significance level of the family-wise test.
+    data : mapping
+        The description of the data, as `describe_data` returns it.
+    recalibration : mapping or None
+        The section `recalibration` of the audit.
+    bins : mapping, optional
+        The table of the reliability diagram through the default lens.
+
+    Returns
+    -------
+    str
+        Sentences on data that look wrong; on direction and size of the miscalibration, predicted against observed; on
+        the evidence, which are the test, the miscalibrated groups, and observed outcomes of predicted probability 0;
+        and on the recalibration. Those that do not apply are left out.
     """
     sentences = (
         _implausible_data_sentence(recalibration),
@@ -69,7 +89,7 @@ def _calibration_sentence(
     data: Mapping[str, Any],
     bins: Mapping[str, Sequence[Any]] | None,
 ) -> str:
-    """Return the sentence on direction and size: predicted against observed, overall and where it matters most."""
+    """Return the sentence on direction and size: predicted against observed, for all rows and in the worst bin."""
     is_rejected = state not in ("no evidence", "too few rows", "not tested")
     contradiction = "" if is_rejected else _describe_excluded_ideals(results)
     word = {
@@ -104,9 +124,10 @@ def _calibration_sentence(
 
 
 def _describe_excluded_ideals(results: AuditResults) -> str:
-    """Return which standard measures contradict calibration that is not rejected, by their intervals; or nothing.
+    """Return a clause on the standard measures whose intervals exclude their ideal value; empty if there is none.
 
-    The calibration intercept is left out beside the O:E ratio, because both exclude their ideal value together.
+    Such a measure contradicts a test that does not reject. The calibration intercept is left out beside the O:E ratio,
+    because it states the same deviation.
     """
     names = measures_excluding_ideal(results)
     if "observed_to_expected" in names and "calibration_intercept" in names:
@@ -193,7 +214,7 @@ def _describe_reversed_ranking(data: Mapping[str, Any]) -> str:
 
 
 def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
-    """Return which groups or classes are miscalibrated, if the test through the default lens does not reject."""
+    """Return a clause on the miscalibrated groups or classes, if the test through the default lens does not reject."""
     groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
     if worst := established_worst_group(groups, gaps):
         return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
@@ -206,20 +227,22 @@ def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
 
 
 def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: str, units: str) -> str:
-    """Return the class or label with the strongest evidence, and the number of other rejected ones."""
+    """Return a clause on the class or label with the strongest evidence, and the number of other rejected ones."""
     for test in results.tests:
         views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if views:
             worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
-            other_classes = f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}" * (len(views) > 1)
-            return f"; miscalibrated for {unit} {worst}{other_classes}"
+            text = f"; miscalibrated for {unit} {worst}"
+            if len(views) > 1:
+                text += f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}"
+            return text
     return ""
 
 
 def _describe_groups(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    """Return a clause on the miscalibrated subgroups, unless the first sentence has it.
+    """Return a clause on the miscalibrated subgroups; empty without any, or if the first sentence is on them.
 
-    It names the worst subgroup only if a difference from another one is established, or if no other is miscalibrated.
+    It names the worst subgroup if `established_worst_group` returns one.
     """
     groups, gaps = results.groups.to_entries(), [gap.to_dict() for gap in results.groups.widest_gaps]
     worst, count = established_worst_group(groups, gaps), count_miscalibrated_groups(groups, gaps)
@@ -240,7 +263,7 @@ def _describe_groups(results: AuditResults, state: str, alpha: float, data: Mapp
 
 
 def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
-    """Return whether the test through the default lens rejects, and the error exceeds its bias."""
+    """Return whether the test through the default lens rejects and its error is larger than its noise floor."""
     error = results.errors[0]
     return results.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
@@ -266,7 +289,7 @@ def _evidence_sentence(
     p = f"family-wise {format_pvalue_clause(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
         min_pvalue_text = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
-        # Few rows have few possible outcomes, so that the smallest p-value is not that of the number of null draws.
+        # A smallest p-value above that of the number of null draws comes from the few possible outcomes of few rows.
         attainable = results.default_test.min_pvalue
         if attainable is not None and attainable > 2 / (1 + results.resamples):
             units = "rows" if data.get("clusters") is None else "clusters"
@@ -274,7 +297,8 @@ def _evidence_sentence(
         return f"Too few resamples for a test: with {results.resamples:,} resamples, {min_pvalue_text}."
     zeros, groups = _describe_zero_probabilities(data), _describe_groups(results, state, alpha, data)
     if family.pvalue <= alpha:
-        return f"{'; '.join(text for text in (f'Calibration rejected ({p})', groups, zeros) if text)}."
+        clauses = (f"Calibration rejected ({p})", groups, zeros)
+        return f"{'; '.join(clause for clause in clauses if clause)}."
     if zeros:
         return f"{zeros}; apart from that, calibration is not rejected ({p})."
     return f"Calibration not rejected ({p}){_describe_error_interval(results.errors[0].interval, data)}."
@@ -291,7 +315,7 @@ def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any])
 
 
 def _implausible_data_sentence(recalibration: Mapping[str, Any] | None) -> str:
-    """Return a sentence on predictions that look like labels or like those of other classes."""
+    """Return a sentence on predictions that look like labels, or like those of other classes; empty for others."""
     notes = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
     return " ".join(IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE_DATA_TEXTS)
 
@@ -313,8 +337,8 @@ def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mappin
 def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
 
-    The test may confirm miscalibration although the confidence interval of the gain includes 0: then the gain is not
-    confirmed. If the folds chose different methods, the gain is that of the whole procedure.
+    The test may confirm miscalibration although the confidence interval of the gain includes 0; then the text says that
+    the gain is not confirmed. If the folds chose different methods, the gain is that of the whole procedure.
     """
     name = _name_with_temperature(recalibration["chosen"], recalibration["summary"])
     lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]

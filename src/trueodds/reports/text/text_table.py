@@ -1,4 +1,4 @@
-"""Tables of text with a title, headings and marks, which the terminal and the HTML page lay out."""
+"""Table of formatted text with title, headings and rows, which the terminal and the HTML page lay out."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class TableColumn:
 
     name: str
     numeric: bool = True  # numbers are aligned to the right, names to the left
-    detail: bool = False  # whether the column is only on the page and in the JSON, for want of width in a terminal
+    detail: bool = False  # whether the column is left out in a terminal, which is narrower than the HTML page
 
 
-# The columns of a list of facts: labels, and texts that may wrap.
+# The columns of a table of labels and texts. They have no headings, and the texts may wrap.
 LABEL_AND_TEXT = (TableColumn("", numeric=False), TableColumn("", numeric=False))
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorMark:
-    """The numbers of a row that the page draws: an error, its interval and its noise floor."""
+    """An error, its interval and its noise floor, which the HTML page draws beside a row of a table."""
 
     value: float | None
     low: float | None = None
@@ -62,15 +62,15 @@ class TextTable:
         )
 
     def without_details(self) -> TextTable:
-        """Return the table without its columns of detail, for a terminal."""
-        keep = [i for i, column in enumerate(self.columns) if not column.detail]
-        return self._select_columns(keep)
+        """Return the table without its detail columns, for a terminal."""
+        return self._select_columns([i for i, column in enumerate(self.columns) if not column.detail])
 
     def without_empty_columns(self) -> TextTable:
-        """Return the table without empty columns; the first column stays."""
-        keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
-        return self._select_columns(keep)
+        """Return the table without columns in which every cell is empty or a dash; the first column stays."""
+        has_content = [any(row[i] not in ("", "–") for row in self.rows) for i in range(len(self.columns))]
+        return self._select_columns([i for i, is_shown in enumerate(has_content) if is_shown or i == 0])
 
-    def _select_columns(self, keep: Sequence[int]) -> TextTable:
-        columns = tuple(self.columns[i] for i in keep)
-        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in keep) for row in self.rows))
+    def _select_columns(self, indices: Sequence[int]) -> TextTable:
+        """Return the table with these columns alone."""
+        columns = tuple(self.columns[i] for i in indices)
+        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in indices) for row in self.rows))

@@ -45,16 +45,18 @@ def compare_with_votes(
     *,
     has_repeated_rows: bool = False,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """Compare the predictions with the votes, as the section `people` of an audit.
+    """Compare the predictions with the votes of annotators, as the section `people` of an audit.
 
     Parameters
     ----------
     rows : Predictions or Tally
         The audited data.
     results : AuditResults
-        Holds the estimates against the vote shares.
-    alpha, level : float
-        Significance level of the family of rows, and confidence level of the intervals.
+        The results of the audit, whose ECE and log loss are those against the vote shares.
+    alpha : float
+        Significance level of the tests of all rows together.
+    level : float
+        Confidence level of the intervals.
     rng : numpy.random.Generator
         Random generator of bootstrap resamples and drawn votes.
     progress : Progress
@@ -145,14 +147,17 @@ def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
     return {"median": float(np.median(counts)), "min": int(counts.min()), "max": int(counts.max())}
 
 
-def _integer_votes(rows: Predictions) -> Array:
-    """Return votes (n, K) as integer counts if known, because rounded shares may miss a tie; else the shares."""
+def _votes_per_class(rows: Predictions) -> Array:
+    """Return the number of votes for each class (n, K), or the vote shares (n, K) if the numbers are unknown.
+
+    Shares are rounded, so that equal numbers may have different shares.
+    """
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 
 
 def _label_by_majority(rows: Predictions) -> tuple[Predictions, int]:
     """Return the rows labeled with the class that has the most votes, and the number of rows with a tie."""
-    votes = _integer_votes(rows)
+    votes = _votes_per_class(rows)
     is_tied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return rows.with_labels(votes.argmax(axis=1)), int((is_tied & (rows.w > 0)).sum())

@@ -1,4 +1,4 @@
-"""Standard measures of a report with Wald intervals, and the variance of a sum, for their standard errors."""
+"""Wald intervals of the standard measures of a report, from standard errors of sums over rows or clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trueodds.resampling.intervals.normal import normal_interval, t_interval
 
 @dataclass(frozen=True)
 class StandardMeasure:
-    """A standard measure with its interval and the value of a calibrated model."""
+    """A standard measure, such as the calibration slope, with its interval and the value of a calibrated model."""
 
     name: str  # such as "calibration_slope", as in the JSON
     value: float | None  # None if undefined on these rows
@@ -30,9 +30,10 @@ class StandardMeasure:
         return {"name": self.name, "value": strict_json(self.value), "interval": interval, "ideal": self.ideal}
 
     def distance_in_se(self, point: float) -> float:
-        """Return the difference of the value from a point in standard errors, from the interval; 0 if unknown.
+        """Return the difference of the value from a point, in standard errors; 0 without a value or an interval.
 
-        The interval is taken as normal, although it is Student's t with clusters.
+        The standard error is that of a normal interval of the same width. With clusters this is an approximation,
+        because the interval is Student's t.
         """
         if self.interval is None or self.value is None:
             return 0.0

@@ -1,4 +1,4 @@
-"""Report a comparison of models as one HTML page: the verdict, their diagrams and measures, and all differences."""
+"""Report a comparison of models as an HTML page: compute the measures and diagrams of each model, and render them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trueodds.io.read import is_pair
 from trueodds.reports.provenance import fingerprint_rows, program_versions
 from trueodds.tallies.tally import Tally
 
-MAIN_MEASURES = ("ece", "brier", "log_loss")  # of every model on the page
+MAIN_MEASURES = ("ece", "brier", "log_loss")  # estimators whose value the page has for every model
 
 
 def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path | None = None) -> str:
@@ -35,7 +35,7 @@ def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path 
     >>> html.startswith("<!doctype html>")
     True
     """
-    from trueodds.reports.html.comparison import render_comparison, verdict_of_models
+    from trueodds.reports.html.comparison_page import render_comparison, verdict_of_models
 
     rows_of_models = _resolve_models(result, models)
     entries = []
@@ -69,7 +69,7 @@ def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path 
 
 
 def _resolve_models(result: Comparison | Ranking, models: Any) -> dict[str, Predictions | Tally]:
-    """Return the rows of the models that were compared by name, or raise TO205 for other ones."""
+    """Return the rows of the compared models by name; raise TO205 for other models or numbers of rows."""
     names = list(result.models)
     fix = f"Pass the data that were compared, as {{{', '.join(f'{name!r}: …' for name in names)}}}."
     if isinstance(models, (list, tuple)) and not is_pair(models) and len(models) == len(names):
@@ -87,7 +87,7 @@ def _resolve_models(result: Comparison | Ranking, models: Any) -> dict[str, Pred
 
 
 def _measure_model(result: Comparison | Ranking, name: str, rows: Predictions | Tally, estimator: str) -> Estimate:
-    """Return a measure of a model with the settings of the result; the one that was compared is in it already."""
+    """Return a measure of a model, computed with the settings of the result unless the result contains it."""
     if estimator == result.estimator:
         return result.models[name]
     settings: dict[str, Any] = {"lens": _lens(result, is_score=estimator in SCORES)}
@@ -105,7 +105,7 @@ def _measure_model(result: Comparison | Ranking, name: str, rows: Predictions | 
 
 
 def _diagram_settings(result: Comparison | Ranking) -> dict[str, Any]:
-    """Return the settings of the diagrams: the bins of the calibration error on the page."""
+    """Return the settings of the diagrams, which have the bins of the calibration error that the page shows."""
     scheme = result.settings.get("partition", "") if result.estimator == "ece" else ""
     partition = {"partition": "equal-mass"} if str(scheme).startswith("equal-mass ") else {}
     lens, weight_kind = _lens(result, is_score=False), _weight_kind(result)
@@ -113,8 +113,9 @@ def _diagram_settings(result: Comparison | Ranking) -> dict[str, Any]:
 
 
 def _lens(result: Comparison | Ranking, *, is_score: bool) -> str | None:
-    """Return the lens of the result for measures of the same kind; None for the default lens of a measure."""
-    return result.lens if result.lens != "canonical" and is_score == (result.estimator in SCORES) else None
+    """Return the lens of the result for a measure of the same kind, score or error; None for the default lens."""
+    is_same_kind = is_score == (result.estimator in SCORES)
+    return result.lens if is_same_kind and result.lens != "canonical" else None
 
 
 def _bin_settings(result: Comparison | Ranking) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def _level(result: Comparison | Ranking) -> float:
 
 
 def _weight_kind(result: Comparison | Ranking) -> str:
-    """Return how the result took weights."""
+    """Return the kind of weights of the result."""
     return str(result.settings.get("weight_kind", "importance"))
 
 

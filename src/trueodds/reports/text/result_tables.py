@@ -1,8 +1,8 @@
-"""Tables of the scores, calibration errors, classes and tests of an audit."""
+"""Tables of the proper scores, standard measures, calibration errors, classes and tests of an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
@@ -14,7 +14,7 @@ from trueodds.reports.text.formatting import (
     format_level,
     format_pvalue,
 )
-from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
+from trueodds.reports.text.text_table import AuditDict, ErrorMark, TableColumn, TextTable
 
 # Estimators in the table of scores; the others are calibration errors.
 _PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")
@@ -61,7 +61,10 @@ def score_table(audit: AuditDict) -> TextTable:
 
 
 def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
-    """Return the reasons for empty cells, from the notes of the estimates; a column without any number is not shown."""
+    """Return a sentence with the reasons for empty cells, from the notes of the estimates; empty if none has a reason.
+
+    Columns without any number need no reason, because they are not shown.
+    """
     reasons = dict.fromkeys(
         f"{text} ({code})"
         for code, (column, text) in _MISSING_CELL_REASONS.items()
@@ -73,15 +76,12 @@ def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _explain_reconciled_intervals(estimates: Sequence[Mapping[str, Any]]) -> str:
-    """Return which intervals were changed to agree with the tests and with each other."""
+    """Return a sentence on the intervals that were changed to agree with the tests; empty if there is none."""
     lenses = [measure["lens"] for measure in estimates if any(note["code"] == "TN269" for note in measure["notes"])]
-    has_several = len(lenses) > 1
-    names = " and ".join(lenses)
-    return (
-        f" The {names} interval{'s were' if has_several else ' was'} reconciled with the others (TN269)."
-        if lenses
-        else ""
-    )
+    if not lenses:
+        return ""
+    verb = "s were" if len(lenses) > 1 else " was"
+    return f" The {' and '.join(lenses)} interval{verb} reconciled with the others (TN269)."
 
 
 # The label and the definition of each standard measure, by name.
@@ -96,7 +96,6 @@ _STANDARD_MEASURES = {
     "ici": ("ICI", "integrated calibration index: mean distance from a smoothed calibration curve"),
     "auc": ("AUC", "area under the ROC curve: discrimination, not calibration"),
 }
-
 
 # Measures that are undefined for probabilities of 0 and 1, which have no log odds.
 _MEASURES_OF_LOG_ODDS = ("calibration_intercept", "calibration_slope")
@@ -114,7 +113,12 @@ def standard_measure_label(name: str) -> str:
 def standard_measure_table(audit: AuditDict) -> TextTable:
     """Return the table of the standard measures of clinical and credit-risk reports."""
     measures = audit.get("standard_measures") or ()
-    missing_text = "see TN268" if any(note["code"] == "TN268" for note in audit.get("notes") or ()) else "–"
+    values = format_column([measure["value"] for measure in measures])
+    if any(note["code"] == "TN268" for note in audit.get("notes") or ()):
+        values = [
+            "see TN268" if measure["value"] is None and measure["name"] in _MEASURES_OF_LOG_ODDS else value
+            for measure, value in zip(measures, values, strict=True)
+        ]
     columns = (
         TableColumn("measure", numeric=False),
         TableColumn("value"),
@@ -124,16 +128,18 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
     )
     rows = zip(
         (_STANDARD_MEASURES[measure["name"]][0] for measure in measures),
-        [
-            text if measure["value"] is not None or measure["name"] not in _MEASURES_OF_LOG_ODDS else missing_text
-            for measure, text in zip(measures, format_column([measure["value"] for measure in measures]), strict=True)
-        ],
+        values,
         format_intervals([measure["interval"] for measure in measures]),
         (format_number(measure["ideal"]) for measure in measures),
         (_STANDARD_MEASURES[measure["name"]][1] for measure in measures),
         strict=True,
     )
-    names = {measure["name"] for measure in measures}
+    intro = _explain_standard_measures(audit, {measure["name"] for measure in measures})
+    return TextTable("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
+
+
+def _explain_standard_measures(audit: AuditDict, names: Collection[str]) -> str:
+    """Return the introduction of the table of standard measures: the definition of those with these names."""
     has_several_classes = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
     slope = (
         "1/T of the best temperature T" if has_several_classes else "slope of the observed on the predicted log odds"
@@ -151,7 +157,7 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
     elif "calibration_in_the_large" in names:
         means = "vote share minus mean confidence" if audit["data"].get("votes") else "accuracy minus mean confidence"
         intro = f"Calibration-in-the-large: {means}; above 0 confidences are too low. {intro}"
-    return TextTable("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
+    return intro
 
 
 def error_table(audit: AuditDict) -> TextTable:
@@ -195,7 +201,7 @@ def error_table(audit: AuditDict) -> TextTable:
 
 
 def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> ErrorMark:
-    """Return the numbers of an error that the page draws."""
+    """Return the mark of an error with its interval, a JSON object, and its noise floor."""
     ends = interval or {}
     return ErrorMark(value, ends.get("low"), ends.get("high"), noise_floor)
 
@@ -240,21 +246,18 @@ def _interval_column_heading(audit: AuditDict) -> str:
     return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
-# One class, several classes, and what the table examines, in words.
-_CLASS_WORDS = ("class", "classes", "Each class against the rest")
-
-
 def class_table(audit: AuditDict) -> TextTable:
     """Return the table of the error of every class against the rest, or of every label, largest first."""
     errors, tests = _classwise_entry(_calibration_errors(audit)), _classwise_entry(audit["tests"])
-    names = dict.fromkeys([*errors["parts"], *tests["parts"]])
-    entries = []
-    for name in names:
+    entries = []  # the name of each view, its error, and the part of the test on it
+    for name in dict.fromkeys([*errors["parts"], *tests["parts"]]):
         part = tests["parts"].get(name, {})
         entries.append((name, errors["parts"].get(name, part.get("error")), part))
-    entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
-    is_multilabel = audit["data"]["kind"] == "multilabel"
-    unit, units, subject = ("label", "labels", "Each label by itself") if is_multilabel else _CLASS_WORDS
+    entries.sort(key=lambda entry: -1.0 if entry[1] is None else entry[1], reverse=True)
+    if audit["data"]["kind"] == "multilabel":
+        unit, units, subject = "label", "labels", "Each label by itself"
+    else:
+        unit, units, subject = "class", "classes", "Each class against the rest"
     columns = (
         TableColumn(unit, numeric=False),
         TableColumn("error"),
@@ -290,7 +293,10 @@ class WorstClass(NamedTuple):
 
 
 def worst_class(audit: AuditDict) -> WorstClass | None:
-    """Return the class with the largest error against the rest, if calibration is rejected for any class."""
+    """Return the class with the largest error against the rest among those for which calibration is rejected.
+
+    None if there is none, or fewer than three classes.
+    """
     errors, parts = _classwise_entry(_calibration_errors(audit))["parts"], _classwise_entry(audit["tests"])["parts"]
     alpha = audit["verdict"]["alpha"]
     rejected = [
@@ -329,29 +335,21 @@ def test_table(audit: AuditDict) -> TextTable:
         TableColumn("n"),
     )
     tests = audit["tests"]
-    family_parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
-    expected = [_test_of_lens(audit, test["lens"]).expected_statistic for test in tests]
-    numbers = zip(
+    has_family_parts = any(test["lens"] == "family" and test["parts"] for test in tests)
+    tests_of_lenses = [_test_of_lens(audit, test["lens"]) for test in tests]
+    rows = zip(
+        (test["test"] for test in tests),
+        (test["lens"] for test in tests),
         format_column([test.get("statistic") for test in tests]),
-        format_column(expected),
+        format_column([lens_test.expected_statistic for lens_test in tests_of_lenses]),
         format_column([test.get("effect") for test in tests]),
+        (format_pvalue(test.get("pvalue"), test.get("min_pvalue")) for test in tests),
+        (lens_test.holm for lens_test in tests_of_lenses),
+        (format_pvalue(test.get("family_pvalue"), test.get("min_pvalue")) for test in tests),
+        (format_number(test.get("min_pvalue")) for test in tests),
+        (f"{test['n']:,}" for test in tests),
         strict=True,
     )
-    rows = []
-    for test in tests:
-        family = test.get("family_pvalue")
-        rows.append(
-            (
-                test["test"],
-                test["lens"],
-                *next(numbers),
-                format_pvalue(test.get("pvalue"), test.get("min_pvalue")),
-                _test_of_lens(audit, test["lens"]).holm,
-                format_pvalue(family, test.get("min_pvalue")),
-                format_number(test.get("min_pvalue")),
-                f"{test['n']:,}",
-            )
-        )
     nulls = dict.fromkeys(test["null"] for test in tests if test.get("null"))
     intro = " ".join(f"Null hypothesis: {null}." for null in nulls)
     intro += (
@@ -360,7 +358,7 @@ def test_table(audit: AuditDict) -> TextTable:
         " is smaller than the noise; it weights large errors more than the ECE does."
         " Smallest p: the smallest p-value that this number of resamples allows."
     )
-    if family_parts:
+    if has_family_parts:
         intro += f" {_HOLM_TEXT}"
     return TextTable("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
 

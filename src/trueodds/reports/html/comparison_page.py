@@ -1,4 +1,4 @@
-"""Render a comparison of models as one self-contained HTML page, with the style and script of the audit's page."""
+"""Render a comparison of models as one self-contained HTML page, with the style and script of the page of an audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trueodds.reports.html.figures import Picture, axis_names
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import version_rows
-from trueodds.reports.text.data_and_settings import diagram_table
+from trueodds.reports.text.diagram_tables import diagram_table
 from trueodds.reports.text.formatting import (
     format_boolean,
     format_column,
@@ -26,8 +26,8 @@ from trueodds.reports.text.formatting import (
     format_settings,
     interval_heading,
 )
-from trueodds.reports.text.results import interval_mark
-from trueodds.reports.text.tables import LABEL_AND_TEXT, TableColumn, TextTable
+from trueodds.reports.text.result_tables import interval_mark
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> str:
@@ -51,7 +51,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     pairs = comparison.get("pairs") or [comparison]
     figures = _model_figures(models)
     return render_page(
-        "comparison.html.jinja",
+        "comparison_page.html.jinja",
         comparison=comparison,
         title=" · ".join(model["name"] for model in models),
         sentence=comparison["sentence"],
@@ -103,7 +103,7 @@ def verdict_of_models(result: Comparison | Ranking) -> str:
 
 
 def _describe_infinite_models(result: Comparison | Ranking) -> str:
-    """Return which models have an infinite value, with the reason that their notes give; empty if there is none."""
+    """Return which models have an infinite value, and why according to their notes; empty if all values are finite."""
     estimator = result.estimator.replace("_", " ")
     texts = []
     for name, estimate in result.models.items():
@@ -116,14 +116,13 @@ def _describe_infinite_models(result: Comparison | Ranking) -> str:
 
 
 def _format_with_infinities(values: Sequence[float | None]) -> list[str]:
-    """Format a column of numbers, with the sign ∞ for infinite ones."""
-    signs = {math.inf: "∞", -math.inf: "−∞"}
-    texts = format_column(values)
-    return [texts[i] if value is None else signs.get(value, texts[i]) for i, value in enumerate(values)]
+    """Format a column of numbers with the same number of decimals; infinite ones as ∞ and −∞."""
+    signs: dict[float | None, str] = {math.inf: "∞", -math.inf: "−∞"}
+    return [signs.get(value, text) for value, text in zip(values, format_column(values), strict=True)]
 
 
 def _model_figures(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the reliability diagram of each model with common axes, and its table."""
+    """Return the picture of the reliability diagram of each model, with common axes, and the table of its numbers."""
     bins_of_models = [select_bins(model["diagram"]["table"]) for model in models]
     limit = max(upper_limit(bins) for bins in bins_of_models)
     figures = []
@@ -153,7 +152,9 @@ def _compared_error_table(comparison: Mapping[str, Any]) -> TextTable:
         (f"{estimate['n']:,}" for estimate in estimates),
         strict=True,
     )
-    marks = tuple(interval_mark(one["value"], one["interval"], one["noise_floor"]) for one in estimates)
+    marks = tuple(
+        interval_mark(estimate["value"], estimate["interval"], estimate["noise_floor"]) for estimate in estimates
+    )
     return TextTable("Compared error", columns, tuple(rows), marks=marks).without_empty_columns()
 
 
@@ -183,9 +184,9 @@ def _measure_table(models: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Return the table of the differences of every two models."""
-    several = "order" in comparison
-    level = comparison["level"] if several else None
+    """Return the table of the difference between every two models."""
+    is_ranking = "order" in comparison
+    level = comparison["level"] if is_ranking else None
     columns = (
         TableColumn("first", numeric=False),
         TableColumn("second", numeric=False),
@@ -208,12 +209,12 @@ def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str
     intro = "Error of the first model minus that of the second; better is stated only if the interval excludes 0."
     if (target := comparison["settings"].get("distance_from")) is not None:
         intro = intro.replace("Error", f"Distance from {format_number(target)}")
-    intro += " The intervals hold simultaneously, and the p-values are adjusted." if several else ""
+    intro += " The intervals hold simultaneously, and the p-values are adjusted." if is_ranking else ""
     return TextTable("Differences between models", columns, tuple(rows), intro).without_empty_columns()
 
 
 def _interval_heading(entries: Sequence[Mapping[str, Any]], simultaneous_level: float | None = None) -> str:
-    """Return the heading of a column of intervals, with their level."""
+    """Return the heading of a column of intervals, with the simultaneous level or that of the first interval."""
     if simultaneous_level is not None:
         return f"{format_level(simultaneous_level)} simultaneous interval"
     return interval_heading(next((entry["interval"] for entry in entries if entry["interval"]), None))

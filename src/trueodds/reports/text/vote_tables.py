@@ -1,9 +1,9 @@
-"""Tables and a summary line that compare the predictions with the votes of human annotators."""
+"""Tables and sentences of an audit that compare the predictions with the votes of human annotators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
@@ -16,7 +16,7 @@ from trueodds.reports.text.formatting import (
     format_pvalue,
     format_share,
 )
-from trueodds.reports.text.tables import AuditDict, TableColumn, TextTable
+from trueodds.reports.text.text_table import AuditDict, TableColumn, TextTable
 
 _MEASURE_TABLE_TITLE = "Comparison with annotators"
 _MEASURE_LABELS = {  # by the name of the estimator and whether it is signed
@@ -28,6 +28,17 @@ _MEASURE_LABELS = {  # by the name of the estimator and whether it is signed
 }
 # The parts of the squared distance, shown below it.
 _PART_LABELS = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
+
+
+class _MeasureLine(NamedTuple):
+    """A row of the table of distances, before its numbers are formatted with those of the other rows."""
+
+    quantity: str
+    measure: str
+    value: float | None
+    interval: Mapping[str, Any] | None
+    noise_floor: float | None
+    n: str
 
 
 def vote_measure_table(audit: AuditDict) -> TextTable:
@@ -43,23 +54,25 @@ def vote_measure_table(audit: AuditDict) -> TextTable:
     )
     if not people:
         return TextTable(_MEASURE_TABLE_TITLE, columns, ())
-    lines: list[tuple[str, str, float | None, Any, float | None, str]] = []
+    lines: list[_MeasureLine] = []
     for measure in people["measures"]:
         name, signed = measure["estimator"], bool(measure["settings"].get("signed"))
+        quantity = _MEASURE_LABELS.get((name, signed), "")
         label = name.replace("_", " ") + (", signed" if signed else "")
-        cells = measure["value"], measure["interval"], measure["noise_floor"], f"{measure['n']:,}"
-        lines.append((_MEASURE_LABELS.get((name, signed), ""), label, *cells))
+        n = f"{measure['n']:,}"
+        lines.append(_MeasureLine(quantity, label, measure["value"], measure["interval"], measure["noise_floor"], n))
         if name == "human_distance":
             lines += [
-                (_PART_LABELS[part], label, measure["parts"].get(part), None, None, cells[-1]) for part in _PART_LABELS
+                _MeasureLine(part_label, label, measure["parts"].get(part), None, None, n)
+                for part, part_label in _PART_LABELS.items()
             ]
     rows = zip(
-        (line[0] for line in lines),
-        (line[1] for line in lines),
-        format_column([line[2] for line in lines]),
-        format_intervals([line[3] for line in lines]),
-        format_column([line[4] for line in lines]),
-        (line[5] for line in lines),
+        (line.quantity for line in lines),
+        (line.measure for line in lines),
+        format_column([line.value for line in lines]),
+        format_intervals([line.interval for line in lines]),
+        format_column([line.noise_floor for line in lines]),
+        (line.n for line in lines),
         strict=True,
     )
     intro = (
@@ -71,9 +84,9 @@ def vote_measure_table(audit: AuditDict) -> TextTable:
 
 
 def describe_comparison(people: AuditDict) -> str:
-    """Return the number of votes, the distance from them, and the model's confidence in up to three sentences.
+    """Return up to three sentences: the number of votes, the distance from them, and the confidence of the model.
 
-    `people` is that section of the audit.
+    `people` is the section of the audit on the annotators.
     """
     distance = people["measures"][0]
     opening = (
@@ -98,7 +111,10 @@ def _describe_votes(votes: Mapping[str, Any] | None) -> str:
 
 
 def _compare_confidence(measures: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return whether the model is more or less confident than the annotators, by the interval and the noise floor."""
+    """Return a sentence on whether the model is more or less confident than the annotators, in a list.
+
+    It follows from the interval of the signed entropy difference and its noise floor; without these the list is empty.
+    """
     signed = next((measure for measure in measures if measure["settings"].get("signed")), None)
     if signed is None or not signed["interval"] or signed["noise_floor"] is None:
         return []
@@ -146,7 +162,7 @@ def vote_target_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_majority(majority: Mapping[str, Any]) -> str:
-    """Return how often the model predicts the majority class, and how to read errors against the majority."""
+    """Return the introduction of the table of outcomes: how often the majority is predicted, and what errors mean."""
     sentences = [f"The model predicts the majority class in {format_share(majority['named'])} of the rows"]
     if majority["tied"]:
         tied = format_count(majority["tied"], "row")
@@ -179,9 +195,8 @@ def furthest_row_table(audit: AuditDict) -> TextTable:
     if not listed:
         return TextTable(title, columns, ())
     min_pvalue = None if summary["draws"] is None else 1 / (1 + summary["draws"])
-    numbers = format_column(
-        [row[name] for name in ("distance", "critical_value") for row in listed]
-    )  # with the same decimals
+    # Both columns are formatted together, so that they have the same decimals.
+    numbers = format_column([*(row["distance"] for row in listed), *(row["critical_value"] for row in listed)])
     distances, critical_values = numbers[: len(listed)], numbers[len(listed) :]
     rows = zip(
         (str(row["row"]) for row in listed),
@@ -197,7 +212,7 @@ def furthest_row_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
-    """Return how to read the table of the furthest rows, and how many rows exceed the critical value."""
+    """Return the introduction of the table of the furthest rows: definitions, and how many rows exceed the limit."""
     text = (
         "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if"
         " they agree, 2 if they give probability 1 to different classes"
@@ -224,7 +239,7 @@ def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
 
 
 def summarize_distance(audit: AuditDict) -> tuple[str, str] | None:
-    """Return the distance between predictions and votes with its noise floor, for the summary."""
+    """Return the value and the remark of the summary line on the distance from the votes; None without votes."""
     people = audit.get("people")
     if not people:
         return None

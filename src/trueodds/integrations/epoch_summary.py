@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,9 @@ from trueodds.lenses.ranked import accuracy
 
 logger = logging.getLogger(__name__)
 
-RESAMPLES = 199  # null draws of the test; the smallest p-value is 0.005
+RESAMPLES = 199  # null draws of the test, by default; the smallest p-value is 0.005
+# Fields of a summary that are numbers, in the order in which loggers get them.
+_LOGGED_FIELDS = ("n", "accuracy", "log_loss", "error", "noise_floor", "pvalue", "temperature", "refinement")
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class EpochSummary:
         dict of str to float
             The values `n` to `refinement`; without `noise_floor` if it is None.
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)[:8]}
+        values = {name: getattr(self, name) for name in _LOGGED_FIELDS}
         return {f"{prefix}{name}": float(value) for name, value in values.items() if value is not None}
 
 
@@ -193,7 +195,10 @@ def summarize_epoch(
 
 
 def _scaled_log_loss(preds: Predictions, beta: float) -> float:
-    """Return the log loss of probabilities proportional to p^β, from logarithms so that none underflows."""
+    """Return the log loss of probabilities proportional to p^β, where β = 1/T is the inverse temperature.
+
+    It is computed from logarithms, so that no power underflows.
+    """
     logs = beta * log_probabilities(preds)
     if preds.votes is not None:
         observed = (preds.votes * np.where(preds.votes > 0, logs, 0.0)).sum(axis=1)
@@ -203,7 +208,9 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
 
 
 class EpochMonitor:
-    """What the callbacks of all libraries share: settings that are checked before training, and the latest summary.
+    """Common part of the callbacks: it collects the rows of an epoch, summarizes them, and logs the summary.
+
+    Its settings are checked when it is created, before training.
 
     Parameters
     ----------
@@ -254,12 +261,16 @@ class EpochMonitor:
         self.prefix = check("prefix", prefix, str)
         self.every = check("every", every, Count, 1)
         self.rng = check("rng", rng, Seed, 0)
-        self._rows: dict[str, Any] = {"logits": logits, "sum_tolerance": sum_tolerance, "ignore_index": ignore_index}
+        self._collector_settings: dict[str, Any] = {
+            "logits": logits,
+            "sum_tolerance": sum_tolerance,
+            "ignore_index": ignore_index,
+        }
         self.summary: EpochSummary | None = None
-        self._noted: set[str] = set()  # codes of the notes that were logged
-        self.collect()  # checks the settings of the rows
+        self._logged_note_codes: set[str] = set()
+        self.make_collector()  # raises an error for invalid settings
 
-    def collect(self, shard: int = 0) -> RowCollector:
+    def make_collector(self, shard: int = 0) -> RowCollector:
         """Return an empty collector for the rows of an epoch.
 
         Parameters
@@ -272,7 +283,7 @@ class EpochMonitor:
         RowCollector
             The collector.
         """
-        return RowCollector(**self._rows, seed=self.rng, shard=shard)
+        return RowCollector(**self._collector_settings, seed=self.rng, shard=shard)
 
     def is_due(self, epoch: int) -> bool:
         """Return whether an epoch, counted from 0, is summarized.
@@ -313,7 +324,7 @@ class EpochMonitor:
         self.summary = summarize_epoch(preds, estimator=self.estimator, lens=self.lens, rng=self.rng)
         logger.info("%s", self.summary)
         for note in preds.notes:
-            if note.code not in self._noted:
-                self._noted.add(note.code)
+            if note.code not in self._logged_note_codes:
+                self._logged_note_codes.add(note.code)
                 logger.warning("%s", note)
         return self.summary.to_dict(self.prefix)

@@ -1,0 +1,137 @@
+"""Render an audit as one self-contained HTML page that loads and sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds.core.printable import printable_tree
+from trueodds.core.text_direction import isolate_tree
+from trueodds.reports.html import figures
+from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
+from trueodds.reports.html.rendering import css_percent, render_page
+from trueodds.reports.provenance import version_rows
+from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
+from trueodds.reports.text.audit_notes import group_notes_by_code
+from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
+from trueodds.reports.text.formatting import describe_size, format_share, is_binary
+from trueodds.reports.text.summary import is_inconclusive, summary_lines
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
+
+# The text of the badge, for states whose name is not shown itself.
+_STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
+# The style class of the header by state; "plain" for all others.
+_STATE_ROLES = {
+    **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
+    "no evidence": "good",
+}
+
+
+def render_html(
+    audit: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
+) -> str:
+    """Render the page of an audit dictionary (schema trueodds.audit/1).
+
+    Parameters
+    ----------
+    audit : mapping
+        The result of `Audit.to_dict`. The page shows every number in it.
+    svgs : sequence of str or None
+        The SVG text of each of `audit["diagrams"]`, in their order. Reliability diagrams need none, because the page
+        draws them from their tables; another diagram without one is shown as its table alone.
+    widgets : sequence of (str, str) or None
+        The interactive form of each diagram, in the same order, as HTML and script; None for a diagram without one. A
+        script that several diagrams share is included once.
+
+    Returns
+    -------
+    str
+        The HTML text.
+
+    Raises
+    ------
+    InputError
+        TO702 if jinja2 is not installed.
+    """
+    audit = printable_tree(audit)
+    state = audit["verdict"]["state"]
+    audit = isolate_tree(audit, audit["data"].get("classes") or ())
+    lists = {
+        "data": data_and_settings.data_table(audit),
+        "settings": data_and_settings.settings_table(audit),
+        "provenance": _provenance_table(audit),
+        "recalibration": recalibration.recalibration_table(audit),
+        "decision_regret": regret_table(audit),
+        "group_gaps": group_tables.group_gap_table(audit),
+    }
+    tables = {
+        "scores": result_tables.score_table(audit),
+        "standard_measures": result_tables.standard_measure_table(audit),
+        "errors": result_tables.error_table(audit),
+        "classes": result_tables.class_table(audit),
+        "groups": group_tables.group_table(audit),
+        "tests": result_tables.test_table(audit),
+        "candidates": recalibration.candidate_table(audit),
+        "actions": action_table(audit),
+        "vote_measures": vote_tables.vote_measure_table(audit),
+        "vote_targets": vote_tables.vote_target_table(audit),
+        "furthest_rows": vote_tables.furthest_row_table(audit),
+    }
+    inconclusive = is_inconclusive(audit["verdict"])
+    entries = figures.figure_entries(audit, svgs, widgets)
+    return render_page(
+        "audit_page.html.jinja",
+        [widget[1] for widget in widgets if widget],
+        audit=audit,
+        title=audit["data"]["source"],
+        sentence=audit["verdict"]["sentence"],
+        state="inconclusive" if inconclusive else _STATE_BADGES.get(state, state),
+        role="plain" if inconclusive else _STATE_ROLES.get(state, "plain"),
+        size=describe_size(audit["data"]),
+        scale=_mean_scale(audit["data"]),
+        facts=[*summary_lines(audit), *regret_lines(audit)],
+        main=figures.main_pictures(audit, entries),
+        figures=entries,
+        has_bins=any(picture.inline for entry in entries for picture in entry["pictures"]),
+        held_out=figures.held_out_tables(audit),
+        curves={
+            "errors": figures.row_curves(audit, tables["errors"]),
+            "classes": figures.row_curves(audit, tables["classes"], "classwise"),
+        },
+        methods=describe_methods(audit),
+        citation=cite_audit(audit),
+        lists=lists,
+        tables=tables,
+        notes=group_notes_by_code(audit),
+    )
+
+
+def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
+    """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
+    versions = audit.get("versions") or {"trueodds": audit["version"]}
+    rows = [
+        *version_rows(versions),
+        ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
+        ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
+    ]
+    return TextTable("Versions and fingerprint", LABEL_AND_TEXT, tuple(rows))
+
+
+def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
+    binary = is_binary(data)
+    predicted, observed = (
+        (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
+    )
+    if predicted is None or observed is None:
+        return None
+    weighted = "weighted " if data.get("weighted") else ""
+    outcome = "vote share" if data.get("votes") else "observed" if binary else "accuracy"
+    return {
+        "predicted": css_percent(predicted),
+        "observed": css_percent(observed),
+        "left": css_percent(min(predicted, observed)),
+        "width": css_percent(abs(predicted - observed)),
+        "predicted_label": (f"{weighted}{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}"),
+        "observed_label": f"{weighted}{outcome} {format_share(observed)}",
+    }

@@ -1,0 +1,144 @@
+"""Tables of the numbers behind the diagrams of an audit: one row per bin or cell, or one row per panel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trueodds.reports.text.formatting import format_column, format_decimals, format_pvalue, format_value
+from trueodds.reports.text.result_tables import class_name
+from trueodds.reports.text.text_table import TableColumn, TextTable
+
+MAX_DIAGRAM_ROWS = 2000  # rows of the table of a diagram on the page; the JSON has all of them
+# Texts and axis limits in the panels of a diagram, which are not listed as numbers. Names of classes at the corners of
+# a simplex, `corner_0` and so on, are in the headings instead.
+_LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
+# Headings that are not simply the name of the column with spaces.
+_COLUMN_HEADINGS = {
+    "pvalue": "p",
+    "smallest_pvalue": "smallest p",
+    "holm": "Holm p",
+    "beyond": "significant",
+    "cells_beyond": "significant cells",
+    "bins_by_chance": "expected outside",
+    "outcome_rate": "observed",
+    "mean_prediction": "predicted",
+}
+# Headings of the columns of a simplex or tetrahedron that exist once per class, as `mean_prediction_0`,
+# `mean_prediction_1`, …; the name of the class is inserted.
+_HEADINGS_BY_CLASS = {
+    "mean_prediction": "predicted {}",
+    "outcome_frequency": "observed {}",
+    "low": "cell: {} from",
+    "high": "cell: {} to",
+}
+# The order of the columns: these first, then those in neither list, then the last ones.
+_FIRST_COLUMNS = (
+    "mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n",
+)  # fmt: skip
+_LAST_COLUMNS = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
+
+
+def diagram_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+    """Return the numbers of a diagram as a table with a row per bin or cell.
+
+    Parameters
+    ----------
+    diagram : mapping
+        A diagram as a JSON object.
+    max_rows : int, default=2000
+        Maximum number of rows; further ones are counted in `n_omitted`.
+    unit : {"class", "label"}, default="class"
+        What a view of the diagram is called.
+
+    Returns
+    -------
+    TextTable
+        The table, with predicted and observed in the first columns.
+    """
+    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _class_names_by_number(diagram), unit)
+
+
+def panel_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+    """Return the numbers of a diagram that belong to a panel, such as its p-value, as a table with a row per panel.
+
+    The parameters are those of `diagram_table`.
+    """
+    columns = {
+        name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
+    }
+    return _numbers_table("Numbers of the panels", columns, max_rows, _class_names_by_number(diagram), unit)
+
+
+def _class_names_by_number(diagram: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the classes of a simplex or tetrahedron by number, "0" to "3"; empty for other diagrams."""
+    columns = (diagram.get("panels") or {}).items()
+    return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
+
+
+def _numbers_table(
+    title: str, columns: Mapping[str, Any], max_rows: int, class_names: Mapping[str, str], unit: str
+) -> TextTable:
+    """Return columns of numbers as a table.
+
+    Columns are left out if they hold no list, if they are empty, and if they are weights that equal the counts. The
+    first column has the views, such as the classes, if there are several. `class_names` are the classes by number.
+    """
+    shown = {name: values for name, values in columns.items() if isinstance(values, list)}
+    views = [class_name(view) for view in shown.pop("view", ())]
+    row_classes = tuple(views) if len(set(views)) > 1 else ()  # the heading of the diagram names a single view
+    if shown.get("weight") == shown.get("n"):
+        shown.pop("weight", None)
+    shown = {name: shown[name] for name in sorted(shown, key=_column_position)}
+    if row_classes:
+        shown = {unit: list(row_classes), **shown}
+    headings = tuple(
+        TableColumn(_column_heading(name, class_names), numeric=not any(isinstance(value, str) for value in values))
+        for name, values in shown.items()
+    )
+    cells_by_column = [_format_cells(name, values) for name, values in shown.items()]
+    rows = tuple(zip(*cells_by_column, strict=True))
+    return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(max_rows)
+
+
+def _column_position(name: str) -> int:
+    """Return a number by which columns are sorted; columns of several classes sort as their common name.
+
+    >>> sorted(["low", "n", "other", "outcome_frequency_1", "mean_prediction_0"], key=_column_position)
+    ['mean_prediction_0', 'outcome_frequency_1', 'n', 'other', 'low']
+    """
+    known = (*_FIRST_COLUMNS, *_LAST_COLUMNS)
+    stem = name if name in known else name.rstrip("0123456789").removesuffix("_")
+    if stem in _FIRST_COLUMNS:
+        return _FIRST_COLUMNS.index(stem)
+    if stem in _LAST_COLUMNS:
+        return len(_FIRST_COLUMNS) + 1 + _LAST_COLUMNS.index(stem)
+    return len(_FIRST_COLUMNS)
+
+
+def _column_heading(name: str, class_names: Mapping[str, str]) -> str:
+    """Return the heading of a column.
+
+    >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"})
+    'observed dog'
+    >>> _column_heading("bar_low", {}), _column_heading("pvalue", {})
+    ('bar low', 'p')
+    """
+    quantity, _, class_number = name.rpartition("_")
+    if class_number in class_names and quantity in _HEADINGS_BY_CLASS:
+        return _HEADINGS_BY_CLASS[quantity].format(class_names[class_number])
+    return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
+
+
+def _format_cells(name: str, column: list[Any]) -> list[str]:
+    """Return the cells of a column as text: p-values, expected counts, and numbers with the same decimals."""
+    if "pvalue" in name or name == "holm":
+        return [format_pvalue(value) for value in column]
+    if name == "bins_by_chance":
+        return [f"{value:.1f}" for value in column]
+    if all(value is None or isinstance(value, float) for value in column):
+        return format_column(column)
+    return [
+        format_decimals(value) if value is None or isinstance(value, float) else format_value(value) for value in column
+    ]

@@ -15,7 +15,7 @@ from pyarrow import feather, parquet
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, read
 from trueodds.io.stated_confidence import PercentScale
-from trueodds.io.write import rewrite
+from trueodds.io.recalibrated_files import rewrite
 
 OUT = ("parquet", "csv", "jsonl", "feather", "npz")
 

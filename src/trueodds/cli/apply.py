@@ -88,7 +88,7 @@ def _apply_to_table(
     from trueodds.io import read
     from trueodds.io.stated_confidence import PercentScale
     from trueodds.io.table_source import TableSource
-    from trueodds.io.write import output_column_names, rewrite
+    from trueodds.io.recalibrated_files import output_column_names, rewrite
 
     source = read(list(files), label=None, **columns)
     assert isinstance(source, TableSource)  # as files are read in this process

@@ -31,7 +31,9 @@ SplitLoader = Callable[[Path], Split]
 def split_in_halves(name: str, kind: str, preds: to.Predictions) -> Split:
     """Return a random half for fitting, with a fixed seed, and the other half for evaluation."""
     is_fitted = np.random.default_rng(0).permutation(preds.n) < preds.n // 2
-    return Split(name, kind, preds[is_fitted], preds[~is_fitted], "fitted on a random half, evaluated on the other half")
+    return Split(
+        name, kind, preds[is_fitted], preds[~is_fitted], "fitted on a random half, evaluated on the other half"
+    )
 
 
 def validation_and_test_logits(name: str, kind: str, file: str) -> SplitLoader:

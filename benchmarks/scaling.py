@@ -1,7 +1,7 @@
 """Benchmark of the growth of run time with n: the fitted exponent of each estimator and test, and the stated one.
 
-Each method states its cost in its docstring, such as "Cost: O(n log n)". Two classes; an estimate without an interval, a
-test with all its draws.
+Each method states its cost in its docstring, such as "Cost: O(n log n)". The predictions have two classes; an estimate
+is timed without an interval, and a test with all its draws.
 """
 
 from __future__ import annotations

@@ -44,9 +44,7 @@ def draw_job(ax: Any, y: int, job_result: JobResult) -> None:
     our_time = job_result.ours.min_wall
     if job_result.comparable_peers:
         fastest = job_result.comparable_peers[0]
-        ax.plot(
-            [our_time, fastest.min_wall], [y, y], color=RATIO_COLOR, linewidth=3, solid_capstyle="round", zorder=1
-        )
+        ax.plot([our_time, fastest.min_wall], [y, y], color=RATIO_COLOR, linewidth=3, solid_capstyle="round", zorder=1)
         ratio = job_result.ratio
         assert ratio is not None
         ax.text(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-Arrays = dict[str, np.ndarray]  # probabilities "P" (n, K), labels "y" (n,), and for one data set "rows" (n_sets, n_rows)
+# Probabilities "P" (n, K), labels "y" (n,), and for one data set the row numbers "rows" (n_samples, n_rows) of samples.
+Arrays = dict[str, np.ndarray]
 
 UNIFORM_LABEL_SHARE = 0.05  # share of labels drawn uniformly, which makes an error of a few percent
 

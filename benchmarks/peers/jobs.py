@@ -27,8 +27,8 @@ EQUAL_MASS_TOLERANCE = 5e-5
 # function of the bandwidth the error has a slope below 1, so the values differ by less than the width.
 SMOOTH_TOLERANCE = 1e-3
 # Resamples come from two independent streams. The end of an interval from 1,000 resamples has a standard error of .085
-# standard deviations of the statistic (√(.025 · .975 / 1000) divided by the normal density .058), here .085 · .0013; the
-# tolerance is four times √2 of these. (With the same seed, SciPy and trueodds currently draw the same rows; neither
+# standard deviations of the statistic (√(.025 · .975 / 1000) divided by the normal density .058), here .085 · .0013;
+# the tolerance is four times √2 of these. (With the same seed, SciPy and trueodds currently draw the same rows; neither
 # guarantees it.)
 BOOTSTRAP_TOLERANCE = 6e-4
 # Binned estimates agree to rounding. Kernel estimates, and so the mean of all, differ by the grid of the peer (observed
@@ -36,8 +36,8 @@ BOOTSTRAP_TOLERANCE = 6e-4
 KERNEL_TOLERANCE = 2e-4
 # Of inverse temperatures: the least strict optimizer stops when its step is 64 rounding units of float32.
 TEMPERATURE_TOLERANCE = 1e-3
-# Of mean squares of recalibrated probabilities: pooled blocks agree to rounding, but the isotonic curve between them may
-# consist of steps or of lines.
+# Of mean squares of recalibrated probabilities: pooled blocks agree to rounding, but the isotonic curve between them
+# may consist of steps or of lines.
 ISOTONIC_TOLERANCE = 1e-3
 # Of the same for models with penalties of different strength, which have little effect on 10⁴ rows.
 LINEAR_MODEL_TOLERANCE = 2e-3

@@ -151,9 +151,7 @@ def run_job(
     return [planned.measurement for planned in planned_calls]
 
 
-def plan_calls(
-    job: Job, process: ToolProcess, folder: Path, repeats: int, max_seconds: float
-) -> list[PlannedCall]:
+def plan_calls(job: Job, process: ToolProcess, folder: Path, repeats: int, max_seconds: float) -> list[PlannedCall]:
     """Make each call of a tool for a job once or twice, and return how often it is to be made.
 
     Empty if the tool does not support the task. If it is known to be too slow, or fails, the measurement says so.
@@ -171,9 +169,7 @@ def plan_calls(
     ]
 
 
-def make_first_call(
-    measurement: Measurement, process: ToolProcess, repeats: int, max_seconds: float
-) -> PlannedCall:
+def make_first_call(measurement: Measurement, process: ToolProcess, repeats: int, max_seconds: float) -> PlannedCall:
     """Make a call once, and again if it is fast, because the first may compile or import; plan the timed calls."""
     reply = process.send("run", label=measurement.label, times=1, memory=True)
     measurement.peak = reply.get("peak")

@@ -31,8 +31,8 @@ class TimedCall:
     def run(self, times: int, *, memory: bool = False) -> dict[str, Any]:
         """Make the call several times and return the measurements as JSON values.
 
-        Keys: "wall" and "cpu", the seconds of each call; "peak", the extra memory of the last call in MB, or None unless
-        `memory`; "value", the numbers of the last result.
+        Keys: "wall" and "cpu", the seconds of each call; "peak", the extra memory of the last call in MB with `memory`,
+        else None; "value", the numbers of the last result.
         """
         wall: list[float] = []
         cpu: list[float] = []

@@ -1,7 +1,7 @@
 """Worker process of one tool: reads commands from standard input as JSON lines, and replies on standard output.
 
-`run.ToolProcess` starts it. Each tool has its own process, and possibly its own interpreter, because the packages require
-different versions of their dependencies.
+`run.ToolProcess` starts it. Each tool has its own process, and possibly its own interpreter, because the packages
+require different versions of their dependencies.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class Worker:
 def as_timed_calls(calls: Any) -> dict[str, TimedCall]:
     """Return the calls of a tool by label: a tool provides several by label, or only its main one, labeled ""."""
     calls_by_label: Mapping[str, Any] = calls if isinstance(calls, Mapping) else {"": calls}
-    return {
-        label: call if isinstance(call, TimedCall) else TimedCall(call) for label, call in calls_by_label.items()
-    }
+    return {label: call if isinstance(call, TimedCall) else TimedCall(call) for label, call in calls_by_label.items()}
 
 
 def reply_or_error(command: Callable[[], dict[str, Any]]) -> dict[str, Any]:

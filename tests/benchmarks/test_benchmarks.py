@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.peers import job_data, jobs, page, results, run, table, timing
 from benchmarks.peers.results import Measurement, Results
 from benchmarks.peers.timing import TimedCall
 from benchmarks.peers.tools import ARRAY_COPY, TOOLS, TRUEODDS
 
 from benchmarks import scaling
-from benchmarks.peers import job_data, jobs, page, results, run, table, timing
 
 MACHINE = {"cpu": "?", "cores": 2, "avx512": None, "memory_gb": 1, "system": "?", "python": "3", "load": 0.0}
 

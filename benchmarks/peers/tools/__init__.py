@@ -3,8 +3,8 @@
 A module defines
 
 - DISTRIBUTION: the name of the package for pip, empty if it has none;
-- CALLS_BY_TASK: by task, the function that prepares the call of the tool from the arrays of a job. It returns a function
-  without arguments, a `TimedCall`, or several of them by label;
+- CALLS_BY_TASK: by task, the function that prepares the call of the tool from the arrays of a job. It returns a
+  function without arguments, a `TimedCall`, or several of them by label;
 - optionally DIFFERS, by task the reason why its value is not compared, and TOO_SLOW, by job the reason to skip it.
 
 A tool whose module cannot be imported is left out of the comparison.

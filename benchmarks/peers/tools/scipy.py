@@ -1,9 +1,9 @@
 """Calls of SciPy: the bootstrap of the top-label ECE, with two versions of the statistic, which the user provides.
 
-The version "a plain statistic" is what most users would write: paired arrays, with NumPy's digitize and bincount in each
-resample. The other one is the fastest that we know: row numbers are resampled in batches of 10, and a vectorized
-statistic looks up bins and residuals that were computed before. (Paired residuals, counts of rows as weights, and batches
-of 1 and 100 were slower.)
+The version "a plain statistic" is what most users would write: paired arrays, with NumPy's digitize and bincount in
+each resample. The other one is the fastest that we know: row numbers are resampled in batches of 10, and a vectorized
+statistic looks up bins and residuals that were computed before. (Paired residuals, counts of rows as weights, and
+batches of 1 and 100 were slower.)
 """
 
 from __future__ import annotations

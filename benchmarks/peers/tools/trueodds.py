@@ -40,7 +40,7 @@ BANDWIDTHS = ("silverman", 0.1, 0.033)  # of its three kernel estimators
 
 
 def make_predictions(arrays: Arrays) -> to.Predictions:
-    """Validate the arrays. Every call gets new predictions, because cached results of a view must not count as speed."""
+    """Validate the arrays. Each call gets new predictions, because cached results of a view must not count as speed."""
     return to.Predictions(arrays["y"], arrays["P"])
 
 
@@ -157,7 +157,7 @@ def prepare_fit(
 
 
 def prepare_draws(arrays: Arrays) -> dict[str, TimedCall]:
-    """Return the calls of 1,000 bootstrap resamples and null draws from a tally, also of a hundred times as many rows."""
+    """Return the calls of 1,000 bootstrap resamples and null draws from a tally, also with 100 times the rows."""
     lens, estimator = as_lens("confidence"), ESTIMATORS.make("ece", {})
     tally = to.tally(make_predictions(arrays))
 

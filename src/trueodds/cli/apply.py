@@ -86,9 +86,9 @@ def _apply_to_table(
     `tolerance` is that of the sum of a row, and `percent` says that a confidence of 70 means 70 %.
     """
     from trueodds.io import read
+    from trueodds.io.recalibrated_files import output_column_names, rewrite
     from trueodds.io.stated_confidence import PercentScale
     from trueodds.io.table_source import TableSource
-    from trueodds.io.recalibrated_files import output_column_names, rewrite
 
     source = read(list(files), label=None, **columns)
     assert isinstance(source, TableSource)  # as files are read in this process

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_notes, gate_values, output, records
-from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
 from trueodds.cli.costs import COST, read_costs
+from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
     FAIL_ON,

@@ -144,5 +144,3 @@ def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
     return [
         name for name, command in commands.items() if any(problem.option_name in param.opts for param in command.params)
     ]
-
-

@@ -1,4 +1,4 @@
-"""Note TN240 on a gate of --fail-on whose bound is so large, compared with the event rate, that gross errors pass it."""
+"""Note TN240 on a gate of --fail-on whose bound is so large, compared with the event rate, that gross errors pass."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | N
 
 
 def _note_on_rate(gate: Gate, event_rate: float | None, rates_of_groups: Mapping[str, float | None]) -> Note | None:
-    """Return the note for the event rate of all rows, of the gate's group, or for "worst" the lowest rate of a group."""
+    """Return the note for the event rate of all rows, of the gate's group, or of "worst", the rarest of all groups."""
     from trueodds.hypotests.event_rates import EventRate
 
     if not _bounds_an_error(gate):

@@ -256,7 +256,7 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
 
 
 def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
-    """Return the number of the group that the gate names, and its label; for "worst", that of the group nearest to failing.
+    """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 
     `groups` has the estimates by group. If the number of a group is undefined, a gate on the worst group fails if
     another group fails it, and otherwise cannot be evaluated.

@@ -158,4 +158,3 @@ def _check_partner(columns: Mapping[str, Any], name: str, partner: str) -> None:
 
 def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
-

@@ -1,4 +1,4 @@
-"""Options for the settings of estimators, tests, diagrams and calibrators, and the values that their texts stand for."""
+"""Options for the settings of estimators, tests, diagrams and calibrators, and the values of their texts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
     for assignment in params.pop("assignments", ()):
         name, equals, text = assignment.partition("=")
         if not equals or not name.isidentifier():
-            raise InputError("TO601", "--set takes NAME=VALUE.", repr(assignment), "For instance --set style=deviation.")
+            raise InputError(
+                "TO601", "--set takes NAME=VALUE.", repr(assignment), "For instance --set style=deviation."
+            )
         if name in _OPTION_OF_SETTING:
             raise InputError(
                 "TO603",

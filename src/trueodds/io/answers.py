@@ -304,7 +304,9 @@ def read_answers(
         n_abstained = n_queries - len(set(answered_names))
         n_without = len(single_sample_questions)
         reason_without = "questions have a single sample left, which always agrees with itself"
-        answered_rows = [row for row, name in zip(answered_rows, answered_names, strict=True) if name not in single_sample_questions]
+        answered_rows = [
+            row for row, name in zip(answered_rows, answered_names, strict=True) if name not in single_sample_questions
+        ]
     if not answered_rows:
         problem, got = "No answer has a confidence." if n_without else "Every row abstains.", f"{len(rows):,} rows of"
         raise InputError("TO319", problem, f"{got} {rows[0].source}", "Calibration needs at least one answer.")

@@ -24,8 +24,8 @@ from trueodds.io.table import ColumnBatch
 _ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
 _ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table
 
-# Codes of the errors of labels that are no class numbers, with the dtype kind of the labels; the remedy lists the labels
-# as `classes`.
+# Codes of the errors of labels that are no class numbers, with the dtype kind of the labels; the remedy lists the
+# labels as `classes`.
 _LABEL_ERRORS = {("TO106", "U"), ("TO105", "i"), ("TO105", "f")}
 
 
@@ -72,7 +72,8 @@ class Block:
             mention = mentions[-1]  # an earlier one may be a label that looks like a position
             segment, row = self._find_row(int(mention[1]))
             location = f"row {row}" + (mention[2] or "")
-            columns = roles.truth if problem.code in ("TO111", "TO116") else roles.probs  # errors of outcomes, or others
+            is_outcome_error = problem.code in ("TO111", "TO116")
+            columns = roles.truth if is_outcome_error else roles.probs
             if mention[3] is not None and len(columns) > 1:
                 location += f" (column {columns[int(mention[3])]!r})"
             got = got[: mention.start()] + location + got[mention.end() :]

@@ -67,9 +67,8 @@ def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | No
         return None
     names = [name for name in columns if name.startswith(f"{prefix}_")]
     logits_hint = "" if keyword == "logits" else f"; if they are logits, pass logits='{prefix}_*'"
-    return (
-        f"If {', '.join(names[:3])}{', …' if len(names) > 3 else ''} are meant, pass {keyword}='{prefix}_*'{logits_hint}."
-    )
+    listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    return f"If {listed} are meant, pass {keyword}='{prefix}_*'{logits_hint}."
 
 
 def list_columns(columns: Sequence[str]) -> str:
@@ -89,5 +88,3 @@ def suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         hint += " The columns look separated by something else than commas."
     return hint
-
-

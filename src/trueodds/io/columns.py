@@ -217,9 +217,9 @@ class _ColumnFinder:
     ) -> tuple[tuple[str, ...], dict[str, str] | None]:
         """Return the columns that are listed or match a pattern, and the class name of each if there are several.
 
-        The class name is the text that the wildcard matches, or the name of a listed column. `keyword` is the keyword of
-        `read` that requests the columns, for errors. A pattern does not match the columns in `role_of_column`, which are
-        read as something else.
+        The class name is the text that the wildcard matches, or the name of a listed column. `keyword` is the keyword
+        of `read` that requests the columns, for errors. A pattern does not match the columns in `role_of_column`, which
+        are read as something else.
         """
         if not isinstance(requested, str):
             if len(requested) == 0:
@@ -310,12 +310,10 @@ def _describe_unmatched(
         paired_names = {None, *other_names.values()}
         unpaired = next((column for column in columns if names.get(column) not in paired_names), None)
         # A column of the other kind and the class in its name, such as p_dog and dog, shows how columns are named.
-        examples = ((column, name) for column, name in other_names.items() if column != name and column.count(name) == 1)
-        example = next(examples, None)
+        named_columns = ((column, name) for column, name in other_names.items() if column != name)
+        example = next((pair for pair in named_columns if pair[0].count(pair[1]) == 1), None)
         if unpaired is not None and unpaired != names[unpaired] and example is not None:
             example_column, example_class = example
             missing = example_column.replace(example_class, names[unpaired])
             return f": {missing} is missing (there is {unpaired})"
     return ""
-
-

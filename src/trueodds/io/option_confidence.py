@@ -213,5 +213,3 @@ def _correct_index(record: Record, field: str, choices_field: str | None, k: int
         f"{shown} for {field!r} in {record.location}",
         fix,
     )
-
-

@@ -58,7 +58,9 @@ class PartitionSum:
             got = f"{error.got}, in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
             problem = InputError(error.code, error.problem, got, error.fix)
         numbers = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
-        return PartitionSum(numbers, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities)
+        return PartitionSum(
+            numbers, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities
+        )
 
 
 class TableHeader(NamedTuple):

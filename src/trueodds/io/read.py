@@ -241,5 +241,3 @@ def _predictions_of_pair(
         f"{column_setting}=",
         "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
     )
-
-

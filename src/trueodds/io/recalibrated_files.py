@@ -36,8 +36,9 @@ def rewrite(
 ) -> int:
     """Write the rows of a file again with recalibrated probabilities, and return the number of rows written.
 
-    The other columns, the names and the order stay; the columns of probabilities hold the new values in float64. Columns
-    of logits become columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``.
+    The other columns, the names and the order stay; the columns of probabilities hold the new values in float64.
+    Columns of logits become columns of probabilities, named ``p_…`` instead. No label is needed: read with
+    ``label=None``.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ def rewrite(
     transform : callable
         From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
     out : path
-        .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. The file appears when it is complete, or not at all; it
-        may be the one that is read.
+        .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. The file appears when it is complete, or not at all;
+        it may be the one that is read.
     logits : bool, default=False
         Whether `transform` takes the logits of the file instead of probabilities.
     percent : PercentScale, optional

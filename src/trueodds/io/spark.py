@@ -65,7 +65,9 @@ class SparkSource(PartitionedSource):
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Columns are renamed to c0, c1, …, because Spark does not support all names.
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        renamed_columns = (_readable_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names))
+        renamed_columns = (
+            _readable_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names)
+        )
         self._frame = data.select(*renamed_columns)
 
     @property
@@ -76,7 +78,7 @@ class SparkSource(PartitionedSource):
     def sum_partitions(
         self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Sum the partitions on the workers, `SUMS_PER_TASK` sums at a time, and return one sum; Spark shows the progress."""
+        """Sum the partitions on the workers, `SUMS_PER_TASK` sums at a time; Spark itself shows the progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
             sums = paths.map(partial(_sum_file, sum_partition=sum_partition))

@@ -20,8 +20,8 @@ def read_stated_confidences(
 ) -> tuple[Array, list[Note]]:
     """Return the stated confidence of each record as a fraction, (n,), and notes on doubtful percentages.
 
-    `name` is the field, `percent` says that 70 means 70 %. With `refuse_fractions` at least one must be above 1 %, because
-    values that are all smaller are probably fractions.
+    `name` is the field, `percent` says that 70 means 70 %. With `refuse_fractions` at least one must be above 1 %,
+    because values that are all smaller are probably fractions.
 
     >>> read_stated_confidences([Record("a", 0, None, {"c": "85%"}), Record("a", 1, None, {"c": 60})], "c", True)
     (array([0.85, 0.6 ]), [])

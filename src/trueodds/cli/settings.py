@@ -1,4 +1,4 @@
-"""Options for the settings of estimators, tests, diagrams and calibrators, and the values of their texts."""
+"""Options for the settings of estimators, tests, diagrams and calibrators, and parsing the texts of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinguish the data of one model, such as a mapping of columns, from several models, such as a mapping of names."""
+"""Distinguish the data of one model, such as a mapping of columns, from those of several, as a mapping of models."""
 
 from __future__ import annotations
 

@@ -45,8 +45,6 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     """
     tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
     columns = pop_columns(params, needs_outcome=False)
-    tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
-    columns = pop_columns(params, needs_outcome=False)
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.check_outputs((calibrator, *files), out=out)

@@ -1,4 +1,4 @@
-"""Command line of the benchmarks, to be run from the project's root.
+"""Command line of the benchmarks, to be run from the root of the project.
 
 `python -m benchmarks [peers|startup|audit|page|tally|tensors|scaling|coverage|diagrams|fixes]` runs one of them.
 """
@@ -11,29 +11,33 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-PARTS = "peers, startup and audit run if no part is named."
+DEFAULT_BENCHMARKS = ("peers", "startup", "audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the selected benchmarks."""
-    args = parser().parse_args(arguments)
-    if args.part:
+    """Run the benchmark that the arguments name, or the default ones."""
+    args = make_parser().parse_args(arguments)
+    if args.benchmark:
         args.run(args)
         return
-    for part in ("peers", "startup", "audit"):
-        once = parser().parse_args([part])
-        once.run(once)
+    for name in DEFAULT_BENCHMARKS:
+        default_args = make_parser().parse_args([name])
+        default_args.run(default_args)
 
 
-def parser() -> argparse.ArgumentParser:
-    """One subcommand per benchmark, each with its own options."""
-    root_parser = argparse.ArgumentParser(prog="python -m benchmarks", description=f"What trueodds costs. {PARTS}")
-    parts = root_parser.add_subparsers(dest="part", metavar="part")
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser, with a subcommand per benchmark; `run` of the parsed arguments is its function below."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="What trueodds costs. peers, startup and audit run if no part is named.",
+    )
+    subparsers = parser.add_subparsers(dest="benchmark", metavar="part")
 
-    subparser = parts.add_parser("peers", help="the same jobs with every tool that can be imported, side by side")
-    subparser.set_defaults(run=peers)
+    subparser = subparsers.add_parser("peers", help="the same jobs with every tool that can be imported, side by side")
+    subparser.set_defaults(run=run_peers)
     subparser.add_argument(
         "--peers",
+        dest="interpreters",
         action="append",
         metavar="PYTHON",
         help=(
@@ -52,23 +56,25 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FOLDER", help="write speed.md, speed.json, speed.svg and speed.png"
     )
 
-    subparser = parts.add_parser("startup", help="CPU seconds until the first result")
-    subparser.set_defaults(run=startup)
+    subparser = subparsers.add_parser("startup", help="CPU seconds until the first result")
+    subparser.set_defaults(run=run_startup)
     subparser.add_argument("--repeats", type=int, default=5)
 
-    subparser = parts.add_parser("audit", help="from a file to the written page")
-    subparser.set_defaults(run=audit)
+    subparser = subparsers.add_parser("audit", help="from a file to the written page")
+    subparser.set_defaults(run=run_audit)
     subparser.add_argument("--repeats", type=int, default=5)
     subparser.add_argument("--folder", type=Path, help="where the generated file goes while it runs")
 
-    subparser = parts.add_parser("page", help="size of the page of an audit, and the time in which Chromium opens it")
-    subparser.set_defaults(run=page)
+    subparser = subparsers.add_parser(
+        "page", help="size of the page of an audit, and the time in which Chromium opens it"
+    )
+    subparser.set_defaults(run=run_page)
     subparser.add_argument("--classes", type=int, nargs="+", default=[10, 1000], metavar="K")
     subparser.add_argument("--repeats", type=int, default=7, help="windows in which the page is opened")
     subparser.add_argument("--folder", type=Path, help="where the pages go while it runs")
 
-    subparser = parts.add_parser("tally", help="one pass over a large file compared with only reading it")
-    subparser.set_defaults(run=tally)
+    subparser = subparsers.add_parser("tally", help="one pass over a large file compared with only reading it")
+    subparser.set_defaults(run=run_tally)
     subparser.add_argument(
         "--rows", type=int, default=10_000_000, help="of the large file, which takes 1 GB at full size"
     )
@@ -79,141 +85,144 @@ def parser() -> argparse.ArgumentParser:
     )
     subparser.add_argument("--folder", type=Path, help="where the generated files go while it runs")
 
-    subparser = parts.add_parser("tensors", help="the metric of tensors compared with that of torchmetrics")
-    subparser.set_defaults(run=tensors)
+    subparser = subparsers.add_parser("tensors", help="the metric of tensors compared with that of torchmetrics")
+    subparser.set_defaults(run=run_tensors)
     subparser.add_argument("--rows", type=int, default=1_000_000)
     subparser.add_argument("--repeats", type=int, default=7, help="turns of each metric")
 
-    subparser = parts.add_parser(
+    subparser = subparsers.add_parser(
         "scaling", help="how the run time of every estimator and test grows with n, compared with its docstring"
     )
-    subparser.set_defaults(run=scaling)
-    subparser.add_argument("--most", type=int, default=10_000_000, help="rows")
+    subparser.set_defaults(run=run_scaling)
+    subparser.add_argument("--most", dest="max_rows", type=int, default=10_000_000, help="rows")
     subparser.add_argument(
-        "--member", action="append", metavar="NAME", help="one estimator or test; may be given again"
+        "--member", dest="methods", action="append", metavar="NAME", help="one estimator or test; may be given again"
     )
     subparser.add_argument(
         "--patience", type=float, default=2.0, help="seconds: a slower method is not run with more rows"
     )
 
-    subparser = parts.add_parser("coverage", help="coverage of the default intervals, by simulation")
-    subparser.set_defaults(run=coverage)
+    subparser = subparsers.add_parser("coverage", help="coverage of the default intervals, by simulation")
+    subparser.set_defaults(run=run_coverage)
     subparser.add_argument("--sets", type=int, default=400, help="simulated data sets per line")
 
-    subparser = parts.add_parser("diagrams", help="every diagram of 10⁴ rows and of a tally of 10⁷")
-    subparser.set_defaults(run=diagrams)
+    subparser = subparsers.add_parser("diagrams", help="every diagram of 10⁴ rows and of a tally of 10⁷")
+    subparser.set_defaults(run=run_diagrams)
     subparser.add_argument("--repeats", type=int, default=3)
 
-    subparser = parts.add_parser(
+    subparser = subparsers.add_parser(
         "fixes", help="every calibrator on real predictions, fitted on some rows and evaluated on others"
     )
-    subparser.set_defaults(run=fixes)
+    subparser.set_defaults(run=run_fixes)
     subparser.add_argument(
         "--data", type=Path, required=True, metavar="FOLDER", help="where the files of predictions are"
     )
     subparser.add_argument("--sets", nargs="+", metavar="SET", help="some of the data sets")
     subparser.add_argument("--out", type=Path, metavar="FOLDER", help="write fixes.md")
-    return root_parser
+    return parser
 
 
-# Each benchmark imports what it needs: the memory of this process counts toward the peak of its children.
+# Each function imports its benchmark itself: a child process starts with the peak memory of this one, which therefore
+# has to stay small.
 
 
-def peers(args: argparse.Namespace) -> None:
-    """Run time compared with other packages: the table and, with `--out`, the page, the numbers, and the figure."""
-    from benchmarks import page, race, table
+def run_peers(args: argparse.Namespace) -> None:
+    """Compare run times with other packages: print the table and, with `--out`, write page, numbers and figure."""
+    from benchmarks.peers import page, run, table
 
-    results = race.run(args)
-    print(table.text(results))
+    results = run.run_jobs(args.jobs, args.tools, args.interpreters, args.repeats, args.patience, args.scale)
+    print(table.format_results(results))
     if args.out:
-        page.write(results, args.out)
+        page.write_page(results, args.out)
 
 
-def startup(args: argparse.Namespace) -> None:
-    """CPU time of the import and of the first result."""
-    from benchmarks import startup
+def run_startup(args: argparse.Namespace) -> None:
+    """Print the CPU time of imports and of first results."""
+    from benchmarks.startup import measure_startup
 
-    show(startup.figures(args.repeats))
-
-
-def audit(args: argparse.Namespace) -> None:
-    """Cost of an audit from the file to the HTML page."""
-    from benchmarks import audit
-
-    with tempfile.TemporaryDirectory(dir=args.folder) as name:
-        show(audit.figures(Path(name), args.repeats))
+    print_lines(measure_startup(args.repeats))
 
 
-def page(args: argparse.Namespace) -> None:
-    """Size of the HTML page and time to open it."""
-    from benchmarks import report_page
+def run_audit(args: argparse.Namespace) -> None:
+    """Print the cost of an audit, from the file to the HTML page."""
+    from benchmarks.audit import measure_audit
 
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
-        show(report_page.figures(Path(name), args.classes, args.repeats))
+        print_lines(measure_audit(Path(name), args.repeats))
 
 
-def tally(args: argparse.Namespace) -> None:
-    """Cost of a tally compared with reading the file."""
-    from benchmarks import tally
+def run_page(args: argparse.Namespace) -> None:
+    """Print the size of the HTML page, and the time to open it."""
+    from benchmarks.report_page import measure_pages
 
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
-        folder = Path(name)
+        print_lines(measure_pages(Path(name), args.classes, args.repeats))
+
+
+def run_tally(args: argparse.Namespace) -> None:
+    """Print the cost of a tally, or with `--audit` of an audit, compared with reading the file."""
+    with tempfile.TemporaryDirectory(dir=args.folder) as name:
         if args.audit:
-            show(tally.audited(folder, args.rows, args.dtype))
+            from benchmarks.audit import measure_large_audit
+
+            print_lines(measure_large_audit(Path(name), args.rows, args.dtype))
         else:
-            show(tally.figures(folder, args.rows, args.dtype, args.repeats))
+            from benchmarks.tally import measure_tally
+
+            print_lines(measure_tally(Path(name), args.rows, args.dtype, args.repeats))
 
 
-def tensors(args: argparse.Namespace) -> None:
-    """Cost of the metric of tensors, compared with that of torchmetrics."""
-    from benchmarks import tensors
+def run_tensors(args: argparse.Namespace) -> None:
+    """Print the cost of the metric for tensors, compared with that of torchmetrics."""
+    from benchmarks.tensors import measure_metrics
 
-    show(tensors.figures(args.rows, args.repeats))
-
-
-def scaling(args: argparse.Namespace) -> None:
-    """Growth of the run time with n."""
-    from benchmarks import scaling
-
-    scaling.show(args.most, args.member, args.patience)
+    print_lines(measure_metrics(args.rows, args.repeats))
 
 
-def coverage(args: argparse.Namespace) -> None:
-    """Coverage of intervals."""
-    from benchmarks import coverage
+def run_scaling(args: argparse.Namespace) -> None:
+    """Print how the run time of each method grows with n."""
+    from benchmarks.scaling import print_scaling
 
-    coverage.show(args.sets)
-
-
-def diagrams(args: argparse.Namespace) -> None:
-    """Time to draw each diagram."""
-    from benchmarks import diagrams
-
-    diagrams.show(args.repeats)
+    print_scaling(args.max_rows, args.methods, args.patience)
 
 
-def fixes(args: argparse.Namespace) -> None:
-    """Calibrators on real predictions."""
-    from benchmarks.fixes import lines
-    from benchmarks.fixes_page import markdown, table
-    from benchmarks.real_data import SETS
+def run_coverage(args: argparse.Namespace) -> None:
+    """Print the coverage of the default intervals."""
+    from benchmarks.interval_coverage import print_coverage
 
-    if unknown := set(args.sets or ()) - set(SETS):
-        raise SystemExit(f"There is no set {', '.join(unknown)}. Known: {', '.join(SETS)}.")
+    print_coverage(args.sets)
+
+
+def run_diagrams(args: argparse.Namespace) -> None:
+    """Print the time to compute and to draw each diagram."""
+    from benchmarks.diagrams import print_drawing_times
+
+    print_drawing_times(args.repeats)
+
+
+def run_fixes(args: argparse.Namespace) -> None:
+    """Print the evaluation of the calibrators on real predictions; with `--out`, write the page fixes.md."""
+    from benchmarks.calibrators import evaluate_calibrators
+    from benchmarks.calibrators_page import format_page, format_table
+    from benchmarks.real_data import DATA_SETS
+
+    if unknown := set(args.sets or ()) - set(DATA_SETS):
+        raise SystemExit(f"There is no set {', '.join(unknown)}. Known: {', '.join(DATA_SETS)}.")
     results = []
-    for name in args.sets or SETS:
-        split = SETS[name](args.data)
-        print(f"{split.name}: {split.how}", flush=True)
-        results.append((split, lines(split)))
-        print("\n".join(table(results[-1][1])), flush=True)
+    for name in args.sets or DATA_SETS:
+        split = DATA_SETS[name](args.data)
+        print(f"{split.name}: {split.description}", flush=True)
+        evaluations = evaluate_calibrators(split)
+        results.append((split, evaluations))
+        print("\n".join(format_table(evaluations)), flush=True)
     if args.out:
-        (args.out / "fixes.md").write_text(markdown(results))
+        (args.out / "fixes.md").write_text(format_page(results))
 
 
-def show(figures: Iterable[tuple[str, str]]) -> None:
-    """Format an aligned list."""
-    for what, figure in figures:
-        print(f"{what:<44}{figure:>14}", flush=True)
+def print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    """Print what was measured and the result in two aligned columns, each line as soon as it is known."""
+    for name, result in lines:
+        print(f"{name:<44}{result:>14}", flush=True)
 
 
 if __name__ == "__main__":

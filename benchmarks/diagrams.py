@@ -1,10 +1,11 @@
-"""Time to draw every diagram, with 10⁴ rows in memory and with a tally of 10⁷ rows."""
+"""Benchmark of the diagrams: time to compute and to draw each, of 10⁴ rows in memory and of a tally of 10⁷ rows."""
 
 from __future__ import annotations
 
 import io
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,69 +14,82 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 
-ROWS, TALLIED, BATCHES = 10_000, 10_000_000, 10
-JOINT = {"simplex": 3, "tetrahedron": 4}  # diagrams of the whole vector, and how many classes they show
-SEVERAL = ("comparison", "murphy")  # drawn with two models
+N_ROWS, N_TALLIED_ROWS, N_BATCHES = 10_000, 10_000_000, 10
+N_CLASSES_SHOWN = {"simplex": 3, "tetrahedron": 4}  # of diagrams of the whole probability vector; 10 for the others
+DIAGRAMS_OF_TWO_MODELS = ("comparison", "murphy")
 
 
-def show(repeats: int) -> None:
-    """Print the time to compute and to draw each diagram, the minimum of several repeats."""
+def print_drawing_times(repeats: int) -> None:
+    """Print the minimum time of several repeats for each diagram, or the code of the error of one without tallies."""
     print(f"{'diagram':22}{'rows':>12}{'made':>9}{'drawn':>9}{'both':>9}")
-    tallies: dict[tuple[int, float], to.Tally] = {}
     for name in DIAGRAMS.names():
-        for rows, data in _data(name, tallies):
+        for n_rows, data in simulate_data(name):
             try:
-                compute_time, draw_time = _fastest(name, data, repeats)
+                compute_time, draw_time = measure_diagram(name, data, repeats)
             except InputError as refused:
-                print(f"{name:22}{rows:12,}  {refused.code}", flush=True)
+                print(f"{name:22}{n_rows:12,}  {refused.code}", flush=True)
                 continue
             print(
-                f"{name:22}{rows:12,}{compute_time:8.2f}s{draw_time:8.2f}s{compute_time + draw_time:8.2f}s", flush=True
+                f"{name:22}{n_rows:12,}{compute_time:8.2f}s{draw_time:8.2f}s{compute_time + draw_time:8.2f}s",
+                flush=True,
             )
 
 
-def _data(name: str, tallies: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
-    k = JOINT.get(name, 10)
+def simulate_data(name: str) -> Iterator[tuple[int, Any]]:
+    """Yield the number of rows and the data of a diagram: one model, or several by name; first rows, then tallies."""
+    k = N_CLASSES_SHOWN.get(name, 10)
+    grid = 10 if name in N_CLASSES_SHOWN else None
 
-    def tally(slope: float) -> Any:
-        grid = 10 if name in JOINT else None
-        if (k, slope, grid) not in tallies:
-            parts = (to.tally(_rows(TALLIED // BATCHES, k, i, slope), grid=grid) for i in range(BATCHES))
-            total = next(parts)
-            for part in parts:
-                total = total + part
-            tallies[k, slope, grid] = total
-        return tallies[k, slope, grid]
+    def simulate_model(slope: float, n_rows: int) -> Any:
+        """Return the rows of a model if there are few, else their tally."""
+        return simulate_rows(n_rows, k, 0, slope) if n_rows == N_ROWS else simulate_tally(k, slope, grid)
 
-    for rows, of in ((ROWS, lambda slope: _rows(ROWS, k, 0, slope)), (TALLIED, tally)):
+    for n_rows in (N_ROWS, N_TALLIED_ROWS):
         if name == "training":
-            yield rows, {str(epoch): of(1 + epoch / 5) for epoch in range(1, 6)}
-        elif name in SEVERAL:
-            yield rows, {"a": of(1.0), "b": of(1.5)}
+            yield n_rows, {str(epoch): simulate_model(1 + epoch / 5, n_rows) for epoch in range(1, 6)}
+        elif name in DIAGRAMS_OF_TWO_MODELS:
+            yield n_rows, {"a": simulate_model(1.0, n_rows), "b": simulate_model(1.5, n_rows)}
         else:
-            yield rows, of(1.5)
+            yield n_rows, simulate_model(1.5, n_rows)
 
 
-def _rows(n: int, k: int, seed: int, slope: float) -> to.Predictions:
-    """Labels drawn from vectors; the model multiplies their logits by `slope`."""
+@cache
+def simulate_tally(k: int, slope: float, grid: int | None) -> to.Tally:
+    """Return the sum of the tallies of batches; `grid` keeps whole probability vectors on a grid."""
+    batches = (simulate_rows(N_TALLIED_ROWS // N_BATCHES, k, seed, slope) for seed in range(N_BATCHES))
+    total = to.tally(next(batches), grid=grid)
+    for batch in batches:
+        total = total + to.tally(batch, grid=grid)
+    return total
+
+
+def simulate_rows(n: int, k: int, seed: int, slope: float) -> to.Predictions:
+    """Return predictions of k classes by a model that multiplies the true logits by `slope`.
+
+    Labels are drawn with the Gumbel-max trick, and so follow the softmax of the true logits.
+    """
     rng = np.random.default_rng(seed)
-    z = 2 * rng.standard_normal((n, k))
-    labels = (z + rng.gumbel(size=(n, k))).argmax(axis=1)
-    z *= slope
-    z -= z.max(axis=1, keepdims=True)
-    P = np.exp(z)
+    logits = 2 * rng.standard_normal((n, k))
+    labels = (logits + rng.gumbel(size=(n, k))).argmax(axis=1)
+    logits *= slope
+    logits -= logits.max(axis=1, keepdims=True)
+    P = np.exp(logits)
     return to.Predictions(labels, P / P.sum(axis=1, keepdims=True))
 
 
-def _fastest(name: str, data: Any, repeats: int) -> tuple[float, float]:
-    def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-        begun = time.perf_counter()
-        result = call()
-        return time.perf_counter() - begun, result
-
-    timings = []
+def measure_diagram(name: str, data: Any, repeats: int) -> tuple[float, float]:
+    """Return the shortest times in seconds to compute a diagram, and to draw it as a PNG file."""
+    compute_times, draw_times = [], []
     for _ in range(repeats + 1):  # the first one compiles and imports
-        compute_time, diagram = timed(lambda: to.draw(data, name))
-        draw_time, _ = timed(lambda diagram=diagram: diagram.draw().savefig(io.BytesIO(), dpi=100))
-        timings.append((compute_time, draw_time))
-    return min(compute_time for compute_time, _ in timings), min(draw_time for _, draw_time in timings)
+        compute_time, diagram = time_call(lambda: to.draw(data, name))
+        draw_time, _ = time_call(lambda diagram=diagram: diagram.draw().savefig(io.BytesIO(), dpi=100))
+        compute_times.append(compute_time)
+        draw_times.append(draw_time)
+    return min(compute_times), min(draw_times)
+
+
+def time_call(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the wall time of a call in seconds, and its result."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result

@@ -1,4 +1,8 @@
-"""Run time of each estimator and test as n grows, and the fitted exponent compared with the cost in the docstring."""
+"""Benchmark of the growth of run time with n: the fitted exponent of each estimator and test, and the stated one.
+
+Each method states its cost in its docstring, such as "Cost: O(n log n)". The predictions have two classes; an estimate
+is timed without an interval, and a test with all its draws.
+"""
 
 from __future__ import annotations
 
@@ -18,56 +22,72 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 
-STEADY = 10_000  # rows: below, the fixed cost of a call hides the growth
-CLOSE = 0.25  # a logarithm or a cache effect can add this much to an exponent
-WIDTH = max(len(name) for registry in (ESTIMATORS, TESTS) for name in registry.names())
+MIN_FITTED_ROWS = 10_000  # with fewer rows, the fixed cost of a call hides the growth
+EXPONENT_TOLERANCE = 0.25  # a logarithm or a cache effect can add this much to an exponent
+NAME_WIDTH = max(len(name) for registry in (ESTIMATORS, TESTS) for name in registry.names())
+# "Cost: O(…)", also with words before the formula; the formula may contain one pair of parentheses.
+_COST_PATTERN = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
 
 
-def show(max_rows: int, methods: Sequence[str] | None, patience: float) -> None:
-    """Print the table: two classes, estimate without interval, test with all draws, minimum of three runs."""
+def print_scaling(max_rows: int, methods: Sequence[str] | None, max_seconds: float) -> None:
+    """Print a row per method, of all or of those named; a method slower than `max_seconds` gets no more rows."""
     sizes = [10**k for k in range(3, 9) if 10**k <= max_rows]
-    head = " ".join(f"{n:>9,}" for n in sizes)
-    print(f"{'method':{WIDTH}} {'cost':24} {'measured':>8} {'stated':>6}    {head}")
+    size_headers = " ".join(f"{n:>9,}" for n in sizes)
+    print(f"{'method':{NAME_WIDTH}} {'cost':24} {'measured':>8} {'stated':>6}    {size_headers}")
     for registry in (ESTIMATORS, TESTS):
         for name in registry.names():
             if not methods or name in methods:
-                _line(registry, name, sizes, patience)
+                print_method_row(registry, name, sizes, max_seconds)
 
 
-def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) -> None:
+def print_method_row(registry: Registry, name: str, sizes: Sequence[int], max_seconds: float) -> None:
+    """Print stated cost, exponents and times of a method; ! marks an exponent that is higher than stated."""
     times: dict[int, float] = {}
-    refused = ""
+    error_text = ""
     try:
-        seconds(registry, name, 200, 0.0)  # compile before timing
+        measure_seconds(registry, name, 200, 0.0)  # compile before timing
         for n in sizes:
-            times[n] = seconds(registry, name, n, patience)
-            if times[n] > patience:
+            times[n] = measure_seconds(registry, name, n, max_seconds)
+            if times[n] > max_seconds:
                 break
-    except InputError as refusal:
-        refused = f"  {refusal.code} {refusal.problem}"
-    slope = exponent(times)
-    cost_text, power = stated(registry.load(name))
+    except InputError as problem:
+        error_text = f"  {problem.code} {problem.problem}"
+    measured_exponent = fit_exponent(times)
+    cost_text, stated_exponent = read_stated_cost(registry.load(name))
+    measured_text = "" if measured_exponent is None else f"{measured_exponent:.2f}"
+    stated_text = "" if stated_exponent is None else f"{stated_exponent:g}"
+    is_worse = (
+        measured_exponent is not None
+        and stated_exponent is not None
+        and measured_exponent > stated_exponent + EXPONENT_TOLERANCE
+    )
     times_text = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
-    slope_text = "" if slope is None else f"{slope:.2f}"
-    promised = "" if power is None else f"{power:g}"
-    flag = "!" if slope is not None and power is not None and slope > power + CLOSE else " "
-    print(f"{name:{WIDTH}} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {times_text}{refused}", flush=True)
+    print(
+        f"{name:{NAME_WIDTH}} {cost_text:24.24} {measured_text:>8} {stated_text:>6} {'!' if is_worse else ' '} "
+        f" {times_text}{error_text}",
+        flush=True,
+    )
 
 
-def exponent(times: Mapping[int, float]) -> float | None:
-    """Slope of log time against log n, from `STEADY` rows on; None with fewer than two sizes."""
-    large = [n for n in times if n >= STEADY] or list(times)
-    if len(large) < 2:
+def fit_exponent(times: Mapping[int, float]) -> float | None:
+    """Return the slope of log time against log n by least squares; None with fewer than two sizes.
+
+    `times` has seconds by number of rows; sizes below `MIN_FITTED_ROWS` are ignored if there are larger ones.
+    """
+    sizes = [n for n in times if n >= MIN_FITTED_ROWS] or list(times)
+    if len(sizes) < 2:
         return None
-    return float(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log([times[n] for n in sizes]), 1)[0])
 
 
-def stated(method: type) -> tuple[str, float | None]:
-    """The cost stated in the docstring, and its exponent of n, ignoring logarithms; a dash if it is not a formula."""
-    cost = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
-    # A subclass may refer to the cost of its parent.
-    match = next((hit for base in method.__mro__ if (hit := cost.search(base.__doc__ or ""))), None)
-    if not match:
+def read_stated_cost(method: type) -> tuple[str, float | None]:
+    """Return the cost stated in the docstring and its exponent of n, without logarithms; ("–", None) if there is none.
+
+    A class whose docstring has no formula has the cost of its base class.
+    """
+    docstrings = (base.__doc__ or "" for base in method.__mro__)
+    match = next((match for docstring in docstrings if (match := _COST_PATTERN.search(docstring))), None)
+    if match is None:
         return "–", None
     cost_text = " ".join(match[1].split())
     if "n²" in cost_text or "n^2" in cost_text:
@@ -75,23 +95,23 @@ def stated(method: type) -> tuple[str, float | None]:
     return cost_text, 1.0 if re.search(r"\bn", cost_text) else 0.0
 
 
-def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
-    """Minimum time of three evaluations, or of one if it takes longer than `patience`."""
+def measure_seconds(registry: Registry, name: str, n: int, max_seconds: float) -> float:
+    """Return the minimum time of three evaluations, or that of the first one that takes longer than `max_seconds`."""
     method = registry.make(name, {})
-    arrays = rows(n, votes=getattr(method, "redraws", "") == "votes")
-    fastest = np.inf
+    arrays = simulate_rows(n, votes=getattr(method, "redraws", "") == "votes")
+    shortest = np.inf
     for _ in range(3):
         preds = Predictions(*arrays)  # a new object, without cached results
-        begun = time.perf_counter()
-        answer(method, preds)
-        fastest = min(fastest, time.perf_counter() - begun)
-        if fastest > patience:
+        start = time.perf_counter()
+        evaluate_method(method, preds)
+        shortest = min(shortest, time.perf_counter() - start)
+        if shortest > max_seconds:
             break
-    return fastest
+    return shortest
 
 
-def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
-    """The timed call: lens and value of an estimator, or the verdict of a test with all draws."""
+def evaluate_method(method: Estimator | HypothesisTest, preds: Predictions) -> None:
+    """Make the timed call: lens and value of an estimator, or the verdict of a test."""
     if isinstance(method, HypothesisTest):
         method(preds, [resolve_lens(preds, None, getattr(method, "statistic", None))], np.random.default_rng(0))
         return
@@ -100,12 +120,15 @@ def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
 
 
 @cache
-def rows(n: int, *, votes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Outcomes and probabilities of a mildly distorted model; with `votes`, votes of nine annotators."""
+def simulate_rows(n: int, *, votes: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return outcomes and probabilities p (n,) of an overconfident model whose logits are 1.3 times the true ones.
+
+    Outcomes are labels (n,) or, with `votes`, the numbers of votes of nine annotators (n, 2).
+    """
     rng = np.random.default_rng(n)
-    x = rng.normal(0, 1.3, n)
-    p, r = 1 / (1 + np.exp(-1.3 * x)), 1 / (1 + np.exp(-x))
+    logit = rng.normal(0, 1.3, n)
+    p, true_prob = 1 / (1 + np.exp(-1.3 * logit)), 1 / (1 + np.exp(-logit))
     if votes:
-        positive_votes = rng.binomial(9, r)
+        positive_votes = rng.binomial(9, true_prob)
         return np.stack([9 - positive_votes, positive_votes], axis=1), p
-    return (rng.random(n) < r).astype(int), p
+    return (rng.random(n) < true_prob).astype(int), p

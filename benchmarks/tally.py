@@ -1,67 +1,47 @@
-"""Cost of tallying a file, compared with only reading it."""
+"""Benchmark of a tally: CPU time and peak memory of tallying a Parquet file, compared with only reading it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from benchmarks.process import cost, once, write
+from benchmarks.process_cost import measure_process, run_process, write_predictions_file
 
-BATCH = 1 << 16  # rows the source reads at a time
+ROWS_PER_BATCH = 1 << 16  # as `trueodds.read` reads Parquet files
 
-# The same settings as the source of parquet files: batches of that size, no row groups held in advance.
-READ = f"""
+# Reads the files with the settings of `trueodds.read`: batches of that size, and no prefetching of row groups.
+READ_SCRIPT = f"""
 import sys
 import pyarrow.parquet
 for path in sys.argv[1:]:
-    for batch in pyarrow.parquet.ParquetFile(path, pre_buffer=False).iter_batches({BATCH}):
+    for batch in pyarrow.parquet.ParquetFile(path, pre_buffer=False).iter_batches({ROWS_PER_BATCH}):
         pass
 """
-TALLY = """
+TALLY_SCRIPT = """
 import sys
 import trueodds as to
 to.tally(to.read(sys.argv[1:]))
 """
-AUDIT = """
-import sys
-import trueodds as to
-to.audit(to.read(sys.argv[1:]), mode="tally")
-"""
-FILE = 1_000_000  # rows of the file that is read repeatedly for an audit of many rows
 
 
-def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
-    """Cost of an audit with all p-values, intervals, and a recalibration, compared with only reading the rows."""
-    tiny, large = folder / "tiny.parquet", folder / "large.parquet"
-    write(tiny, 1_000, dtype)
-    write(large, min(rows, FILE), dtype)
-    files = [str(large)] * max(1, rows // FILE)
-    read, audit_command = [sys.executable, "-c", READ], [sys.executable, "-c", AUDIT]
-    once([*audit_command, str(tiny)])
-    reading, auditing = cost([*read, *files], 1), cost([*audit_command, *files], 1)
+def measure_tally(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:
+    """Return lines (what is measured, result) on reading and tallying a file of `rows` rows and ten classes.
+
+    The cost of a file of 1,000 rows, which is mostly that of the imports, is subtracted from both CPU times.
+    """
+    small_file, large_file = folder / "small.parquet", folder / "large.parquet"
+    write_predictions_file(small_file, 1_000, dtype)
+    write_predictions_file(large_file, rows, dtype)
+    read, tally = [sys.executable, "-c", READ_SCRIPT], [sys.executable, "-c", TALLY_SCRIPT]
+    run_process([*tally, str(small_file)])  # compiles the kernels, which are cached afterwards
+    small_read, small_tally = (measure_process([*command, str(small_file)], 3) for command in (read, tally))
+    large_read, large_tally = (measure_process([*command, str(large_file)], repeats) for command in (read, tally))
+    read_seconds, tally_seconds = large_read.cpu - small_read.cpu, large_tally.cpu - small_tally.cpu
     return [
-        (f"read {rows:,} × 10", f"{reading.cpu:.1f} CPU-s"),
-        (f"audit {rows:,} × 10", f"{auditing.cpu:.1f} CPU-s"),
-        ("audit ÷ read", f"{auditing.cpu / reading.cpu:.2f}"),
-        ("peak memory, audit", f"{auditing.peak:.0f} MB"),
-    ]
-
-
-def figures(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:
-    """CPU time and peak memory of both; the cost of a tiny file (imports) is subtracted from both times."""
-    tiny, large = folder / "tiny.parquet", folder / "large.parquet"
-    write(tiny, 1_000, dtype)
-    write(large, rows, dtype)
-    read, sums = [sys.executable, "-c", READ], [sys.executable, "-c", TALLY]
-    once([*sums, str(tiny)])
-    read_tiny, sums_tiny = (cost([*job, str(tiny)], 3) for job in (read, sums))
-    read_large, sums_large = (cost([*job, str(large)], repeats) for job in (read, sums))
-    reading, summing = read_large.cpu - read_tiny.cpu, sums_large.cpu - sums_tiny.cpu
-    return [
-        (f"read {rows:,} × 10", f"{reading:.2f} CPU-s"),
-        (f"tally {rows:,} × 10", f"{summing:.2f} CPU-s"),
-        ("tally ÷ read", f"{summing / reading:.2f}"),
-        ("peak memory, reading", f"{read_large.peak:.0f} MB"),
-        ("peak memory, tally", f"{sums_large.peak:.0f} MB"),
-        ("peak memory, tally of 1,000 rows", f"{sums_tiny.peak:.0f} MB"),
+        (f"read {rows:,} × 10", f"{read_seconds:.2f} CPU-s"),
+        (f"tally {rows:,} × 10", f"{tally_seconds:.2f} CPU-s"),
+        ("tally ÷ read", f"{tally_seconds / read_seconds:.2f}"),
+        ("peak memory, reading", f"{large_read.peak:.0f} MB"),
+        ("peak memory, tally", f"{large_tally.peak:.0f} MB"),
+        ("peak memory, tally of 1,000 rows", f"{small_tally.peak:.0f} MB"),
     ]

@@ -1,9 +1,9 @@
-"""Update and compute of the calibration error of tensors, beside the metric of torchmetrics, in alternating runs."""
+"""Benchmark of the metric for PyTorch tensors, compared with the metric of torchmetrics, in alternating runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -11,45 +11,54 @@ import torchmetrics
 
 from trueodds.torch import CalibrationError, TorchTally
 
-CLASSES = 10
+N_CLASSES = 10
+BATCH_ROWS = 8192
+
+Batch = tuple[torch.Tensor, torch.Tensor]  # probabilities (n, K) and labels (n,)
 
 
-def figures(rows: int, repeats: int) -> Iterable[tuple[str, str]]:
-    """Shortest times, their ratio, and the memory of the state, for several dtypes and sizes of batches."""
-    ours, peer = CalibrationError(CLASSES), torchmetrics.classification.MulticlassCalibrationError(CLASSES)
+def measure_metrics(n_rows: int, repeats: int) -> Iterator[tuple[str, str]]:
+    """Yield lines (what is measured, result): times for several dtypes and batch sizes, and memory of the state."""
+    metric = CalibrationError(N_CLASSES)
+    peer_metric = torchmetrics.classification.MulticlassCalibrationError(N_CLASSES)
     generator = torch.Generator().manual_seed(0)
-    exact = torch.softmax(2 * torch.randn(rows, CLASSES, generator=generator), 1)
-    y = torch.multinomial(exact, 1, generator=generator)[:, 0]
-    threads = torch.get_num_threads()
-    yield "threads of torch", str(threads)
+    P = torch.softmax(2 * torch.randn(n_rows, N_CLASSES, generator=generator), 1)
+    y = torch.multinomial(P, 1, generator=generator)[:, 0]
+    yield "threads of torch", str(torch.get_num_threads())
     for dtype in (torch.float32, torch.float16):
-        P = exact.to(dtype)
-        for size in (rows, 8192, 1024):
-            batches = list(zip(P.split(size), y.split(size), strict=True))
-            times, values = [float("inf")] * 2, [0.0] * 2  # of both metrics
-            for _ in range(repeats):
-                for i, metric in enumerate((ours, peer)):
-                    metric.reset()
-                    start = time.perf_counter()
-                    values[i] = compute_value(metric, batches)
-                    times[i] = min(times[i], time.perf_counter() - start)
-            name = f"{str(dtype).removeprefix('torch.')} {rows:,} × {CLASSES}, batches of {size:,}"
-            yield name, f"{1e3 * times[0]:.1f} ms"
-            yield "  torchmetrics", f"{1e3 * times[1]:.1f} ms ({times[1] / times[0]:.1f} times as long)"
-            yield "  values", f"{values[0]:.6f} and {values[1]:.6f}"
-    tally = TorchTally(CLASSES)
+        for batch_rows in (n_rows, BATCH_ROWS, 1024):
+            batches = list(zip(P.to(dtype).split(batch_rows), y.split(batch_rows), strict=True))
+            (seconds, value), (peer_seconds, peer_value) = time_alternately((metric, peer_metric), batches, repeats)
+            dtype_name = str(dtype).removeprefix("torch.")
+            yield f"{dtype_name} {n_rows:,} × {N_CLASSES}, batches of {batch_rows:,}", f"{1e3 * seconds:.1f} ms"
+            yield "  torchmetrics", f"{1e3 * peer_seconds:.1f} ms ({peer_seconds / seconds:.1f} times as long)"
+            yield "  values", f"{value:.6f} and {peer_value:.6f}"
+    tally = TorchTally(N_CLASSES)
     start = time.perf_counter()
-    tally.update(exact, y)
-    yield f"all lenses {rows:,} × {CLASSES}", f"{1e3 * (time.perf_counter() - start):.1f} ms"
-    for name, metric in (("state", ours), ("  torchmetrics", peer)):
-        metric.reset()
-        before = state_bytes(metric)
-        for batch in zip(exact.split(8192), y.split(8192), strict=True):
-            metric.update(*batch)
-        yield name, f"{before / 1e3:,.0f} kB, after {rows:,} rows {state_bytes(metric) / 1e3:,.0f} kB"
+    tally.update(P, y)
+    yield f"all lenses {n_rows:,} × {N_CLASSES}", f"{1e3 * (time.perf_counter() - start):.1f} ms"
+    for name, updated_metric in (("state", metric), ("  torchmetrics", peer_metric)):
+        updated_metric.reset()
+        bytes_before = state_bytes(updated_metric)
+        for batch in zip(P.split(BATCH_ROWS), y.split(BATCH_ROWS), strict=True):
+            updated_metric.update(*batch)
+        bytes_after = state_bytes(updated_metric)
+        yield name, f"{bytes_before / 1e3:,.0f} kB, after {n_rows:,} rows {bytes_after / 1e3:,.0f} kB"
 
 
-def compute_value(metric: Any, batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
+def time_alternately(metrics: tuple[Any, Any], batches: list[Batch], repeats: int) -> list[tuple[float, float]]:
+    """Return the shortest time in seconds and the value of each metric; the metrics take turns."""
+    shortest, values = [float("inf")] * len(metrics), [0.0] * len(metrics)
+    for _ in range(repeats):
+        for i, metric in enumerate(metrics):
+            metric.reset()
+            start = time.perf_counter()
+            values[i] = compute_value(metric, batches)
+            shortest[i] = min(shortest[i], time.perf_counter() - start)
+    return list(zip(shortest, values, strict=True))
+
+
+def compute_value(metric: Any, batches: Iterable[Batch]) -> float:
     """Update a metric with all batches and return its value."""
     for P, y in batches:
         metric.update(P, y)
@@ -57,7 +66,7 @@ def compute_value(metric: Any, batches: list[tuple[torch.Tensor, torch.Tensor]])
 
 
 def state_bytes(metric: Any) -> int:
-    """Bytes of the tensors of the state of a metric."""
-    tensors = [getattr(metric, name) for name in metric._defaults]
-    flat = [tensor for value in tensors for tensor in (value if isinstance(value, list) else [value])]
-    return sum(tensor.numel() * tensor.element_size() for tensor in flat)
+    """Return the number of bytes of the tensors in the state of a metric."""
+    states = [getattr(metric, name) for name in metric._defaults]
+    tensors = [tensor for state in states for tensor in (state if isinstance(state, list) else [state])]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -118,7 +118,7 @@ def test_importing_the_package_catches_no_signal() -> None:
 KILLED = """
 import os, signal, sys
 from trueodds.io import read
-from trueodds.io.write import rewrite
+from trueodds.io.recalibrated_files import rewrite
 batches = []
 def transform(P):
     batches.append(P)

@@ -14,8 +14,8 @@ from pyarrow import feather, parquet
 
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, read
+from trueodds.io.recalibrated_files import rewrite
 from trueodds.io.stated_confidence import PercentScale
-from trueodds.io.write import rewrite
 
 OUT = ("parquet", "csv", "jsonl", "feather", "npz")
 

@@ -15,7 +15,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.io.read import is_array
+from trueodds.io.models import is_array
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.region import select_region

@@ -15,7 +15,7 @@ from trueodds.core.signatures import argument_error, describe_mismatch, keyword_
 from trueodds.core.suggestions import did_you_mean, resolve_synonym
 from trueodds.data import argument_order
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import is_array, is_model, is_pair
+from trueodds.io.models import is_array, is_model, is_pair
 from trueodds.io.source import Source
 from trueodds.tallies.tally import Tally
 

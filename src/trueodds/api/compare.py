@@ -21,7 +21,7 @@ from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.io.read import has_label, is_array, is_pair, models_by_name
+from trueodds.io.models import has_label, is_array, is_pair, models_by_name
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelComparison, add_call_settings

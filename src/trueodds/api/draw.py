@@ -15,7 +15,7 @@ from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import models_by_name
+from trueodds.io.models import models_by_name
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram

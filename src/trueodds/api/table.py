@@ -24,7 +24,7 @@ from trueodds.core.settings import Level, check
 from trueodds.core.table_columns import MeasureColumn, TableComparison
 from trueodds.core.table_results import ResultTable
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import is_pair
+from trueodds.io.models import is_pair
 from trueodds.kernels.holm import holm
 from trueodds.resampling.comparison.compare_models import ModelComparison
 from trueodds.resampling.comparison.differences import MIN_DECISIVE_UNITS, ErrorDifference

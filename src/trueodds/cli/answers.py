@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 # Coverages (shares of all questions) at which the risk is printed.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
 CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
-DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that question every number, and are printed above them
+DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that put every number in doubt, and so are printed first
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
 def _add_record_options(command: Any) -> Any:
-    """Add FILE and the options of records; --confidence and --correct stand after those for options and samples."""
+    """Add FILE and the options of records; in the help, --confidence and --correct come after --samples."""
     confidence_options = (
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
@@ -90,7 +90,7 @@ def answers(
     names the field of the confidence. All other commands read such files with the same options.
     """
     columns = pop_columns(params)
-    if not any(kind in columns for kind in records.CONFIDENCE_KEYWORDS):
+    if not any(keyword in columns for keyword in records.CONFIDENCE_KEYWORDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field with the confidence is required.", "no such option", fix)
     if "group" in columns and out is None:
@@ -156,19 +156,11 @@ def _format_report(
     answer_set: Answers, risk: SelectiveRisk, threshold: SelectiveThreshold | None, measures: list[Estimate]
 ) -> list[str]:
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
-    from trueodds.core.formatting import format_coverage, format_number, format_percent
-    from trueodds.core.results import Interval
-
-    (view,) = _confidence_views(answer_set.predictions)
-    curve = risk.at
-
-    def format_limits(low: float, high: float) -> str:
-        """Format confidence limits at the level of the risk; empty if it has no interval."""
-        return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
+    from trueodds.core.formatting import format_coverage, format_number
 
     coverage_text = format_coverage(answer_set.n_evaluated, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
-    accuracy_limits = format_limits(1 - high, 1 - low)
+    accuracy_limits = _format_limits(risk, 1 - high, 1 - low)
     answered = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
         ("queries", f"{answer_set.n_queries:,}{answered}"),
@@ -176,15 +168,9 @@ def _format_report(
         *([("no confidence", f"{answer_set.without_confidence:,}")] if answer_set.without_confidence else []),
         ("coverage", coverage_text),
         ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
-        ("mean confidence", format_number(float(view.p.mean()))),
+        ("mean confidence", format_number(_mean_confidence(answer_set.predictions))),
+        *_risk_rows(risk, coverage_text),
     ]
-    for i, coverage in enumerate(REPORTED_COVERAGES):
-        if curve["risk"][i] >= 0:
-            limits_text = format_limits(float(curve["low"][i]), float(curve["high"][i]))
-            text = f"{format_number(float(curve['risk'][i]))} {limits_text} · {_format_operating_point(risk, coverage)}"
-        else:
-            text = f"– · only {coverage_text} were answered"
-        rows.append((f"risk at {format_percent(coverage)}", text))
     if threshold is not None:
         rows.append(("threshold", threshold.describe()))
     tie_explanation = (
@@ -192,7 +178,7 @@ def _format_report(
     )
     splits_tie = any(_is_inside_tie(risk, coverage) for coverage in REPORTED_COVERAGES)
     calibrated_score = format_number(measures[-1].noise_floor or 0.0)
-    explanation = (
+    score_explanation = (
         (
             "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct"
             " answer, 0 for"
@@ -208,8 +194,31 @@ def _format_report(
         *([tie_explanation] if splits_tie else []),
         str(risk),
         *(measure.describe() for measure in measures),
-        *explanation,
+        *score_explanation,
     ]
+
+
+def _risk_rows(risk: SelectiveRisk, coverage_text: str) -> list[tuple[str, str]]:
+    """Return a row (name, text) with the risk at each reported coverage; `coverage_text` is the share answered."""
+    from trueodds.core.formatting import format_number, format_percent
+
+    rows = []
+    for i, coverage in enumerate(REPORTED_COVERAGES):  # the first coverages of `risk.at`
+        risk_value = float(risk.at["risk"][i])
+        if risk_value >= 0:
+            limits = _format_limits(risk, float(risk.at["low"][i]), float(risk.at["high"][i]))
+            text = f"{format_number(risk_value)} {limits} · {_format_operating_point(risk, coverage)}"
+        else:  # NaN
+            text = f"– · only {coverage_text} were answered"
+        rows.append((f"risk at {format_percent(coverage)}", text))
+    return rows
+
+
+def _format_limits(risk: SelectiveRisk, low: float, high: float) -> str:
+    """Format confidence limits at the level of the risk; "" if the risk has no interval."""
+    from trueodds.core.results import Interval
+
+    return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
 
 def _format_operating_point(risk: SelectiveRisk, coverage: float) -> str:
@@ -247,7 +256,6 @@ def _build_report(
     """Return the report as a JSON object of the schema trueodds.answers/1."""
     from trueodds.core.json_files import strict_json
 
-    (view,) = _confidence_views(answer_set.predictions)
     curve = {name: column.tolist() for name, column in risk.at.items() if name != "threshold"}
     points = [risk.operating_point(coverage) for coverage in curve["coverage"]]
     low, high = _error_rate_limits(answer_set, risk)
@@ -261,7 +269,7 @@ def _build_report(
         "coverage": answer_set.coverage,
         "n": answer_set.predictions.n,
         "accuracy": {"value": 1 - risk.random, "low": 1 - high, "high": 1 - low},
-        "mean_confidence": float(view.p.mean()),
+        "mean_confidence": _mean_confidence(answer_set.predictions),
         "selective_risk": {
             "aurc": risk.aurc,
             "interval": risk.interval.to_dict() if risk.interval else None,
@@ -280,26 +288,27 @@ def _build_report(
     }
 
 
-def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
-    """Return the views of the answers through the confidence lens, of which there is one."""
+def _mean_confidence(preds: Predictions) -> float:
+    """Return the mean confidence in the answers."""
     from trueodds.lenses.lens_by_name import as_lens
 
-    return tuple(as_lens("confidence").views(preds))
+    (view,) = as_lens("confidence").views(preds)
+    return float(view.p.mean())
 
 
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
     """Save the risk-coverage curve as JSON, CSV or a figure, by the suffix of the path."""
     from trueodds.diagrams.selective_risk.compute import RiskCoverage
-    from trueodds.io.write import write_columns as write
+    from trueodds.io.write import write_columns
     from trueodds.lenses.lens_by_name import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=CURVE_RESAMPLES)
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
-    kind = Path(path).suffix.lower()
-    if kind == ".json":
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
         output.save_text(path, output.format_json(diagram.to_dict()))
-    elif kind == ".csv":
-        write(path, {name: column.tolist() for name, column in diagram.table.items()})
+    elif suffix == ".csv":
+        write_columns(path, {name: column.tolist() for name, column in diagram.table.items()})
     else:
         diagram.save(path)
 
@@ -308,12 +317,12 @@ def _write_predictions(answer_set: Answers, path: str) -> None:
     """Write probabilities and label, or confidence and correctness, and the question and subgroups if there are any."""
     import numpy as np
 
-    from trueodds.io.write import write_columns as write
+    from trueodds.io.write import write_columns
 
     preds = answer_set.predictions
     assert preds.y is not None
     if preds.kind == "classes":
-        label = np.array(preds.classes)[preds.y]  # by name, as the columns are called
+        label = np.array(preds.classes)[preds.y]  # names of classes, as in the names of the columns
         columns = {"label": label, **{f"p_{name}": preds.P[:, j] for j, name in enumerate(preds.classes)}}
     else:
         columns = {"confidence": preds.p, "correct": preds.y}
@@ -321,4 +330,4 @@ def _write_predictions(answer_set: Answers, path: str) -> None:
         columns["question"] = answer_set.ids
     for name, labels in preds.group.items():
         columns[f"group_{name}" if name in columns else name] = labels
-    write(path, {name: column.tolist() for name, column in columns.items()})
+    write_columns(path, {name: column.tolist() for name, column in columns.items()})

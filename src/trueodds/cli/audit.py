@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_notes, gate_values, output, records
+from trueodds.cli.costs import COST, read_costs
 from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
+from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
-    COST,
     FAIL_ON,
     JSON,
     SEED,
     WEIGHT_KIND,
     data_options,
-    open_data,
     pop_columns,
-    read_costs,
 )
 from trueodds.cli.saved_files import is_tally
 from trueodds.core.errors import InputError
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
+AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit measures, as a test checks
 
 
 @click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
@@ -93,9 +92,9 @@ def audit(
             data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings
         )
         computed_values.prepare(gates)
-        from trueodds.reports import audit as audited
+        from trueodds.reports import audit as audit_data
 
-        audit_result = audited(
+        audit_result = audit_data(
             data,
             alpha=alpha,
             level=level,
@@ -112,7 +111,7 @@ def audit(
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
             audit_result.to_html(html_path)
-            output.report_written(html_path)
+            output.print_written(html_path)
         if json_path is not None:
             output.save_text(json_path, output.format_json(report))
     finally:  # a file that cannot be written does not lose the report
@@ -134,10 +133,10 @@ def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
 
 
 class ComputedGateValues:
-    """Numbers of gates that the audit does not report, computed on the same rows in a second pass.
+    """Numbers that gates bound but the audit does not report, computed on the same rows, each only once.
 
     `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`; `crossings` says whether every two
-    group columns are combined. Each estimate is computed once.
+    group columns are combined.
     """
 
     def __init__(self, data: Any, settings: Mapping[str, Any], crossings: bool = False) -> None:
@@ -146,7 +145,7 @@ class ComputedGateValues:
         self._group_estimates: dict[str, dict[str, Estimate]] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
-        """Compute the estimates that the audit does not report, so that invalid gates are rejected before it starts."""
+        """Compute the estimates before the audit starts, so that invalid gates are rejected first."""
         for condition in gates:
             if condition.group is not None and condition.name != "ece":
                 self.measure_groups(condition)
@@ -154,7 +153,7 @@ class ComputedGateValues:
                 condition.operator
                 and condition.group is None
                 and condition.name not in gate.AUDIT_SCOPE.numbers
-                and not _is_listed(condition)
+                and not _is_reported(condition)
             ):
                 self.measure(condition)
 
@@ -198,12 +197,7 @@ class ComputedGateValues:
         return resolve_data(self._data, self._settings["mode"], self._settings["weight_kind"])
 
 
-def _is_listed(condition: gate.Gate) -> bool:
-    """Return whether an audit lists the number that a gate bounds, unless it is infinite."""
-    return condition.name in AUDITED_ESTIMATORS and condition.lens in (
-        None,
-        "positive",
-        "confidence",
-        "classwise",
-        "canonical",
-    )
+def _is_reported(condition: gate.Gate) -> bool:
+    """Return whether an audit reports the number that a gate bounds (as null if it is infinite)."""
+    audited_lenses = (None, "positive", "confidence", "classwise", "canonical")
+    return condition.name in AUDITED_ESTIMATORS and condition.lens in audited_lenses

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from trueodds.cli import gate, gate_values, output
+from trueodds.cli.open_data import names_of_files, open_models
 from trueodds.cli.options import (
     FAIL_ON,
     JSON,
@@ -17,7 +16,6 @@ from trueodds.cli.options import (
     WEIGHT_KIND,
     data_options,
     pop_columns,
-    read_models,
 )
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
@@ -79,7 +77,7 @@ def compare(
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
     model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
     from trueodds.api.compare import DEFAULT_ESTIMATOR
-    from trueodds.api.compare import compare as compared
+    from trueodds.api.compare import compare as compare_models
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(
@@ -87,7 +85,7 @@ def compare(
     )
     gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
-        models = read_models(files, columns, progress)
+        models = open_models(files, columns, progress)
         settings_used: dict[str, Any] = {
             "lens": lens,
             "null": null,
@@ -97,17 +95,11 @@ def compare(
         } | method_settings
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
-        comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
+        comparison = compare_models(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
             comparison.to_html(dict(zip(model_names, models, strict=True)), html_path)
     if html_path is not None:
-        output.report_written(html_path)
+        output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
-    if gates:  # of two models; more were refused above
+    if gates:  # there are two models, because gates on more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
-
-
-def names_of_files(files: Sequence[str]) -> list[str]:
-    """Return the names of the files without folder and suffix if they are distinct."""
-    stems = [Path(file).stem.removesuffix(".tally") for file in files]
-    return stems if len(set(stems)) == len(stems) else list(files)

@@ -1,9 +1,8 @@
-"""trueodds draw: save a calibration diagram as a picture, a page or a table."""
+"""trueodds draw: save a calibration diagram as a picture, a rotatable HTML page, or a table of its data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,14 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.open_data import open_data, open_models_by_name
+from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, pop_columns
 from trueodds.cli.settings import parse_value, pop_settings, settings_options
 from trueodds.core.errors import InputError
 
 _PICTURE_SUFFIXES = (".svg", ".png", ".pdf", ".html")
 _TABLE_SUFFIXES = (".csv", ".json")
-_ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that a page lets turn; no other has a page
+_ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that can be saved as an HTML page, in which they can be rotated
 
 
 @click.command(short_help="Draw a calibration diagram, or save its data.")
@@ -95,14 +95,14 @@ def draw(
     if figsize is not None and (style is not None or width is not None):
         option = "--style" if style is not None else "--width"
         raise InputError("TO603", f"--figsize and {option} exclude each other.", f"--figsize {figsize}", "Omit one.")
-    Presentation(**presentation)  # refused before the file is read
+    Presentation(**presentation)  # rejects invalid values before the file is read
 
     DIAGRAMS.check(diagram, method_settings)
     _check_rotatable(diagram, out, suffix)
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
-    data = open_models(files, columns) if per_file else open_data(files, columns)
+    data = open_models_by_name(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
-        method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
+        method_settings = {"n_queries": n_queries} | method_settings  # of records, with those not answered
     result = to.draw(
         data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **presentation, **method_settings
     )
@@ -118,7 +118,7 @@ def draw(
 
 
 def _check_suffix(out: str) -> str:
-    """Return the suffix of the output file; raise TO606 if it is none of a picture or a table."""
+    """Return the suffix of the output file; raise TO606 if it is neither that of a picture nor that of a table."""
     suffix = Path(out).suffix.lower()
     if suffix not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
         suffixes = " ".join(_PICTURE_SUFFIXES + _TABLE_SUFFIXES)
@@ -147,30 +147,6 @@ def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
     raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {suffixes}.")
 
 
-def open_models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return each file by its name without folder and suffix; epochs of several runs are named run/epoch."""
-    names = [Path(file).stem.removesuffix(".tally") for file in files]
-    folders = [Path(file).expanduser().resolve().parent for file in files]
-    if len(set(folders)) > 1 and all(map(_is_number, names)):
-        names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
-    if repeated_names := {name for name in names if names.count(name) > 1}:
-        raise InputError(
-            "TO603",
-            "Two models have the same name.",
-            ", ".join(sorted(repeated_names)),
-            "Rename the files so that their names differ.",
-        )
-    return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
-
-
 def _parse_size(text: str) -> Any:
     """Parse W,H; invalid sizes are rejected where the size of any figure is checked."""
     return [parse_value(side) for side in text.split(",")]
-
-
-def _is_number(name: str) -> bool:
-    """Return whether the name of a file is a finite number, such as that of an epoch."""
-    try:
-        return isfinite(float(name))
-    except ValueError:
-        return False

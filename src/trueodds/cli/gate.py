@@ -1,4 +1,8 @@
-"""Parse the conditions of --fail-on and decide whether a command passes."""
+"""Gates: parse the conditions of --fail-on, such as 'ece.low>0.05', and exit with status 1 if one of them holds.
+
+A gate bounds a number of the result (NAME), of a subgroup ([GROUP]), or a part of it (.PART, such as an end of the
+interval), through a lens (@LENS); or it is a word such as "reject". `gate_values` finds the numbers in the results.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The words, numbers and estimators that a gate of one command may name."""
+    """The words, numbers and estimators that the gates of one command may name; anything else is refused at once."""
 
     command: str  # name of the command
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
@@ -74,7 +78,7 @@ AUDIT_SCOPE = Scope(
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition under which a command fails."""
+    """A condition under which a command fails; for its syntax see the docstring of the module."""
 
     text: str  # the condition as it was written
     name: str  # name of an estimator or a number, or a word such as "reject"

@@ -1,4 +1,4 @@
-"""Note that the bound of a gate of --fail-on is large compared with the event rate."""
+"""Note TN240 on a gate of --fail-on whose bound is so large, compared with the event rate, that gross errors pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def note_in_audit(gate: Gate, report: Mapping[str, Any]) -> Note | None:
-    """Return the note TN240 for a gate that an audit of two classes passed, from the JSON of the audit."""
+    """Return the note TN240, if it applies, for a gate that an audit of two classes passed.
+
+    `report` is the JSON object of the audit.
+    """
     if gate.lens not in (None, "positive") or report["data"]["event_rate"] is None:
         return None
     rates = {group["label"]: group["event_rate"] for group in report["groups"]}
@@ -21,7 +24,7 @@ def note_in_audit(gate: Gate, report: Mapping[str, Any]) -> Note | None:
 
 
 def note_in_groups(gate: Gate, by_group: ByGroup) -> Note | None:
-    """Return the note TN240 for a gate on the error of a group that passed."""
+    """Return the note TN240, if it applies, for a gate on the error of a group that passed."""
     from trueodds.hypotests.equivalence import is_lens_on_classes
 
     if not is_lens_on_classes(by_group.lens):
@@ -30,7 +33,10 @@ def note_in_groups(gate: Gate, by_group: ByGroup) -> Note | None:
 
 
 def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | None:
-    """Return the note TN240 for a gate on the error of all rows, Predictions or a Tally, through a lens."""
+    """Return the note TN240, if it applies, for a gate on the error of all rows that passed.
+
+    `rows` are Predictions or a Tally, `lens_name` is the lens of the estimate, and `region` restricts the rows.
+    """
     from trueodds.api.arguments import restrict_to_region
     from trueodds.hypotests.equivalence import EventRate, is_lens_on_classes
     from trueodds.lenses.lens_by_name import as_lens
@@ -44,7 +50,7 @@ def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | N
 
 
 def _note_on_rate(gate: Gate, event_rate: float | None, rates_of_groups: Mapping[str, float | None]) -> Note | None:
-    """Return the note for the event rate of all rows, of one group, or of the group with the rarest outcome."""
+    """Return the note for the event rate of all rows, of the gate's group, or of "worst", the rarest of all groups."""
     from trueodds.hypotests.equivalence import EventRate
 
     if not _bounds_an_error(gate):
@@ -59,7 +65,7 @@ def _note_on_rate(gate: Gate, event_rate: float | None, rates_of_groups: Mapping
 
 
 def _bounds_an_error(gate: Gate) -> bool:
-    """Whether the gate fails for large values of an error that is a probability and 0 under calibration."""
+    """Return whether the gate fails for large values of an error in units of probability."""
     from trueodds.estimators import ESTIMATORS
     from trueodds.estimators.base import Estimator
     from trueodds.hypotests.equivalence import is_in_probability_units

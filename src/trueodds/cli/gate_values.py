@@ -1,4 +1,4 @@
-"""Look up the number that a condition of --fail-on names in the result of a command."""
+"""What gates of --fail-on may name for each command (scopes), and the numbers that they find in its results."""
 
 from __future__ import annotations
 
@@ -238,9 +238,10 @@ class GatedAudit:
 
 
 def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
-    """Return a part of an estimate, with a remark if it needs one.
+    """Return a part of an estimate, one of `gate.PARTS`, and a remark to be appended to its name, "" if it needs none.
 
-    An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
+    An estimate has a debiased value only near its noise floor. Far above it nothing is subtracted, so the value itself
+    is returned, with a remark.
     """
     if part in ("low", "high"):
         return _end_of_interval(estimate.interval, part), ""
@@ -255,30 +256,35 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
 
 
 def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
-    """Return the number of one group, or of the group that is nearest to failing.
+    """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 
-    If the number of a group is undefined, the gate fails if another group fails it, and else cannot be evaluated.
+    `groups` has the estimates by group. If the number of a group is undefined, a gate on the worst group fails if
+    another group fails it, and otherwise cannot be evaluated.
     """
     if not groups:
         raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")
+    gate_text = _format_gate_number_name(gate, None)
     requested = str(gate.group)
     if requested in groups:
         number, remark = find_part_and_remark(groups[requested], gate.part)
-        return number, f"{_format_gate_number_name(gate, None)}{remark}"
+        return number, f"{gate_text}{remark}"
     if requested != WORST_GROUP:
         raise gate.not_evaluable_error(f"no group {requested!r}", _suggest_group(requested, list(groups)))
-    numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
-    defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
+    remarks: dict[str, str] = {}
+    defined_numbers: dict[str, float] = {}
+    for label, estimate in groups.items():
+        number, remarks[label] = find_part_and_remark(estimate, gate.part)
+        if number is not None and not math.isnan(number):
+            defined_numbers[label] = number
     nearest_to_failing = max if gate.fails_above else min
-    label = nearest_to_failing(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
-    if label is None or (len(defined_numbers) < len(groups) and not gate.fails(defined_numbers[label])):
-        undefined_labels = ", ".join(name for name in groups if name not in defined_numbers)
+    worst = nearest_to_failing(defined_numbers, key=lambda label: defined_numbers[label]) if defined_numbers else None
+    if worst is None or (len(defined_numbers) < len(groups) and not gate.fails(defined_numbers[worst])):
+        undefined_labels = ", ".join(label for label in groups if label not in defined_numbers)
         raise gate.not_evaluable_error(
             f"no {gate.part} of {undefined_labels}", "A group that cannot be evaluated does not pass: see the notes."
         )
-    return defined_numbers[
-        label
-    ], f"{_format_gate_number_name(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+    remark = remarks[worst].replace(" (", ", ").removesuffix(")")  # inside the parentheses of the group
+    return defined_numbers[worst], f"{gate_text} ({worst}{remark})"
 
 
 def _suggest_group(requested: str, labels: Sequence[str]) -> str:
@@ -296,11 +302,10 @@ def _suggest_group(requested: str, labels: Sequence[str]) -> str:
 
 
 def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """Return the area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
+    """Return a number of the risk-coverage curve, and its label: its area, or the risk at the coverage of the gate."""
     if gate.name == "aurc":
-        return (
-            risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
-        ), _format_gate_number_name(gate, None)
+        area = risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
+        return area, _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
     return float(risk.at[column][index]), _format_gate_number_name(gate, gate.lens)
@@ -314,7 +319,7 @@ def requested_coverages(gates: Sequence[Gate]) -> list[float]:
 def _is_rejected(
     gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float | None = None
 ) -> tuple[bool, str]:
-    """Return whether a p-value is at most alpha, by default that of a test, and the comparison as text."""
+    """Return whether a p-value is at most `alpha` (by default 0.05, as for a test), and the comparison as text."""
     from trueodds.core.results import DECISION_LEVEL
 
     alpha = DECISION_LEVEL if alpha is None else alpha
@@ -333,6 +338,7 @@ def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> Non
 
 
 def _end_of_interval(interval: Interval | None, part: str) -> float | None:
+    """Return the end "low" or "high" of an interval, if there is one."""
     return None if interval is None else float(getattr(interval, part))
 
 

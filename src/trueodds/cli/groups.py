@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_notes, gate_values, output
+from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
     FAIL_ON,
     JSON,
@@ -15,7 +16,6 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    open_data,
     pop_columns,
 )
 from trueodds.cli.saved_files import is_tally

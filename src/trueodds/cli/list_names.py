@@ -18,8 +18,8 @@ _REGISTRY_OF_FAMILY = {
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
 }
-# Names (or examples of them) of what is no method; a test compares them with what their modules, which import NumPy,
-# accept.
+# Names, or examples of them, that are in no registry. They are repeated here because their modules import NumPy; a test
+# checks that the modules accept them.
 _NAMES_OF_FAMILY = {
     "lenses": (
         "canonical",
@@ -44,8 +44,6 @@ _NAMES_OF_FAMILY = {
     ),
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }
-
-
 _ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_NAMES_OF_FAMILY)
 
 
@@ -60,14 +58,14 @@ def list_names(family: str | None) -> None:
         return
     for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
-            continue  # a separate package that is not installed; only a request by name reports that
+            continue  # their package is not installed, which only `trueodds list studies` reports
         line = f"{name:<12} {' '.join(names_of_family(name))}"
         width = output.terminal_width()
         output.print_text(line if width is None else output.wrap_lines(line, width, hanging=13))
 
 
 def names_of_family(family: str) -> tuple[str, ...]:
-    """Return the names of one family, without importing any method."""
+    """Return the names of a family, such as "estimators" or "lenses", without importing any method."""
     if family in _NAMES_OF_FAMILY:
         return _NAMES_OF_FAMILY[family]
     if family == "studies":

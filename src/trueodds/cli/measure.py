@@ -7,18 +7,16 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_notes, gate_values, output, records
+from trueodds.cli.costs import COST, check_takes_costs, read_costs
+from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
-    COST,
     FAIL_ON,
     JSON,
     LENS,
     SEED,
     WEIGHT_KIND,
-    check_takes_costs,
     data_options,
-    open_data,
     pop_columns,
-    read_costs,
 )
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 
@@ -63,7 +61,7 @@ def measure(
     data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
     method_settings |= costs
     with records.restate_cluster_errors(columns, costs=bool(cost_path)):
-        if gates:  # whose notes need the rows too, which are read once
+        if gates:  # read the rows only once, although the notes on gates use them again
             from trueodds.api.collect_or_tally import resolve_data
 
             data = resolve_data(data, mode, weight_kind)

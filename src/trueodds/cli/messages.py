@@ -1,4 +1,4 @@
-"""Rewrite the library's messages for the command line: options in place of Python keywords."""
+"""Rewrite messages of the Python functions for the command line: `bins=10` becomes `--bins 10`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError
 
 _LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group", "question", "abstained")
-# The option of a keyword, and the value that is shown if the message gives none.
+# The option for each keyword of a function, and the value that is shown if the message gives none.
 _OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
     for option, placeholder in (
-        *((option, how["metavar"]) for option, how in COLUMN_OPTIONS),
+        *((option, settings["metavar"]) for option, settings in COLUMN_OPTIONS),
         *((option, "X") for option in SETTING_OPTIONS),
         *(
             ("--mode", "exact"),
@@ -97,7 +97,7 @@ _REPEATED_OPTION_PATTERN = re.compile(r"(--[\w-]+ \w+) \(\1\)")  # mode='exact' 
 
 
 def restate_keywords(text: str, quoted_texts: Iterable[str] = ()) -> str:
-    """Replace keyword arguments in a remedy or note with options; text `quoted` from the data is unchanged.
+    """Replace keyword arguments in a remedy or note by options; `quoted_texts` are from the data and stay unchanged.
 
     >>> restate_keywords("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
     "If these are logits, pass --logits 'p_*'."
@@ -107,46 +107,44 @@ def restate_keywords(text: str, quoted_texts: Iterable[str] = ()) -> str:
     'None for order=1; say --order 2.'
     """
     if literals := sorted({word for word in quoted_texts if word}, key=len, reverse=True):
+        # Splitting by a group yields the text between literals at even positions, and the literals at odd ones.
         pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
         return "".join(piece if i % 2 else restate_keywords(piece) for i, piece in enumerate(pieces))
     for pattern, replacement in _PHRASE_REPLACEMENTS:
         text = pattern.sub(replacement, text)
-    text = _UNDERSCORED_KEYWORD_PATTERN.sub(
-        lambda match: _OPTION_OF_KEYWORD[match[1]][0], _KEYWORD_PATTERN.sub(_format_option, text)
-    )
+    text = _KEYWORD_PATTERN.sub(_format_option, text)
+    text = _replace_underscored_keywords(text)
     return _REPEATED_OPTION_PATTERN.sub(r"\1", text)
+
+
+def _replace_underscored_keywords(text: str) -> str:
+    """Replace keywords without a value, such as `min_prob`, by the names of their options."""
+    return _UNDERSCORED_KEYWORD_PATTERN.sub(lambda match: _OPTION_OF_KEYWORD[match[1]][0], text)
 
 
 def restate_error(error: InputError) -> InputError:
     """Return the same error with options in place of keywords; values quoted from data or paths are unchanged."""
-    is_missing_column = error.code.startswith(
-        "TO30"
-    )  # a column that is not there; those that are may be called label=1
-    got, fix = (
-        error.got,
-        restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if is_missing_column else ()),
-    )
+    # The remedy for a missing column lists the columns that exist, which may be called label=1.
+    is_missing_column = error.code.startswith("TO30")
+    listed_names = _LISTED_NAMES_PATTERN.findall(error.fix) if is_missing_column else []
+    problem, got, fix = error.problem, error.got, restate_keywords(error.fix, listed_names)
     if keyword := _KEYWORD_PATTERN.fullmatch(got):
         option = _OPTION_OF_KEYWORD[keyword["name"]][0]
         got = _format_option(keyword)
         if is_missing_column and option not in fix:
             fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
-    # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
-    problem = (
-        error.problem
-        if error.code.startswith("TO3")
-        else _UNDERSCORED_KEYWORD_PATTERN.sub(
-            lambda match: _OPTION_OF_KEYWORD[match[1]][0],
-            _KEYWORD_PATTERN.sub(
-                lambda match: _format_option(match) if match["value"][:1] == "'" else match[0], error.problem
-            ),
-        )
-    )
-    if error.code == "TO109":  # arguments of Python are columns here
+    if not error.code.startswith("TO3"):  # errors of files, whose problem may begin with a name such as label=1.csv
+        problem = _replace_underscored_keywords(_KEYWORD_PATTERN.sub(_format_quoted_option, problem))
+    if error.code == "TO109":  # the arguments of the Python function are columns here
         problem, got = (
             text.replace("y_true", "the label").replace("y_prob", "the probability") for text in (problem, got)
         )
     return InputError(error.code, problem, got, fix)
+
+
+def _format_quoted_option(match: re.Match[str]) -> str:
+    """Return the option for a keyword with a quoted value; another value may be part of a file name."""
+    return _format_option(match) if match["value"][:1] == "'" else match[0]
 
 
 def _group_options(names: str) -> str:

@@ -1,4 +1,4 @@
-"""Write results to the terminal, as JSON or into a file, and show progress on a terminal."""
+"""Write results to the terminal or a file, as text or JSON, and check the paths of output files beforehand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
     """Raise TO603 if two options would write to the same file, or one to a file that is read."""
     read_identifiers = {
-        file_mark for path in inputs for match in _matching_paths(path) for file_mark in _file_identifiers(match)
+        identifier for path in inputs for match in _matching_paths(path) for identifier in _file_identifiers(match)
     }
     option_of_identifier: dict[Any, str] = {}
     for option, path in files.items():
@@ -99,11 +99,11 @@ def save_text(path: str, text: str) -> None:
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
-    report_written(path)
+    print_written(path)
 
 
-def report_written(path: str) -> None:
-    """Say on stderr that a file was written."""
+def print_written(path: str) -> None:
+    """Print on stderr that a file was written."""
     print_text(f"{path} written", err=True)
 
 
@@ -127,7 +127,7 @@ def print_text(text: str, *, err: bool = False, is_colored: bool = False, is_ver
 
 
 def wrap_lines(text: str, width: int, hanging: int = 2) -> str:
-    """Wrap every line that is too long at blanks; what follows is indented by `hanging` more columns than the line.
+    """Wrap every line that is too long at blanks; its continuation is indented by `hanging` more columns than it.
 
     >>> print(wrap_lines("  [TN105] Bins contain few rows.", 20, hanging=4))
       [TN105] Bins
@@ -138,11 +138,18 @@ def wrap_lines(text: str, width: int, hanging: int = 2) -> str:
 
     lines = []
     for line in text.split("\n"):
-        start = line[: len(line) - len(line.lstrip(" "))]
-        options = {"break_on_hyphens": False, "break_long_words": False, "drop_whitespace": True}
-        is_long = display_width(line) > width
-        more = start + " " * hanging
-        lines += textwrap.wrap(line, width, subsequent_indent=more, **options) if is_long else [line]  # type: ignore[arg-type]
+        if display_width(line) <= width:
+            lines.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent + " " * hanging,
+            break_on_hyphens=False,
+            break_long_words=False,
+            drop_whitespace=True,
+        )
     return "\n".join(lines)
 
 
@@ -180,16 +187,12 @@ def print_result(
 def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
     """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords.
 
-    `labels` are texts from the data that stay unchanged.
+    Lists and mappings inside the report are treated likewise. `labels` are texts from the data that stay unchanged.
     """
     if isinstance(report, Mapping):
         labels = labels or _group_labels(report)
         return {
-            name: [
-                note
-                | {"text": _DIAGRAM_SETTING_PATTERN.sub(r"\1 to trueodds draw", restate_keywords(note["text"], labels))}
-                for note in value or ()
-            ]
+            name: [_restate_note(note, labels) for note in value or ()]
             if name == "notes"
             else restate_notes(value, labels)
             for name, value in report.items()
@@ -197,6 +200,12 @@ def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
     if isinstance(report, (list, tuple)) and report and isinstance(report[0], Mapping):
         return [restate_notes(item, labels) for item in report]
     return report
+
+
+def _restate_note(note: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Any]:
+    """Return a note with options in its text; a setting of a diagram is followed by the command that has it."""
+    text = restate_keywords(note["text"], labels)
+    return {**note, "text": _DIAGRAM_SETTING_PATTERN.sub(r"\1 to trueodds draw", text)}
 
 
 def _group_labels(report: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.open_data import open_data
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, pop_columns
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 

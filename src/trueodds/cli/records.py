@@ -1,4 +1,4 @@
-"""Options for files that hold a language model's answers, and the predictions read from them."""
+"""Options for records of a language model's answers, the checks of these options, and reading the records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
-# The options of which one is required by each option.
+# For each option, those of which it requires one.
 _REQUIRED_KEYWORDS = {
     "percent": ("confidence",),
     "answer": ("logprobs", "samples"),
@@ -47,7 +47,7 @@ _REQUIRED_KEYWORDS = {
     "question": CONFIDENCE_KEYWORDS,
     "abstained": CONFIDENCE_KEYWORDS,
 }
-# Options of tables of probabilities that records do not have, and what to use instead; empty if nothing.
+# Options of tables of probabilities that records do not have, and what to use instead; empty if there is nothing.
 _TABLE_OPTION_REMEDIES = {
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
@@ -56,43 +56,51 @@ _TABLE_OPTION_REMEDIES = {
 }
 
 
-def check_columns(columns: Mapping[str, Any]) -> None:
-    """Refuse options that exclude each other, and those that nothing would read."""
-    kinds = [kind for kind in CONFIDENCE_KEYWORDS if kind in columns]
-    if len(kinds) > 1:
-        got = " and ".join(f"--{kind}" for kind in kinds)
-        raise InputError("TO603", "Exactly one field must hold the confidence.", got, f"Leave --{kinds[1]} out.")
+def check_record_options(columns: Mapping[str, Any]) -> None:
+    """Raise an error for options of records that exclude each other, and for those that nothing would read."""
+    confidence_keywords = [keyword for keyword in CONFIDENCE_KEYWORDS if keyword in columns]
+    if len(confidence_keywords) > 1:
+        got = " and ".join(f"--{keyword}" for keyword in confidence_keywords)
+        fix = f"Leave --{confidence_keywords[1]} out."
+        raise InputError("TO603", "Exactly one field must hold the confidence.", got, fix)
     for name, partners in _REQUIRED_KEYWORDS.items():
         if name in columns and not any(partner in columns for partner in partners):
-            option_text = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
-            required = " or ".join(
-                [", ".join(f"--{partner}" for partner in partners[:-1]), f"--{partners[-1]}"]
-            ).removeprefix(" or ")
-            got, fix = (
-                (f"{option_text} with --{kinds[0]}", f"Leave --{name} out.")
-                if kinds
-                else (f"{option_text} alone", f"Add --{partners[0]} F.")
-            )
-            if name == "percent" and not kinds:
-                fix = "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
-            raise InputError("TO601", f"--{name} needs {required}.", got, fix)
+            raise _missing_partner_error(name, columns[name], partners, confidence_keywords)
     if "correct" in columns and "logprobs" in columns:
         reason = "With --logprobs, correctness follows from the correct option."
         raise InputError("TO603", reason, "--correct and --logprobs", "Name the correct option by --answer.")
     if "correct" in columns and "answer" in columns:
         reason = "Both define which answer is correct."
         raise InputError("TO603", reason, "--correct and --answer", "Omit one of them.")
+    record_keyword = next((keyword for keyword in RECORD_KEYWORDS if keyword in columns), None)
+    if record_keyword is None:
+        return
     for name, remedy in _TABLE_OPTION_REMEDIES.items():
-        if name in columns and (
-            used_record_option := next(
-                (record_option for record_option in RECORD_KEYWORDS if record_option in columns), None
-            )
-        ):
+        if name in columns:
             option = "--" + name.replace("_", "-")
+            problem = f"Records of answers are read without {option}."
             fix = remedy or f"Leave {option} out."
-            raise InputError(
-                "TO603", f"Records of answers are read without {option}.", f"{option} and --{used_record_option}", fix
-            )
+            raise InputError("TO603", problem, f"{option} and --{record_keyword}", fix)
+
+
+def _missing_partner_error(
+    name: str, value: Any, partners: Sequence[str], confidence_keywords: Sequence[str]
+) -> InputError:
+    """Return the error of the option --`name`, which is used without any of its partners.
+
+    `confidence_keywords` has the option of the confidence, if there is one.
+    """
+    options = [f"--{partner}" for partner in partners]
+    required = options[0] if len(options) == 1 else f"{', '.join(options[:-1])} or {options[-1]}"
+    got = f"--{name}" if value is True else f"--{name} {value}"
+    if confidence_keywords:
+        got, fix = f"{got} with --{confidence_keywords[0]}", f"Leave --{name} out."
+    elif name == "percent":
+        got += " alone"
+        fix = "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
+    else:
+        got, fix = f"{got} alone", f"Add {options[0]} F."
+    return InputError("TO601", f"--{name} needs {required}.", got, fix)
 
 
 def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
@@ -103,10 +111,10 @@ def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool
 
 
 def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Return whether files with --confidence hold records and not a table.
+    """Return whether files with --confidence hold records of answers, and not a table.
 
-    So does .json, and .jsonl if the first record has one of the fields only inside another field, or if its correctness
-    is a text, such as yes or no.
+    A .json file always does. A .jsonl file does if the first record has one of the fields only inside another field,
+    or if its correctness is a text, such as yes or no.
     """
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
@@ -114,10 +122,9 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
 
     first_fields = next(iterate_records(files[0])).fields
     fields = [columns["confidence"], columns["correct"]]
-    has_nested_field = any("." in name and name not in first_fields for name in fields)
-    return has_nested_field or (
-        all(name in first_fields for name in fields) and isinstance(first_fields[columns["correct"]], str)
-    )
+    if any("." in name and name not in first_fields for name in fields):
+        return True
+    return all(name in first_fields for name in fields) and isinstance(first_fields[columns["correct"]], str)
 
 
 def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
@@ -161,8 +168,8 @@ def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterat
         raise InputError(problem.code, problem.problem, got, fix) from None
 
 
-def make_source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """Read the answers in these files as a source of predictions, which have the notes on them."""
+def open_records(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
+    """Return the answers in these files as a source of predictions, which keeps the number of questions."""
     from trueodds.io.source import InMemorySource
 
     answer_set = read_answer_set(files, columns)

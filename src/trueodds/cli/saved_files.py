@@ -27,13 +27,16 @@ def add_tallies(files: Sequence[str]) -> Any:
             raise InputError("TO402", "The file is not a tally.", file, fix)
     if len(files) == 1:
         return tally_reader.load(files[0])
-    tallies = [_with_batches(tally_reader.load(file)) for file in files]
+    tallies = [_with_fingerprint(tally_reader.load(file)) for file in files]
     _refuse_common_rows(files, tallies)
     return reduce(add, tallies)
 
 
-def _with_batches(tally: Any) -> Any:
-    """Return a tally without fingerprints of its rows with one of its sums, by which a merge of it is recognized."""
+def _with_fingerprint(tally: Any) -> Any:
+    """Return a tally that has a fingerprint of its rows, by which a merge of the same rows is recognized.
+
+    A tally of an older version has none; it gets a fingerprint of its sums in place of one of each batch of rows.
+    """
     from trueodds.tallies import tally_sums
     from trueodds.tallies.batch_fingerprints import FINGERPRINT_LENGTH, BatchFingerprints
 
@@ -43,7 +46,7 @@ def _with_batches(tally: Any) -> Any:
 
 
 def _refuse_common_rows(files: Sequence[str], tallies: Sequence[Any]) -> None:
-    """Raise TO603 for two tallies that contain the same rows, or have the same sums: these rows would count twice."""
+    """Raise TO603 for two tallies that contain the same rows or have the same sums, because rows would count twice."""
     from trueodds.tallies import tally_sums
 
     fix = "Leave one of them out. If the rows are different but equal, tally their files together: trueodds tally."
@@ -88,12 +91,15 @@ def refuse_calibrators(files: Sequence[str]) -> None:
 
 def refuse_repeated(files: Sequence[str]) -> None:
     """Raise an error for a file that is given twice, whose rows would count twice."""
-    paths: set[str] = set()
-    for match in (match for file in files for match in _matching_paths(os.path.expanduser(file))):
-        if (real_path := os.path.realpath(match)) in paths:
-            raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
-        paths.add(real_path)
+    real_paths: set[str] = set()
+    for file in files:
+        for path in _matching_paths(os.path.expanduser(file)):
+            if (real_path := os.path.realpath(path)) in real_paths:
+                problem = "A file is given twice, so its rows would count twice."
+                raise InputError("TO603", problem, path, "Name it once.")
+            real_paths.add(real_path)
 
 
 def _matching_paths(path: str) -> list[str]:
+    """Return the path if it exists, else the files that match it as a pattern."""
     return [path] if os.path.exists(path) else glob.glob(path, recursive=True)

@@ -1,4 +1,4 @@
-"""Options for the settings of methods, and the values that their text stands for."""
+"""Options for the settings of estimators, tests, diagrams and calibrators, and parsing the texts of their values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTIONS_OF_FAMILY = {
 # Settings of `measure` itself, beside those of the estimator.
 INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
 _LIST_SETTINGS = ("candidates",)  # lists of names, which may also be separated by commas
-# Arguments of the functions that have an option and are refused in --set.
+# Arguments of the Python functions that have an option of their own, and so are refused in --set.
 _OPTION_OF_SETTING = {
     "rng": "--seed",
     "seed": "--seed",
@@ -52,11 +52,14 @@ _OPTION_OF_SETTING = {
 
 
 def settings_options(family: str, omitted: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Add the options of the settings of one family of methods, and --set for the other settings."""
+    """Return a decorator that adds the options of one family of methods, and --set for its other settings.
+
+    `omitted` are options of the family that the command does not use.
+    """
 
     def add_options(command: Command) -> Command:
         set_help = f"Any other setting of one of the {family}."
-        command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=set_help)(command)
+        command = click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help=set_help)(command)
         for option in (name for name in reversed(OPTIONS_OF_FAMILY[family]) if name not in omitted):
             command = click.option(option, metavar="X", help=SETTING_OPTIONS[option])(command)
         return command
@@ -65,22 +68,24 @@ def settings_options(family: str, omitted: tuple[str, ...] = ()) -> Callable[[Co
 
 
 def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Remove the settings from the parameters of the command and return their values."""
+    """Remove the settings of the method from the parameters of the command, and return their values by name."""
     parsed = {}
     for option in SETTING_OPTIONS:
         name = option.lstrip("-").replace("-", "_")
         text = params.pop(name, None)
         if text is not None:
             parsed[name] = parse_value(text)
-    for pair in params.pop("also", ()):
-        name, equals, text = pair.partition("=")
+    for assignment in params.pop("assignments", ()):
+        name, equals, text = assignment.partition("=")
         if not equals or not name.isidentifier():
-            raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=deviation.")
+            raise InputError(
+                "TO601", "--set takes NAME=VALUE.", repr(assignment), "For instance --set style=deviation."
+            )
         if name in _OPTION_OF_SETTING:
             raise InputError(
                 "TO603",
                 "--set is only for settings that have no option.",
-                f"--set {pair}",
+                f"--set {assignment}",
                 f"Use {_OPTION_OF_SETTING[name]}.",
             )
         if name in parsed:
@@ -100,9 +105,9 @@ def parse_value(text: str) -> Any:
     words = {"none": None, "true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
-    for read in (int, float):
+    for number_type in (int, float):
         try:
-            return read(text)
+            return number_type(text)
         except ValueError:
             continue
     if text[:1] in "[{":

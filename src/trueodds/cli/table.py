@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.compare import names_of_files
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns, read_models
+from trueodds.cli.open_data import names_of_files, open_models
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
@@ -75,7 +75,7 @@ def table(
 
     model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
     with ProgressBar() as progress:
-        models = read_models(files, columns, progress)
+        models = open_models(files, columns, progress)
         result = evaluate(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),

@@ -1,4 +1,4 @@
-"""trueodds tally and merge: tally rows into a small file, and add such files up."""
+"""trueodds tally and trueodds merge: sum up rows in a small file, a tally, and add several tallies up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import data_options, open_data, pop_columns
+from trueodds.cli.open_data import open_data
+from trueodds.cli.options import data_options, pop_columns
 from trueodds.cli.saved_files import add_tallies
 from trueodds.core.progress import ProgressBar
 
@@ -72,6 +73,6 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
 
 def _print_tally(rows: str, result: Any, out: str) -> None:
-    """Print the number of rows, whether some of them count twice, and the file."""
+    """Print `rows`, their number as text, then the note if some of them count twice, and the file."""
     repeated = "".join(f"\n  {note}" for note in result.notes() if note.code == "TN172")
     output.print_text(f"{rows}{repeated}\n{out}")

@@ -7,18 +7,16 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli.costs import COST, check_takes_costs, read_costs
+from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
-    COST,
     FAIL_ON,
     JSON,
     LENS,
     SEED,
     WEIGHT_KIND,
-    check_takes_costs,
     data_options,
-    open_data,
     pop_columns,
-    read_costs,
 )
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar

@@ -1,4 +1,4 @@
-"""Which records of answers abstain or have no usable confidence, and the notes that count them."""
+"""Find the records of answers that abstain or have no usable confidence, and count them in notes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from trueodds.io.records import Record
 
 @dataclass(frozen=True, slots=True)
 class Abstentions:
-    """Which rows abstain, and which have an answer without a confidence."""
+    """Which rows abstain, and which have an answer without a confidence; no row does both."""
 
-    abstains: list[bool]
-    lacks_confidence: list[bool]
+    abstains: list[bool]  # by row
+    lacks_confidence: list[bool]  # by row
 
     @property
     def is_answered(self) -> list[bool]:
         """Whether each row has an answer with a confidence."""
-        return [not (a or b) for a, b in zip(self.abstains, self.lacks_confidence, strict=True)]
+        return [not (abstains or lacks) for abstains, lacks in zip(self.abstains, self.lacks_confidence, strict=True)]
 
 
 def find_abstentions(rows: list[Record], fields: Sequence[str], confidence_field: str) -> Abstentions:
-    """Return which rows abstain: one of the fields says yes.
+    """Return which rows abstain, because one of the `fields` says yes, and which have an answer without a confidence.
 
-    An empty field of the confidence is an abstention if it is the only one of `fields`. Besides others, which then say
-    what is an abstention, it is an answer without a confidence.
+    The field of the confidence itself may be one of the `fields`. If it is the only one, a row in which it is empty
+    abstains. Otherwise the other fields say which rows abstain, and a row in which only the confidence is empty has an
+    answer without a confidence.
 
     >>> rows = [Record("a", i, None, {"skip": skip, "c": c}) for i, (skip, c) in enumerate([(1, None), (0, None)])]
     >>> find_abstentions(rows, ["skip", "c"], "c")
@@ -38,7 +39,8 @@ def find_abstentions(rows: list[Record], fields: Sequence[str], confidence_field
     if not flags:
         return Abstentions(is_empty, [False] * len(rows))
     abstains = [any(row.is_true(field) for field in flags) for row in rows]
-    return Abstentions(abstains, [empty and not skips for empty, skips in zip(is_empty, abstains, strict=True)])
+    lacks_confidence = [empty and not abstained for empty, abstained in zip(is_empty, abstains, strict=True)]
+    return Abstentions(abstains, lacks_confidence)
 
 
 def ignored_confidence_notes(rows: list[Record], abstains: list[bool], confidence_field: str) -> list[Note]:
@@ -54,20 +56,21 @@ def ignored_confidence_notes(rows: list[Record], abstains: list[bool], confidenc
 def coverage_notes(n_queries: int, n_abstained: int, n_without: int, questions: int | None, reason: str) -> list[Note]:
     """Return the notes on queries without an answer, and on answers without a confidence.
 
-    `questions` is None if every query is a question of its own, and `reason` says which answers have no confidence.
+    `questions` is the number of different questions, None if every query is another one. `reason` is the predicate of
+    the second note, such as "answers have no confidence".
     """
     coverage = f"(coverage {format_coverage(n_queries - n_abstained - n_without, n_queries)})"
     notes = []
     if n_abstained:
-        shown = "" if n_without else f" {coverage}"
+        shown_coverage = "" if n_without else f" {coverage}"
         if questions is None:
             text = (
-                f"{n_abstained:,} of {n_queries:,} questions have no answer{shown}; all results are for those that"
-                " have one."
+                f"{n_abstained:,} of {n_queries:,} questions have no answer{shown_coverage}; all results are for those"
+                " that have one."
             )
         else:
             text = (
-                f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing{shown}; all"
+                f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing{shown_coverage}; all"
                 " results are for the others."
             )
         notes.append(Note("TN146", text))
@@ -78,7 +81,10 @@ def coverage_notes(n_queries: int, n_abstained: int, n_without: int, questions: 
 
 
 def describe_missing_confidence(rows: list[Record], lacks_confidence: list[bool], correct: str | None) -> str:
-    """Return how answers without a confidence are described, with their accuracy if each says whether it is correct."""
+    """Describe answers without a confidence for `coverage_notes`, with their accuracy if it is known.
+
+    `correct` is the field that says whether an answer is correct.
+    """
     lacking = [row for row, lacks in zip(rows, lacks_confidence, strict=True) if lacks]
     if correct is None or not lacking or not all(row.has_field(correct) for row in lacking):
         return "answers have no confidence"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,7 @@ from trueodds.io.abstentions import (
     ignored_confidence_notes,
 )
 from trueodds.io.option_confidence import (
-    option_number_notes,
-    read_option_log_probs,
-    shared_option_names,
-    top_option_confidence,
+    predictions_from_options,
 )
 from trueodds.io.questions import (
     FILE_FIELD,
@@ -55,27 +52,27 @@ class Answers(Result):
     predictions : Predictions
         The answers, with the notes.
     n_queries : int
-        Number of rows, or of questions if several samples make one answer.
+        Number of rows; of questions if each answer is the most frequent one of several samples.
     abstained : int
-        Number of rows or questions without an answer.
+        Number of these rows or questions without an answer.
     notes : tuple of Note
         Facts about the answers.
     questions : int or None
-        Number of different questions, if a question was asked several times.
+        Number of different questions, if at least one was asked several times.
     ids : array (n,) or None
-        The question of each answer. `predictions.row_id` also has its number if a question has several rows.
+        The question of each answer. If a question has several rows, `predictions.row_id` also numbers its answers.
     without_confidence : int
-        Number of rows or questions with an answer but without a usable confidence: `abstained` names the empty field of
-        the confidence besides another field, or a single sample is left. They are not among the predictions.
+        Number of rows or questions with an answer but without a usable confidence, which are not among the predictions:
+        the field of the confidence is empty, or only one sample is left.
     """
 
     predictions: Predictions
-    n_queries: int  # rows, or questions where several samples make one answer
+    n_queries: int
     abstained: int
     notes: tuple[Note, ...]
-    questions: int | None = None  # where a question was asked several times, how many there are
-    ids: Array | None = None  # (n,) the question of each answer, as the records have it
-    without_confidence: int = 0  # rows or questions with an answer that has no usable confidence
+    questions: int | None = None
+    ids: Array | None = None
+    without_confidence: int = 0
 
     @property
     def coverage(self) -> float:
@@ -282,53 +279,54 @@ def read_answers(
     ([0.85, 0.6], [1, 0])
     """
     _check_compatible_settings(options, confidence, samples, correct, choices, percent)
-    groups = [group] if isinstance(group, str) else list(group or ())
-    question_fields = (question,) if isinstance(question, str) else tuple(question or ())
-    abstained_fields = (abstained,) if isinstance(abstained, str) else tuple(abstained or ())
-    rows = list(iterate_records(data))
-    if not rows:
-        raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
-    source = rows[0].source
-    if FILE_FIELD in (*groups, *question_fields):
-        rows = add_file_names(rows, data)
+    group_fields, question_fields, abstained_fields = _as_tuple(group), _as_tuple(question), _as_tuple(abstained)
     confidence_field = samples or confidence or options or "logprobs"
     correct = correct or ("correct" if confidence is not None else None)
+    rows = _read_records(data, needs_file_names=FILE_FIELD in (*group_fields, *question_fields))
+
+    # Which rows have an answer with a confidence, and the questions of all rows and of these.
     abstentions = find_abstentions(rows, abstained_fields, confidence_field)
     if abstained_fields == (confidence_field,) and all(abstentions.abstains):
-        rows[0].value(confidence_field)  # refused: no row has that field, or all leave it empty
+        rows[0].value(confidence_field)  # raises an error: no row has that field, or it is empty in all of them
     is_answered = abstentions.is_answered
     answered_rows = [row for row, answered in zip(rows, is_answered, strict=True) if answered]
     names = question_names(rows, is_answered, question_fields) if question_fields else []
     answered_names = [name for name, answered in zip(names, is_answered, strict=False) if answered and name is not None]
-    n_queries, n_abstained, n_without = len(rows), sum(abstentions.abstains), sum(abstentions.lacks_confidence)
     notes = ignored_confidence_notes(rows, abstentions.abstains, confidence_field)
-    reason = describe_missing_confidence(rows, abstentions.lacks_confidence, correct)
-    has_one_sample_per_row = (
-        bool(answered_rows) and samples is not None and not has_sample_lists(answered_rows, samples)
-    )
-    if has_one_sample_per_row and question_fields:  # questions are what was asked
+
+    # The counts: of rows, or of questions if each row is one of several samples.
+    n_queries, n_abstained, n_without = len(rows), sum(abstentions.abstains), sum(abstentions.lacks_confidence)
+    reason_without = describe_missing_confidence(rows, abstentions.lacks_confidence, correct)
+    has_sample_rows = bool(answered_rows) and samples is not None and not has_sample_lists(answered_rows, samples)
+    if has_sample_rows and question_fields:
+        single_sample_questions = single_samples(names, answered_names)
         n_queries = len(set(names) - {None})
         n_abstained = n_queries - len(set(answered_names))
-        single = single_samples(names, answered_names)
-        n_without, reason = (
-            len(single),
-            "questions have a single sample left, which always agrees with itself",
-        )
-        answered_rows = [row for row, name in zip(answered_rows, answered_names, strict=True) if name not in single]
+        n_without = len(single_sample_questions)
+        reason_without = "questions have a single sample left, which always agrees with itself"
+        answered_rows = [
+            row for row, name in zip(answered_rows, answered_names, strict=True) if name not in single_sample_questions
+        ]
     if not answered_rows:
-        problem = "No answer has a confidence." if n_without else "Every row abstains."
-        raise InputError("TO319", problem, f"{len(rows):,} rows of {source}", "Calibration needs at least one answer.")
+        problem, got = "No answer has a confidence." if n_without else "Every row abstains.", f"{len(rows):,} rows of"
+        raise InputError("TO319", problem, f"{got} {rows[0].source}", "Calibration needs at least one answer.")
+
+    # Several samples make one answer, of which `agreement.records` has the first record.
+    agreement = None
     if samples is not None:
         agreement = sample_agreement(answered_rows, samples, answer, correct, question_fields)
         answered_rows = agreement.records
-        notes += agreement.size_notes(sum(abstentions.abstains) if has_one_sample_per_row else 0, len(rows))
+        notes += agreement.size_notes(sum(abstentions.abstains) if has_sample_rows else 0, len(rows))
         answered_names = [question_name(row, question_fields) for row in answered_rows] if question_fields else []
+
+    # The predictions.
     ids = question_ids(answered_rows, answered_names, question_fields) if question_fields else None
     extras: dict[str, Any] = {
-        "group": {name: np.array([field_as_name(row, name) for row in answered_rows]) for name in groups} or None,
+        "group": {field: np.array([field_as_name(row, field) for row in answered_rows]) for field in group_fields}
+        or None,
         "cluster": question_clusters(ids),
     }
-    if samples is not None:
+    if agreement is not None:
         preds = Predictions.from_confidence(agreement.confidence, agreement.is_correct, **extras)
     elif confidence is not None:
         stated, confidence_notes = read_stated_confidences(answered_rows, confidence, percent)
@@ -336,39 +334,28 @@ def read_answers(
         preds = Predictions.from_confidence(stated, [row.is_true(correct) for row in answered_rows], **extras)
         notes += confidence_notes
     else:
-        preds, option_notes = _predict_from_options(answered_rows, options or "logprobs", answer, choices, extras)
+        preds, option_notes = predictions_from_options(answered_rows, confidence_field, answer, choices, extras)
         notes += option_notes
     notes += shared_question_notes(rows, names, question_fields)
     questions = count_questions(names, n_queries)
-    notes += coverage_notes(n_queries, n_abstained, n_without, questions, reason)
+    notes += coverage_notes(n_queries, n_abstained, n_without, questions, reason_without)
     if ids is not None:
-        preds = preds.with_row_id(ids if has_one_sample_per_row else answer_ids(names, is_answered))
-    return Answers(
-        preds.with_notes(*notes) if notes else preds, n_queries, n_abstained, tuple(notes), questions, ids, n_without
-    )
+        preds = preds.with_row_id(ids if has_sample_rows else answer_ids(names, is_answered))
+    preds = preds.with_notes(*notes) if notes else preds
+    return Answers(preds, n_queries, n_abstained, tuple(notes), questions, ids, n_without)
 
 
-def _predict_from_options(
-    rows: list[Record], options: str, answer: str, choices: str | None, extras: Mapping[str, Any]
-) -> tuple[Predictions, list[Note]]:
-    """Return the predictions of records with the log-probabilities of their options, and the notes on these.
+def _as_tuple(fields: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the name of a field, several, or none as a tuple."""
+    return (fields,) if isinstance(fields, str) else tuple(fields or ())
 
-    Vectors of probabilities if all questions have the same number of options, otherwise the confidence in the most
-    likely one. `extras` are the subgroups and clusters of the rows.
-    """
-    log_probs_by_question, labels = read_option_log_probs(rows, options, answer, choices)
-    notes = option_number_notes(rows, answer, choices, log_probs_by_question, labels)
-    option_counts = {len(score) for score in log_probs_by_question}
-    if len(option_counts) == 1:
-        names = None if choices is None else shared_option_names(rows, choices)
-        y = labels if names is None else np.array(names)[labels]
-        return Predictions.from_logits(y, np.array(log_probs_by_question), classes=names, **extras), notes
-    text = (
-        f"Questions have {min(option_counts)} to {max(option_counts)} options, so only the confidence in the most"
-        " likely one and its correctness are kept."
-    )
-    preds = Predictions.from_confidence(*top_option_confidence(log_probs_by_question, labels), **extras)
-    return preds, [*notes, Note("TN145", text)]
+
+def _read_records(data: Any, *, needs_file_names: bool) -> list[Record]:
+    """Return the records, with the names of their files as a field if needed; raise TO312 if there are none."""
+    rows = list(iterate_records(data))
+    if not rows:
+        raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
+    return add_file_names(rows, data) if needs_file_names else rows
 
 
 def _check_compatible_settings(
@@ -379,17 +366,20 @@ def _check_compatible_settings(
     choices: str | None,
     percent: bool,
 ) -> None:
-    """Raise an error for settings that exclude each other."""
-    named = {"options": options, "confidence": confidence, "samples": samples}
-    kinds = [name for name, field in named.items() if field is not None] or ["options"]
-    if len(kinds) > 1:
+    """Raise TO205 for settings that exclude each other."""
+    confidence_settings = {"options": options, "confidence": confidence, "samples": samples}
+    used_settings = [name for name, field in confidence_settings.items() if field is not None] or ["options"]
+    if len(used_settings) > 1:
         raise InputError(
-            "TO205", "Exactly one field must hold the confidence.", " and ".join(kinds), "Read them separately."
+            "TO205", "Exactly one field must hold the confidence.", " and ".join(used_settings), "Read them separately."
         )
-    compatible_kinds = {"percent": (percent, ("confidence",)), "correct": (correct, ("confidence", "samples")),
-             "choices": (choices, ("options",))}  # fmt: skip
-    for name, (value, kind) in compatible_kinds.items():
-        if value and kinds[0] not in kind:
-            raise InputError(
-                "TO205", f"{name} goes with {' or '.join(kind)}.", f"{name} with {kinds[0]}", "Leave it out."
-            )
+    # Other settings: their values, and the settings of the confidence with which they can be combined.
+    partners_of_setting = {
+        "percent": (percent, ("confidence",)),
+        "correct": (correct, ("confidence", "samples")),
+        "choices": (choices, ("options",)),
+    }
+    for name, (value, partners) in partners_of_setting.items():
+        if value and used_settings[0] not in partners:
+            problem, got = f"{name} goes with {' or '.join(partners)}.", f"{name} with {used_settings[0]}"
+            raise InputError("TO205", problem, got, "Leave it out.")

@@ -18,11 +18,8 @@ from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array
 from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 types = pa.types
-NUMPY_FLOAT_TYPES = {
-    "halffloat": "float16",
-    "float": "float32",
-    "double": "float64",
-}  # dtype by Arrow's name of the type
+# NumPy's names of the types that Arrow calls otherwise.
+NUMPY_FLOAT_TYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 
 class ArrowTable(Table):
@@ -91,6 +88,7 @@ def view_as_numpy(array: Any) -> Array:
 
 
 def _first_null_index(array: Any) -> int:
+    """Return the index of the first missing value."""
     return int(np.argmax(view_as_numpy(array.is_null().cast(pa.uint8()))))
 
 

@@ -56,6 +56,7 @@ class ParquetTable(Table):
 
 
 def _open_file(path: str) -> Any:
+    """Open a file for reading by Arrow."""
     return pa.OSFile(os.fsencode(path))  # file names need not be UTF-8
 
 
@@ -74,8 +75,8 @@ class FeatherTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the named columns; only these are decompressed."""
-        places = {name: i for i, name in enumerate(self.columns)}
-        fields = [places[name] for name in names]
+        column_index = {name: i for i, name in enumerate(self.columns)}
+        fields = [column_index[name] for name in names]
         with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(fields), size)
 
@@ -117,7 +118,7 @@ class ArrowWriter(Writer):
         super().__init__(file, target)
         self._file_format = file_format
         self._schema: Any = None
-        self._table: Any = None
+        self._writer: Any = None  # of Arrow, opened when the types of the columns are known
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append a record batch."""
@@ -125,33 +126,34 @@ class ArrowWriter(Writer):
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
             writer_type = parquet.ParquetWriter if self._file_format == "parquet" else pa.ipc.new_file
-            self._table = writer_type(self.file, self._schema)
-        self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
+            self._writer = writer_type(self.file, self._schema)
+        self._writer.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
         """Write the footer of the file."""
-        if self._table is not None:
+        if self._writer is not None:
             with nullcontext() if complete else suppress(OSError):
-                self._table.close()
+                self._writer.close()
 
     def _to_arrow_array(self, cells: Any, name: str, start: int) -> Any:
         """Convert cells to an Arrow array of the type that the column has in the file."""
-        kind = self._schema.field(name).type if self._schema is not None else None
+        column_type = None if self._schema is None else self._schema.field(name).type
         try:
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
                 width = cells.shape[1]
                 offsets = pa.array(np.arange(0, len(cells) * width + 1, width, dtype=np.int32))
                 return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cells).ravel()))
             array = cells if isinstance(cells, pa.Array) else pa.array(_text_array_to_list(cells))
-            return array if kind is None or array.type == kind else array.cast(kind)
+            return array if column_type is None or array.type == column_type else array.cast(column_type)
         except pa.ArrowException as problem:
             message = str(problem).strip().split("\n")[0][:120]
-            if kind is not None:
-                raise Place(self.target, name, start).type_change_error(0, str(kind), message) from None
+            if column_type is not None:
+                raise Place(self.target, name, start).type_change_error(0, str(column_type), message) from None
             raise InputError(
                 "TO314", f"Column {name!r} cannot be written to {self.target}.", message, "Write it as jsonl."
             ) from None
 
 
 def _text_array_to_list(cells: Any) -> Any:
+    """Return an array of text as a list, because Arrow does not take the former; other cells are unchanged."""
     return cells.tolist() if isinstance(cells, np.ndarray) and cells.dtype.kind == "U" else cells

@@ -1,4 +1,4 @@
-"""Blocks: the columns of one batch as arrays by role (probabilities, outcomes, weights, …), before validation.
+"""Blocks: the columns of a batch as arrays by role (probabilities, outcomes, weights, …), not yet validated.
 
 `TableSource` makes a `Block` of each batch of a table, and validates it as `Predictions`.
 """
@@ -24,7 +24,8 @@ from trueodds.io.table import ColumnBatch
 _ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
 _ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table
 
-# Errors of labels that are names or codes, with the kind of their array; the remedy lists the labels as classes.
+# Codes of the errors of labels that are no class numbers, with the dtype kind of the labels; the remedy lists the
+# labels as `classes`.
 _LABEL_ERRORS = {("TO106", "U"), ("TO105", "i"), ("TO105", "f")}
 
 
@@ -56,35 +57,32 @@ class Block:
         return len(self.p)
 
     def locate_error(self, problem: InputError, roles: ColumnRoles, is_part: bool) -> InputError:
-        """Return the error of a batch with the file, the column and the row of the file.
+        """Return the error of an array of the block with its file, its column, and the row of the file.
 
         `is_part` says that the block is only a part of the rows, whose range the error then names.
         """
-        is_outcome_error = problem.code in ("TO111", "TO116")
-        columns = roles.truth if is_outcome_error else roles.probs
-        got, fix = problem.got, self._remedy_with_columns(problem, roles)
+        fix = self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
         elif problem.code == "TO102" and roles.kind == "confidence" and "logits" in fix:
             fix = "If these are log-probabilities, write exp(x) in their place."
-        # Replace the last occurrence only: earlier text may be a label that looks like a position.
+        got, segment = problem.got, self.segments[0]
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
-        segment = self.segments[0]
         if mentions:
-            mention = mentions[-1]
+            mention = mentions[-1]  # an earlier one may be a label that looks like a position
             segment, row = self._find_row(int(mention[1]))
             location = f"row {row}" + (mention[2] or "")
+            is_outcome_error = problem.code in ("TO111", "TO116")
+            columns = roles.truth if is_outcome_error else roles.probs
             if mention[3] is not None and len(columns) > 1:
                 location += f" (column {columns[int(mention[3])]!r})"
             got = got[: mention.start()] + location + got[mention.end() :]
-        row_range = f", rows {segment.first_row:,} to {segment.first_row + segment.n - 1:,}" if is_part else ""
-        other_tables = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
-        got = (
-            f"{got}, in {segment.table_name}{other_tables}{row_range}"
-            if got
-            else f"{segment.table_name}{other_tables}{row_range}"
-        )
-        return InputError(problem.code, problem.problem, got, fix)
+        table_text = segment.table_name
+        if len(self.segments) > 1 and not mentions:
+            table_text += f" and {len(self.segments) - 1:,} more"
+        if is_part:
+            table_text += f", rows {segment.first_row:,} to {segment.first_row + segment.n - 1:,}"
+        return InputError(problem.code, problem.problem, f"{got}, in {table_text}" if got else table_text, fix)
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         """Return the remedy of an error with the names of the columns, as arguments of `read`."""
@@ -147,19 +145,19 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
     )
 
 
-def column_matrix(batch: ColumnBatch, columns_to_stack: Sequence[str], table_name: str, first_row: int) -> Array:
-    """Stack columns to a C-contiguous matrix (n, K); floats keep their type, integers become float64.
+def column_matrix(batch: ColumnBatch, names: Sequence[str], table_name: str, first_row: int) -> Array:
+    """Stack the columns of these names to a C-contiguous matrix (n, K); floats keep their type, others become float64.
 
-    A single column is returned as it is, (n,) or, for lists, (n, K). The table name and row are for errors.
+    A single column of floats is returned as it is, (n,) or, for lists, (n, K). The table name and row are for errors.
     """
-    columns = [batch[column] for column in columns_to_stack]
-    for column, values in zip(columns_to_stack, columns, strict=True):
+    columns = [batch[name] for name in names]
+    for name, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "biuf":
-            raise Place(table_name, column, first_row).wrong_type_error(
+            raise Place(table_name, name, first_row).wrong_type_error(
                 f"text {str(values[0])!r} in row {first_row}, which is not a number"
             )
         if values.ndim != 1 and len(columns) > 1:
-            raise Place(table_name, column, first_row).wrong_type_error("a column of lists", "Name only that column.")
+            raise Place(table_name, name, first_row).wrong_type_error("a column of lists", "Name only that column.")
     if len(columns) == 1:
         return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
     all_floats = all(values.dtype.kind == "f" for values in columns)

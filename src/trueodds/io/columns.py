@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.suggestions import did_you_mean, list_names
-from trueodds.data.class_names import are_numbers
+from trueodds.data.labels import are_numbers
+from trueodds.io.column_suggestions import suggest_numbered_columns, suggest_outcome_columns, suggest_similar_columns
 from trueodds.io.table import Table
 
 
@@ -17,7 +17,7 @@ from trueodds.io.table import Table
 class ColumnRoles:
     """The columns to read and their roles."""
 
-    kind: str  # "classes", "confidence", "votes" or "multilabel"
+    kind: str  # of outcome: "classes", "confidence", "votes" or "multilabel"
     probs: tuple[str, ...]  # columns of probabilities, logits or confidence
     suffixes: tuple[str, ...] | None  # class names in the column names; None if there are none
     truth: tuple[str, ...]  # columns of the label, votes, 0/1 outcomes or correctness; empty to apply a calibrator
@@ -75,13 +75,11 @@ def without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
 
 
 Names = str | Sequence[str]
-# Usual names of the column of the outcome, which a remedy proposes.
-_OUTCOME_NAMES = ("y", "y_true", "target", "outcome", "event", "class", "truth", "observed")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSelection:
-    """Column names and patterns as specified by the caller."""
+    """Column names and patterns as specified by the caller of `read`."""
 
     label: str | None = "label"  # column of the true class
     probs: Names = "p_*"  # columns of probabilities
@@ -121,16 +119,6 @@ class ColumnSelection:
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = finder.find_one(self.weight, "weight"), finder.find_one(self.cluster, "cluster")
         row_id = finder.find_one(self.row_id, "row_id")
-        roles = {
-            name: use
-            for name, use in [
-                (weight, "weight"),
-                (cluster, "cluster"),
-                (row_id, "row_id"),
-                *((name, "group") for name in group),
-            ]
-            if name
-        }
         for name in group:
             finder.check_group(name)
         if kind == "confidence":
@@ -141,28 +129,34 @@ class ColumnSelection:
             return ColumnRoles(
                 kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
             )
-        requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
-        use = "logits" if isinstance(self.logits, (str, Sequence)) else "probs"
+        # Columns that are read as something else, which a pattern of probabilities does not match.
+        role_of_column = {
+            name: role for name, role in ((weight, "weight"), (cluster, "cluster"), (row_id, "row_id")) if name
+        }
+        role_of_column |= dict.fromkeys(group, "group")
+        requested, keyword = self.probs, "probs"
+        if isinstance(self.logits, (str, Sequence)):
+            requested, keyword = self.logits, "logits"
         outcome_names: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
             assert outcomes is not None
-            truth, outcome_names = finder.find_several(outcomes, kind, roles)
-            roles |= dict.fromkeys(truth, kind)
+            truth, outcome_names = finder.find_several(outcomes, kind, role_of_column)
+            role_of_column |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
-                roles.setdefault(self.label, "label")  # not read here, but not a probability either
+                role_of_column.setdefault(self.label, "label")  # not read here, but not a probability either
         else:
             label = finder.find_label(self.label, requested)
             truth = () if label is None else (label,)
-            roles |= dict.fromkeys(truth, "label")
-        probs, name_of_column = finder.find_several(requested, use, roles)
+            role_of_column |= dict.fromkeys(truth, "label")
+        probs, name_of_column = finder.find_several(requested, keyword, role_of_column)
         suffixes = tuple(name_of_column.values()) if name_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, outcome_names, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
             text = (
-                f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of the"
-                " columns."
+                f"The columns {keyword} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of"
+                " the columns."
             )
             finder.notes.append(Note("TN302", text))
         return ColumnRoles(
@@ -179,14 +173,17 @@ class _ColumnFinder:
         self.column_names = frozenset(table.columns)
         self.notes: list[Note] = []
 
-    def find_one(self, name: str | None, use: str) -> str | None:
-        """Return the column of that name, or None for None; raise TO304 if the table does not have it."""
+    def find_one(self, name: str | None, keyword: str) -> str | None:
+        """Return the column of that name, or None for None; raise TO304 if the table does not have it.
+
+        `keyword` is the keyword of `read` that names the column, for errors.
+        """
         if name is not None and name not in self.column_names:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
-                f"{use}={name!r}",
-                _suggest_similar_columns(name, self.table.columns),
+                f"{keyword}={name!r}",
+                suggest_similar_columns(name, self.table.columns),
             )
         return name
 
@@ -202,7 +199,7 @@ class _ColumnFinder:
         if (
             name == "label"
             and name not in self.column_names
-            and (suggestion := _suggest_outcome_columns(self.table.columns, probs))
+            and (suggestion := suggest_outcome_columns(self.table.columns, probs))
         ):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", suggestion)
         return self.find_one(name, "label")
@@ -216,34 +213,35 @@ class _ColumnFinder:
         self.find_one(name, "group")
 
     def find_several(
-        self, requested: Names, use: str, roles: dict[str, str]
+        self, requested: Names, keyword: str, role_of_column: dict[str, str]
     ) -> tuple[tuple[str, ...], dict[str, str] | None]:
-        """Return the columns, and the class name of each if a pattern or the names define it.
+        """Return the columns that are listed or match a pattern, and the class name of each if there are several.
 
-        `use` is the keyword of `read` that requests the columns, for errors. `roles` has the columns that are read as
-        something else, by name; a pattern does not match them.
+        The class name is the text that the wildcard matches, or the name of a listed column. `keyword` is the keyword
+        of `read` that requests the columns, for errors. A pattern does not match the columns in `role_of_column`, which
+        are read as something else.
         """
         if not isinstance(requested, str):
             if len(requested) == 0:
-                raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
+                raise InputError("TO304", f"{keyword} names no column.", "an empty list", "Name one column per class.")
             for name in requested:
-                self.find_one(name, use)
+                self.find_one(name, keyword)
             if len(set(requested)) < len(requested):
                 raise InputError(
-                    "TO313", f"{use} contains a column twice.", repr(list(requested)), "Name each column once."
+                    "TO313", f"{keyword} contains a column twice.", repr(list(requested)), "Name each column once."
                 )
             return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
         if requested in self.column_names or "*" not in requested:
-            self.find_one(requested, use)
+            self.find_one(requested, keyword)
             return (requested,), None
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
         matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
-        for name in [name for name in matches if name in roles]:
+        for name in [name for name in matches if name in role_of_column]:
             del matches[name]
             self.notes.append(
                 Note(
                     "TN301",
-                    f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]} only.",
+                    f"{keyword} {requested!r} also matches {name!r}, which is read as the {role_of_column[name]} only.",
                 )
             )
         if not matches and self.table.has_keys and requested == "p_*" and "probs" in self.column_names:
@@ -252,93 +250,12 @@ class _ColumnFinder:
             raise InputError(
                 "TO305",
                 f"No column of {self.table.name} matches {requested!r}.",
-                f"{use}={requested!r}",
-                _suggest_numbered_columns(use, self.table.columns)
-                or f"{_suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+                f"{keyword}={requested!r}",
+                suggest_numbered_columns(keyword, self.table.columns)
+                or f"{suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), name_of_column if len(matches) > 1 else None
-
-
-def _suggest_outcome_columns(columns: tuple[str, ...], probs: Names) -> str | None:
-    """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness.
-
-    If the columns of the probabilities, requested as `probs`, do not exist either, suggest those of both.
-    """
-    votes = {name[2:] for name in columns if name.startswith("v_")}
-    if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
-        return "For votes pass votes='v_*'; for a label of another name pass label=."
-    if "confidence" in columns and "correct" in columns:
-        return (
-            "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
-            " name pass label=."
-        )
-    if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
-        return _suggest_label_and_probs(columns)
-    return None
-
-
-def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
-    """Suggest the columns of the label and of the probabilities of a table where neither has its usual name.
-
-    >>> _suggest_label_and_probs(("prob_cat", "prob_dog", "animal"))
-    "If prob_cat, prob_dog are the probabilities, pass label='animal' and probs='prob_*'."
-    >>> _suggest_label_and_probs(("score", "y"))
-    "If y is the outcome and score the probability of the event, pass label='y' and probs='score'."
-    """
-    if prefix := _shared_prefix(columns):
-        names = [name for name in columns if name.startswith(f"{prefix}_")]
-        other_columns = [name for name in columns if name not in names]
-        label = f"label={other_columns[0]!r}" if len(other_columns) == 1 else "the column of the outcome as label="
-        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        return f"If {listed} are the probabilities, pass {label} and probs='{prefix}_*'."
-    outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
-    if len(columns) == 2 and len(outcomes) == 1:
-        score = next(name for name in columns if name not in outcomes)
-        return (
-            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass label={outcomes[0]!r} and"
-            f" probs={score!r}."
-        )
-    if len(columns) < 2:
-        return None
-    return f"{list_columns(columns)} Name that of the outcome with label= and those of the probabilities with probs=."
-
-
-def _shared_prefix(columns: tuple[str, ...]) -> str | None:
-    """Return the first prefix, up to the last underscore, that several columns have, without those of outcomes."""
-    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
-    return next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
-
-
-def _suggest_numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
-    """Suggest the columns that share a prefix with each other where none has the one that was looked for."""
-    prefix = _shared_prefix(columns)
-    if use not in ("probs", "logits") or prefix is None:
-        return None
-    names = [name for name in columns if name.startswith(f"{prefix}_")]
-    logits_hint = "" if use == "logits" else f"; if they are logits, pass logits='{prefix}_*'"
-    return (
-        f"If {', '.join(names[:3])}{', …' if len(names) > 3 else ''} are meant, pass {use}='{prefix}_*'{logits_hint}."
-    )
-
-
-def list_columns(columns: Sequence[str]) -> str:
-    """Return the columns of a table as a sentence, in their order.
-
-    >>> list_columns(["score", "target"]), list_columns(["score"])
-    ('The columns are score, target.', 'The only column is score.')
-    """
-    if len(columns) == 1:
-        return f"The only column is {columns[0]}."
-    return list_names(columns).replace("Known:", "The columns are")
-
-
-def _suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
-    """Return the hint for an unknown column: similar columns, or all of them."""
-    hint = did_you_mean(name, columns) or list_columns(columns)
-    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
-        hint += " The columns look separated by something else than commas."
-    return hint
 
 
 def align_outcomes(
@@ -363,19 +280,19 @@ def align_outcomes(
             f"{len(truth)} and {len(probs)}{_describe_unmatched(truth_names, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
-    by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
-    if suffixes is None or set(by_suffix) == set(truth) or set(suffixes) == set(probs):
-        return truth  # listed individually: in this order
-    if set(by_suffix) == set(suffixes):
-        return tuple(by_suffix[suffix] for suffix in suffixes)
-    if tuple(by_suffix) == numbered_suffixes(len(truth)):
+    column_of_class = {name: column for column, name in (truth_names or {}).items()}
+    if suffixes is None or set(column_of_class) == set(truth) or set(suffixes) == set(probs):
+        return truth  # the columns are listed by name, in the order of the classes
+    if set(column_of_class) == set(suffixes):
+        return tuple(column_of_class[suffix] for suffix in suffixes)
+    if tuple(column_of_class) == numbered_suffixes(len(truth)):
         return truth
-    classes = frozenset(suffixes)
-    unmatched = next(suffix for suffix in by_suffix if suffix not in classes)
+    probability_classes = frozenset(suffixes)
+    unmatched = next(name for name in column_of_class if name not in probability_classes)
     raise InputError(
         "TO313",
         f"The columns of {kind} and probs of {table_name} must name the same classes.",
-        f"{by_suffix[unmatched]!r} without a matching probability column",
+        f"{column_of_class[unmatched]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )
 
@@ -383,14 +300,20 @@ def align_outcomes(
 def _describe_unmatched(
     truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
 ) -> str:
-    """Describe the first outcome or probability column without a matching one; empty if it cannot be named."""
+    """Describe the first outcome or probability column without a matching one, such as ": v_dog is missing".
+
+    Empty if the name of the missing column cannot be inferred. The arguments are those of `align_outcomes`.
+    """
     prob_names = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
     outcome_names = dict(truth_names or {})
     for names, columns, other_names in ((prob_names, probs, outcome_names), (outcome_names, truth, prob_names)):
         paired_names = {None, *other_names.values()}
         unpaired = next((column for column in columns if names.get(column) not in paired_names), None)
         # A column of the other kind and the class in its name, such as p_dog and dog, shows how columns are named.
-        example = next(((name, end) for name, end in other_names.items() if name != end and name.count(end) == 1), None)
+        named_columns = ((column, name) for column, name in other_names.items() if column != name)
+        example = next((pair for pair in named_columns if pair[0].count(pair[1]) == 1), None)
         if unpaired is not None and unpaired != names[unpaired] and example is not None:
-            return f": {example[0].replace(example[1], names[unpaired])} is missing (there is {unpaired})"
+            example_column, example_class = example
+            missing = example_column.replace(example_class, names[unpaired])
+            return f": {missing} is missing (there is {unpaired})"
     return ""

@@ -15,17 +15,17 @@ from trueodds.core.typing import Array
 ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
 MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
 QUOTED_CHARACTERS = 40  # number of characters of a cell that an error quotes
-MISSING_VALUE_TYPES = (
-    "NAType",
-    "NaTType",
-)  # types of pandas' missing values, compared by name to avoid importing pandas
+# Types of the missing values of pandas, which are compared by name to avoid importing pandas.
+MISSING_VALUE_TYPES = ("NAType", "NaTType")
+# Spellings of missing values in numeric columns of text files, in lower case.
+MISSING_TEXTS = ("na", "n/a", "#n/a", "<na>", "null", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The location of cells for error messages: a table, a column, and the row of the first cell."""
+    """The location of consecutive cells of a column, and the errors about them; rows are counted from `first_row`."""
 
-    table_name: str  # of the table
+    table_name: str
     column: str
     first_row: int = 0  # number of the first row in the table
 
@@ -62,6 +62,7 @@ class Place:
 
 
 def _count_text(count: int) -> str:
+    """Return how many values are missing, if there are several."""
     return f" ({count:,} such {'value' if count == 1 else 'values'} in the rows read together)" if count > 1 else ""
 
 
@@ -159,7 +160,7 @@ def _to_float(cell: Any, row: int, place: Place) -> float:
 
 
 def _kind_of_cell(cell: Any) -> str:
-    """Return the kind of a cell: bool, int, float, text, list, or other."""
+    """Return the kind of a cell: "bool", "int", "float", "text", "list", or "other"."""
     if isinstance(cell, (bool, np.bool_)):
         return "bool"
     if isinstance(cell, (int, np.integer)):
@@ -172,6 +173,7 @@ def _kind_of_cell(cell: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
+    """Return whether a cell is None or a missing value of pandas; NaN is a number."""
     return cell is None or type(cell).__name__ in MISSING_VALUE_TYPES
 
 
@@ -206,18 +208,8 @@ def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
     return to_array(values, place).reshape(-1, width)
 
 
-MISSING_TEXTS = (
-    "na",
-    "n/a",
-    "#n/a",
-    "<na>",
-    "null",
-    "none",
-)  # spellings of missing values in numeric columns of text files
-
-
 def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
-    """Parse text cells of a file without types as a kind: int, float, bool or text.
+    """Parse text cells, as of a CSV file, as a kind: "int", "float", "bool", "text", or "number" for float64.
 
     >>> parse_cells(["1", "2"], infer_kind(["1", "2"]), Place("a.csv", "label")).tolist()
     [1, 2]
@@ -281,7 +273,7 @@ def parse_cell(cell: str, kind: str) -> Any:
 
 
 def is_readable(cell: str, kind: str) -> bool:
-    """Return whether a text cell can be read as this kind; 1_000 is a number only in Python."""
+    """Return whether a text cell can be parsed as this kind; 1_000 cannot, because it is a number only in Python."""
     try:
         PARSERS[kind](cell)
     except (ValueError, KeyError, OverflowError):

@@ -23,8 +23,9 @@ MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer on
 
 BOM = b"\xef\xbb\xbf"
 _QUOTE = ord('"')
-# Characters allowed before an opening and after a closing quote: cell delimiters, or the other half of a doubled quote.
-_MAY_ADJOIN_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
+# Bytes allowed before an opening and after a closing quote: cell delimiters, or the other half of a doubled quote.
+_IS_ALLOWED_BESIDE_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
+# A quoted or an unquoted cell, and the delimiter after it.
 _CELL_PATTERN = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
 
 
@@ -120,9 +121,12 @@ def _check_text(path: str, data: bytes, offset: int) -> None:
 
 
 def _find_end_of_records(path: str, data: bytes, offset: int, is_last: bool) -> int:
-    """Return the end of the last complete record; `ended` says that the file ends with `data`."""
+    """Return the position after the last complete record of `data`, which begins at `offset` in the file; 0 if none.
+
+    `is_last` says that the file ends with `data`, so that its last record is complete without a line end.
+    """
     opens, closes = _find_quotes(path, data, offset)
-    is_open = len(opens) > len(closes)
+    is_open = len(opens) > len(closes)  # whether the data end inside of quotes
     end = len(data)
     if not is_last:
         end -= data.endswith(b"\r")  # its line feed may be in the next chunk
@@ -151,13 +155,16 @@ def _find_quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
     opens, closes = quotes[::2], quotes[1::2]
     # At either end of the data a quote is its own neighbor, which is allowed.
     preceding, following = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
-    if _MAY_ADJOIN_QUOTE[preceding].all() and _MAY_ADJOIN_QUOTE[following].all():
+    if _IS_ALLOWED_BESIDE_QUOTE[preceding].all() and _IS_ALLOWED_BESIDE_QUOTE[following].all():
         return opens, closes
     return _find_quotes_one_by_one(path, data, offset, quotes.tolist())
 
 
 def _find_quotes_one_by_one(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
-    """Count quotes one by one, for unquoted cells that contain literal quotes."""
+    """Return the positions of opening and of closing quotes, where unquoted cells contain literal quotes.
+
+    `quotes` are the positions of all quotes; one inside an unquoted cell is neither.
+    """
     opens: list[int] = []
     closes: list[int] = []
     for position in quotes:

@@ -34,24 +34,26 @@ class DaskSource(PartitionedSource):
 
     def __init__(self, data: Any, reading: ReadingSettings) -> None:
         if isinstance(data, list):
-            openers: list[Any] = [partial(open_file, path) for path in data]
-            head = files.open_tables(data[0])[0]
+            super().__init__(files.open_tables(data[0])[0], reading, data)
+            self._openers: list[Any] = [partial(open_file, path) for path in data]
+            return
+        kind = type(data).__name__.lower()
+        if kind not in ("dataframe", "bag"):
+            raise InputError(
+                "TO302", "Data of this type cannot be read.", f"dask {kind}", "Convert it to a data frame or a bag."
+            )
+        first_rows = data._meta if kind == "dataframe" else _first_record(data)
+        super().__init__(open_frame(first_rows, f"the dask {kind}")[0], reading)
+        if kind == "dataframe":
+            names_to_read = frozenset(self.roles.names)
+            read_columns = data[[column for column in data.columns if str(column) in names_to_read]]
+            parts = read_columns.to_delayed()
         else:
-            kind = type(data).__name__.lower()
-            if kind not in ("dataframe", "bag"):
-                raise InputError(
-                    "TO302", "Data of this type cannot be read.", f"dask {kind}", "Convert it to a data frame or a bag."
-                )
-            head = open_frame(data._meta if kind == "dataframe" else _first_record(data), f"the dask {kind}")[0]
-        super().__init__(head, reading, data if isinstance(data, list) else ())
-        if not isinstance(data, list):
-            if kind == "dataframe":  # the other columns need not be read
-                names_to_read = frozenset(self.roles.names)
-                data = data[[column for column in data.columns if str(column) in names_to_read]]
-            parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
-            name = f"partition {{}} of the dask {kind}".format
-            openers = [dask.delayed(partial)(open_frame, part, name(number)) for number, part in enumerate(parts)]
-        self._openers = openers
+            parts = [dask.delayed(list)(part) for part in data.to_delayed()]
+        self._openers = [
+            dask.delayed(partial)(open_frame, part, f"partition {number} of the dask {kind}")
+            for number, part in enumerate(parts)
+        ]
 
     @property
     def partitions(self) -> int:
@@ -61,10 +63,11 @@ class DaskSource(PartitionedSource):
     def sum_partitions(
         self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Sum the parts on the workers in a tree, and return one sum."""
+        """Sum the partitions on the workers, `SUMS_PER_TASK` sums at a time, and return one sum."""
         delayed_sum = dask.delayed(sum_partition, pure=False, traverse=False)  # sent once, not with every partition
         leaves = level = [
-            dask.delayed(_run_task, pure=False)(delayed_sum, *numbered) for numbered in enumerate(self._openers)
+            dask.delayed(_run_task, pure=False)(delayed_sum, number, opener)
+            for number, opener in enumerate(self._openers)
         ]
         while len(level) > 1:
             level = [
@@ -112,6 +115,7 @@ def _report_progress(counts: Sequence[Any], progress: RowProgress) -> None:
 def _run_task(
     sum_partition: Callable[[int, TableOpener], PartitionSum], number: int, open_tables: TableOpener
 ) -> PartitionSum:
+    """Sum partition `number` on a worker; Dask computes `sum_partition` and `open_tables`, as arguments of a task."""
     return sum_partition(number, open_tables)
 
 

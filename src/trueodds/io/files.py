@@ -1,16 +1,17 @@
-"""Expand paths and patterns to files, and choose the reader of each file format."""
+"""Expand paths and patterns to files, open each by the reader of its format, and find copies among them."""
 
 from __future__ import annotations
 
+import filecmp
 import glob
 import importlib
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.errors import InputError, install_command
+from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
 from trueodds.io.table import Table
 
@@ -23,6 +24,7 @@ FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of t
     ".feather": "arrow",
     ".npz": "npz",
 }
+MAX_LISTED_COPIES = 5  # number of copies that a note names
 _UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by itself."
 _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpful than a similar suffix
     ".tsv": "Convert it to .csv, with commas.",
@@ -36,7 +38,9 @@ _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpf
 
 def open_tables(path: str | os.PathLike[str]) -> list[Table]:
     """Return a table for each file that matches the path or pattern, sorted by name."""
-    return [_table_constructor(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
+    files = matching_files(path)
+    formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening
+    return [_table_constructor(file_format)(file) for file, file_format in zip(files, formats, strict=True)]
 
 
 def format_of(path: str, error_code: str = "TO302") -> str:
@@ -144,3 +148,31 @@ def as_paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
     if isinstance(data, list) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
         return data
     return None
+
+
+def copy_notes(paths: Sequence[str]) -> list[Note]:
+    """Return a note if files that are read together have the same content; names of tables in memory are ignored."""
+    copies = list(_find_copies(paths) if len(paths) > 1 else ())
+    if not copies:
+        return []
+    listed = ", ".join(f"{copy} is a copy of {first}" for copy, first in copies[:MAX_LISTED_COPIES])
+    more = f", and {len(copies) - MAX_LISTED_COPIES:,} more" if len(copies) > MAX_LISTED_COPIES else ""
+    return [Note("TN172", f"Files have the same content, so their rows count twice: {listed}{more}.")]
+
+
+def _find_copies(paths: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Yield each file whose content is that of an earlier one, and the earlier one.
+
+    Only files of equal size are compared, up to the first difference.
+    """
+    paths_by_size: dict[int, list[str]] = defaultdict(list)
+    for path in paths:
+        try:
+            same_size_paths = paths_by_size[os.path.getsize(path)]
+            first = next((earlier for earlier in same_size_paths if filecmp.cmp(earlier, path, shallow=False)), None)
+        except OSError:  # a data frame in memory
+            continue
+        if first is None:
+            same_size_paths.append(path)
+        else:
+            yield path, first

@@ -45,7 +45,7 @@ class FrameTable(Table):
 
     def __init__(self, frame: Any) -> None:
         self.name = f"the {frame.implementation.value} frame"
-        # the frame's own names of the columns, which pandas allows to be no text
+        # The names that the frame itself gives its columns; in pandas they need not be text.
         self._native_names = {str(name): name for name in frame.columns}
         self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
         self.rows = len(frame)
@@ -74,9 +74,7 @@ class LazyTable(Table):
         start = 0
         query = self._query.select(list(names))
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
-            can_stream = hasattr(
-                query, "collect_batches"
-            )  # without it (before Polars 1.34), the result is collected as a whole
+            can_stream = hasattr(query, "collect_batches")  # before Polars 1.34 the result is collected as a whole
             pieces = query.collect_batches(chunk_size=size, maintain_order=True) if can_stream else [query.collect()]
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)
@@ -103,9 +101,10 @@ class RelationTable(Table):
 
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
         with _convert_engine_errors(self.name, "duckdb", "Error"):
-            chosen = self._relation.project(", ".join(quoted))
-            reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
-            yield from arrow_batches(self.name, reader(size), size)
+            projection = self._relation.project(", ".join(quoted))
+            is_new = hasattr(projection, "to_arrow_reader")  # which replaces fetch_record_batch
+            read_batches = projection.to_arrow_reader if is_new else projection.fetch_record_batch
+            yield from arrow_batches(self.name, read_batches(size), size)
 
 
 def _iterate_slices(

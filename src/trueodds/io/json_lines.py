@@ -20,7 +20,7 @@ class JsonLinesTable(Table):
     """A file with one JSON object per line; the keys of the first are the columns."""
 
     format = "jsonl"
-    unit: ClassVar[str] = "line"  # what errors call a row
+    unit: ClassVar[str] = "line"  # name of a row in errors
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -32,13 +32,13 @@ class JsonLinesTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
-        families: dict[str, str] = {}  # whether a column holds text or numbers, by its name
+        first_kinds: dict[str, str] = {}  # "text" or "numbers" in the first batch, by column
         for start, records in self._batches_of_records(size):
             columns = {name: self._column_to_array(records, name, start) for name in names}
             for name, column in columns.items():
-                family = "text" if column.dtype.kind == "U" else "numbers"
-                if families.setdefault(name, family) != family:
-                    raise Place(self.name, name, start).type_change_error(0, families[name], family)
+                kind = "text" if column.dtype.kind == "U" else "numbers"
+                if first_kinds.setdefault(name, kind) != kind:
+                    raise Place(self.name, name, start).type_change_error(0, first_kinds[name], kind)
             # JSON has only one type of number: 1 and 0.5 in a column are of the same type
             yield {
                 name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column

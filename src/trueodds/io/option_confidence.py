@@ -1,4 +1,4 @@
-"""Confidence of a language model's answers to multiple-choice questions: softmax of the log-probabilities."""
+"""Predictions from multiple-choice answers of a language model: the softmax of the log-probabilities of the options."""
 
 from __future__ import annotations
 
@@ -11,10 +11,39 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
 from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
 from trueodds.io.records import Record
 
 MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
+
+
+def predictions_from_options(
+    rows: list[Record],
+    options_field: str,
+    correct_answer_field: str,
+    choices_field: str | None,
+    extras: Mapping[str, Any],
+) -> tuple[Predictions, list[Note]]:
+    """Return the predictions of records with the log-probabilities of their options, and the notes on these.
+
+    If all questions have the same number of options, the predictions are vectors of probabilities; otherwise only the
+    confidence in the most likely option is kept. For the fields see `read_option_log_probs`; `extras` are the subgroups
+    and clusters of the rows, as arguments of `Predictions`.
+    """
+    log_probs_by_question, labels = read_option_log_probs(rows, options_field, correct_answer_field, choices_field)
+    notes = option_number_notes(rows, correct_answer_field, choices_field, log_probs_by_question, labels)
+    option_counts = {len(log_probs) for log_probs in log_probs_by_question}
+    if len(option_counts) == 1:
+        names = None if choices_field is None else shared_option_names(rows, choices_field)
+        y = labels if names is None else np.array(names)[labels]
+        return Predictions.from_logits(y, np.array(log_probs_by_question), classes=names, **extras), notes
+    text = (
+        f"Questions have {min(option_counts)} to {max(option_counts)} options, so only the confidence in the most"
+        " likely one and its correctness are kept."
+    )
+    preds = Predictions.from_confidence(*top_option_confidence(log_probs_by_question, labels), **extras)
+    return preds, [*notes, Note("TN145", text)]
 
 
 def read_option_log_probs(
@@ -29,10 +58,11 @@ def read_option_log_probs(
     ([[-0.1, -3.0]], [0])
     """
     log_probs_by_question = [option_log_probs(row, options_field) for row in rows]
-    return log_probs_by_question, [
+    labels = [
         _correct_index(row, correct_answer_field, choices_field, len(log_probs))
         for row, log_probs in zip(rows, log_probs_by_question, strict=True)
     ]
+    return log_probs_by_question, labels
 
 
 def top_option_confidence(log_probs_by_question: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
@@ -52,21 +82,23 @@ def option_number_notes(
     log_probs_by_question: list[list[float]],
     labels: list[int],
 ) -> list[Note]:
-    """Return notes on correct answers that were read as the number of an option, counted from 0."""
+    """Return notes on correct answers that were read as the number of an option, counted from 0.
+
+    TN170: the numbers are texts, which may be names. TN180: no correct answer is option 0, as if they counted from 1.
+    """
     values = [_single_value(row.value(correct_answer_field)) for row in rows]
-    are_names = [isinstance(value, str) and choices_field is not None for value in values]
+    texts = [value for value in values if isinstance(value, str)]
     notes: list[Note] = []
-    if texts := [
-        value for value, is_name in zip(values, are_names, strict=True) if isinstance(value, str) and not is_name
-    ]:
+    if texts and choices_field is None:
         text = (
             f"The correct answer is a text such as {texts[0].strip()!r}; it was read as the number of an option,"
             " counted from 0."
         )
         notes.append(Note("TN170", text))
+    has_names = bool(texts) and choices_field is not None
     # With correct options in random order, 0 would be missing in fewer than one of a thousand files.
     prob_of_no_zero = math.prod(1 - 1 / len(log_probs) for log_probs in log_probs_by_question)
-    if not any(are_names) and 0 not in labels and prob_of_no_zero < 0.001:
+    if not has_names and 0 not in labels and prob_of_no_zero < 0.001:
         text = (
             f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does"
             f" {correct_answer_field!r} count from 1?"
@@ -85,10 +117,12 @@ def shared_option_names(rows: list[Record], choices_field: str) -> tuple[str, ..
 
 
 def _option_names(record: Record, choices_field: str) -> list[str]:
+    """Return the names of the options in a record, without surrounding blanks."""
     return [record.to_name(choices_field, choice).strip() for choice in record.list_value(choices_field)]
 
 
 def _single_value(value: Any) -> Any:
+    """Return the item of a list of one item, and any other value as it is."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
@@ -105,49 +139,48 @@ def option_log_probs(record: Record, field: str) -> list[float]:
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
     )
     if are_texts or len(options) < 2:
-        raise InputError(
-            "TO315",
-            "A question must have at least two options." if len(options) < 2 else "Options must be log-probabilities.",
-            (
-                f"{options[0][:QUOTED_CHARACTERS]!r} in the field {field!r} in {record.location}"
-                if are_texts
-                else f"{len(options)} in the field {field!r} in {record.location}"
-            ),
-            (
-                "This looks like generated text: pass its field as samples=."
-                if are_texts
-                else "Name the field that lists all options, or remove such questions."
-            ),
-        )
+        is_too_short = len(options) < 2
+        problem = "A question must have at least two options." if is_too_short else "Options must be log-probabilities."
+        shown, fix = f"{len(options)}", "Name the field that lists all options, or remove such questions."
+        if are_texts:
+            shown = f"{options[0][:QUOTED_CHARACTERS]!r}"
+            fix = "This looks like generated text: pass its field as samples=."
+        raise InputError("TO315", problem, f"{shown} in the field {field!r} in {record.location}", fix)
     return [_parse_log_prob(record, field, option) for option in options]
 
 
 def _parse_log_prob(record: Record, field: str, option: Any) -> float:
-    """Return a log-probability: a number, or the first item of a (nested) list, as in pairs with the greedy flag."""
+    """Return the log-probability of an option: a number, or the first item of a (nested) list.
+
+    lm-evaluation-harness writes pairs of the log-probability and whether greedy decoding would choose the option.
+    """
     value = option
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     if value is None:
         raise record.missing_field_error(field)
     log_prob = record.to_number(field, value)
-    if not math.isfinite(log_prob) or log_prob > MAX_LOG_PROB_ROUNDING:
-        fix = (
-            "Take the logarithm of probabilities."
-            if 0 < log_prob <= 1
-            else "Read logits with trueodds.read(…, logits=)."
-        )
-        fix = fix if math.isfinite(log_prob) else "Give a finite number for every option."
-        raise InputError(
-            "TO316",
-            "A log-probability must be a finite number of at most 0.",
-            f"{log_prob} for {field!r} in {record.location}",
-            fix,
-        )
-    return log_prob
+    if math.isfinite(log_prob) and log_prob <= MAX_LOG_PROB_ROUNDING:
+        return log_prob
+    if not math.isfinite(log_prob):
+        fix = "Give a finite number for every option."
+    elif log_prob <= 1:
+        fix = "Take the logarithm of probabilities."
+    else:
+        fix = "Read logits with trueodds.read(…, logits=)."
+    raise InputError(
+        "TO316",
+        "A log-probability must be a finite number of at most 0.",
+        f"{log_prob} for {field!r} in {record.location}",
+        fix,
+    )
 
 
 def _correct_index(record: Record, field: str, choices_field: str | None, k: int) -> int:
-    """Return the number of the correct option of a question with k options."""
+    """Return the number, from 0, of the correct option of a question with k options.
+
+    A whole number is this number; a text is the name of an option if there are names, else a number too.
+    """
     value = _single_value(record.value(field))
     names = None
     if choices_field is not None:
@@ -164,17 +197,19 @@ def _correct_index(record: Record, field: str, choices_field: str | None, k: int
         index = names.index(value.strip()) if names.count(value.strip()) == 1 else None
     elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
         index = int(value)
-    if index is None or not 0 <= index < k:
-        choices_hint = "Name the field that lists the options with choices=."
-        if index is not None:
-            is_name = isinstance(value, str)
-            fix = f"Numbers count from 0.{f' If this is the name of an option: {choices_hint}' if is_name else ''}"
-        else:
-            fix = choices_hint if names is None else "It must name exactly one option."
-        text = record.to_text(field, value)[:QUOTED_CHARACTERS]
-        got = text if isinstance(value, int) else repr(text)
-        raise InputError(
-            "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
-            f"{got} for {field!r} in {record.location}", fix,
-        )  # fmt: skip
-    return index
+    if index is not None and 0 <= index < k:
+        return index
+    choices_hint = "Name the field that lists the options with choices=."
+    if index is not None:
+        fix = "Numbers count from 0."
+        fix += f" If this is the name of an option: {choices_hint}" if isinstance(value, str) else ""
+    else:
+        fix = choices_hint if names is None else "It must name exactly one option."
+    text = record.to_text(field, value)[:QUOTED_CHARACTERS]
+    shown = text if isinstance(value, int) else repr(text)
+    raise InputError(
+        "TO318",
+        f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
+        f"{shown} for {field!r} in {record.location}",
+        fix,
+    )

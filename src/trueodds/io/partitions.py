@@ -54,11 +54,13 @@ class PartitionSum:
         values = [part.value for part in (self, other) if part.value is not None]
         try:
             value = reduce(lambda a, b: a + b, values) if values and problem is None else None
-        except InputError as differ:
-            where = f"{differ.got}, in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
-            problem = InputError(differ.code, differ.problem, where, differ.fix)
-        ids = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
-        return PartitionSum(ids, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities)
+        except InputError as error:  # the sums have different classes, for instance
+            got = f"{error.got}, in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
+            problem = InputError(error.code, error.problem, got, error.fix)
+        numbers = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
+        return PartitionSum(
+            numbers, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities
+        )
 
 
 class TableHeader(NamedTuple):
@@ -83,7 +85,7 @@ class ReadingSettings:
         settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
         if self.first_table is not None:
-            table_source.read_as(self.first_table.name, self.first_table.roles)
+            table_source.use_columns_of(self.first_table.name, self.first_table.roles)
         return table_source
 
     def sum_partition(
@@ -100,10 +102,11 @@ class ReadingSettings:
             if all(table.rows == 0 for table in tables):
                 return PartitionSum((number,), 0)
             source = self.make_source(tables)
-            for batch_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
-                step_result = step(*batch_args)
-                result, rows = step_result if result is None else result + step_result, rows + batch_args[0].n
-                n_probabilities += batch_args[0].n * batch_args[0].k
+            for step_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
+                step_result, batch = step(*step_args), step_args[0]
+                result = step_result if result is None else result + step_result
+                rows += batch.n
+                n_probabilities += batch.n * batch.k
         except InputError as problem:
             # The partition is empty, or all of its rows have weight 0.
             if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
@@ -113,7 +116,9 @@ class ReadingSettings:
 
 
 def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
-    """Sum parts in the order of the partitions, so that the result is reproducible; duplicates are counted once.
+    """Add sums in the order of the partitions, so that the result is reproducible.
+
+    The same partition may be summed twice, because an engine may repeat a task; it is counted once.
 
     >>> one, two = PartitionSum((0,), 3, 5), PartitionSum((1,), 1, 2)
     >>> sum_parts([two, one, two])
@@ -122,13 +127,16 @@ def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
     distinct_parts = {part.partition_numbers: part for part in sorted(parts, key=lambda part: part.partition_numbers)}
     result = reduce(lambda a, b: a + b, distinct_parts.values()) if distinct_parts else PartitionSum((), 0)
     if len(set(result.partition_numbers)) < len(result.partition_numbers):
-        repeated = next(id for id in result.partition_numbers if result.partition_numbers.count(id) > 1)
+        repeated = next(number for number in result.partition_numbers if result.partition_numbers.count(number) > 1)
         raise _result_count_error(f"partition {repeated} in several sums", "twice")
     return result
 
 
 class PartitionedSource(Source):
-    """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results."""
+    """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results.
+
+    `head` is a table with the columns of all partitions, of which no rows are read; `files` are the paths, if any.
+    """
 
     def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
         self.roles: ColumnRoles = reading.selection.resolve(head)

@@ -1,4 +1,4 @@
-"""The questions that records of answers are about: clusters of dependent rows, and ids by which models are paired."""
+"""Identify the question of each record of answers: for clusters of dependent rows, and for ids that pair two models."""
 
 from __future__ import annotations
 

@@ -1,26 +1,24 @@
-"""Read arrays, data frames or files as a source of predictions, and distinguish one model from several."""
+"""Read arrays, data frames or files as a source of predictions: the public function `read`."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Annotated, Any
 
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.core.signatures import checks_arguments
-from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names
+from trueodds.io.models import refuse_several_models
 from trueodds.io.partitions import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import Table
-from trueodds.tallies.tally import Tally
 
 ENGINES = ("arrow", "dask", "spark")
-# Module that reads data of a package, by the package of their type.
+# Module of `trueodds.io` that reads an object, by the package that defines its type.
 _ENGINE_OF_PACKAGE = {"dask": "dask", "pyspark": "spark", "torch": "torch"}
 
 
@@ -137,7 +135,7 @@ def read(
 
 
 def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
-    """Return a source that an engine's workers tally, or None if this process reads the data."""
+    """Return a source that is read by an engine (Dask, Spark or PyTorch), or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
     paths, frame_engine = files.as_paths(data), _ENGINE_OF_PACKAGE.get(type(data).__module__.partition(".")[0])
     if paths is None and engine not in (None, frame_engine):
@@ -176,29 +174,16 @@ def _open_tables(data: Any) -> list[Table]:
 
 
 def _check_columns_are_named(selection: ColumnSelection) -> ColumnSelection:
-    """Check that columns are given by name, not as arrays."""
-    for setting, name in (
-        ("label", selection.label),
-        ("confidence", selection.confidence),
-        ("correct", selection.correct),
-        ("weight", selection.weight),
-        ("cluster", selection.cluster),
-        ("row_id", selection.row_id),
-    ):
+    """Return the selection; raise TO203 if a column is given as an array and not by name."""
+    for setting in ("label", "confidence", "correct", "weight", "cluster", "row_id"):
+        name = getattr(selection, setting)
         if name is not None and not isinstance(name, str):
             raise _not_a_column_name_error(setting, name)
-    for setting, names in (
-        ("probs", selection.probs),
-        ("logits", selection.logits),
-        ("multilabel", selection.multilabel),
-        ("votes", selection.votes),
-        ("group", selection.group),
-    ):
-        if (
-            isinstance(names, str)
-            or (names is None and setting != "probs")
-            or (isinstance(names, bool) and setting == "logits")
-        ):
+    for setting in ("probs", "logits", "multilabel", "votes", "group"):
+        names = getattr(selection, setting)
+        if isinstance(names, str) or (names is None and setting != "probs"):
+            continue
+        if isinstance(names, bool) and setting == "logits":
             continue
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise _not_a_column_name_error(setting, names)
@@ -213,6 +198,7 @@ def _not_a_column_name_error(setting: str, got: Any) -> InputError:
 
 
 def _unused_setting_error(setting: str, kind: str) -> InputError:
+    """Return the error of a setting that the kind of predictions does not use."""
     return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 
@@ -242,68 +228,16 @@ def _predictions_of_pair(
 ) -> Predictions:
     """Make predictions of a pair (y_true, y_prob); raise TO205 for settings that need columns."""
     extras = {"weight": selection.weight, "group": selection.group, "cluster": selection.cluster, "classes": classes}
-    if selection.kind == "classes" and selection.logits is True:
-        return Predictions.from_logits(*data, **extras)
-    column_setting = selection.kind if selection.kind != "classes" else "logits" if selection.has_logits else None
-    if column_setting is not None:
-        raise InputError(
-            "TO205",
-            f"A pair of arrays has no columns for {column_setting}.",
-            f"{column_setting}=",
-            "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
-        )
-    return Predictions(*data, sum_tolerance=sum_tolerance, **extras)
-
-
-def is_model(x: Any) -> bool:
-    """Return whether an object has outcomes and probabilities, such as Predictions, a Source, a path or a table."""
-    if isinstance(x, (Predictions, Source, Tally, str, PurePath, Mapping)):
-        return True
-    return has_label(x) or (hasattr(x, "columns") and not hasattr(x, "__array__"))  # lazy frames and relations
-
-
-def has_label(x: Any) -> bool:
-    """Return whether an object is a data frame or mapping with a label column; other data frames are arrays."""
-    names = [str(name) for name in x] if isinstance(x, Mapping) else column_names(x) or []
-    return len(names) > 1 and ("label" in names or (isinstance(x, Mapping) and "labels" in names))
-
-
-def is_pair(data: Any) -> bool:
-    """Return whether this is a tuple (y_true, y_prob) of two arrays, and not a tuple of two models.
-
-    >>> is_pair(([0, 1], [0.2, 0.7])), is_pair((([0, 1], [0.2, 0.7]), ([0, 1], [0.5, 0.5])))
-    (True, False)
-    >>> is_pair(("a.csv", "b.csv"))
-    False
-    """
-    if not isinstance(data, tuple) or len(data) != 2:
-        return False
-    return is_array(data[0]) and (is_array(data[1]) or is_pair(data[1]))  # two rows as tuples look like a pair
-
-
-def is_array(x: Any) -> bool:
-    """Return whether an object has one value or row per prediction: a list, an array or a frame without label."""
-    if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
-        return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (Predictions, Source, Tally, PurePath)))
-    return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
-
-
-def models_by_name(data: Any) -> dict[str, Any] | None:
-    """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
-    if not isinstance(data, Mapping):
-        return None
-    holds_predictions = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
-    if holds_predictions or (data and all(is_model(model) or is_pair(model) for model in data.values())):
-        return {str(name): model for name, model in data.items()}
-    return None
-
-
-def refuse_several_models(data: Any) -> None:
-    """Raise an error if several models were passed to a function of one model."""
-    if models := models_by_name(data):
-        raise InputError(
-            "TO205",
-            "This function takes one model.",
-            f"{len(models)} models: {', '.join(models)}",
-            "Pass each separately; to.compare(models) ranks them, to.draw(models, 'comparison') draws them together.",
-        )
+    column_setting = selection.kind
+    if selection.kind == "classes":
+        if selection.logits is True:
+            return Predictions.from_logits(*data, **extras)
+        if not selection.has_logits:
+            return Predictions(*data, sum_tolerance=sum_tolerance, **extras)
+        column_setting = "logits"
+    raise InputError(
+        "TO205",
+        f"A pair of arrays has no columns for {column_setting}.",
+        f"{column_setting}=",
+        "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
+    )

@@ -35,12 +35,12 @@ def recalibrate_stated(
     InputError
         TO307, TO308 and TO317 for the confidences; TO319 if every record abstains; TO314 if the file cannot be written.
     """
-    records, answered = _answered_records(data, abstained, confidence)
-    answered_rows = [records[i] for i in answered]
+    records, answered_numbers = _answered_records(data, abstained, confidence)
+    answered_rows = [records[i] for i in answered_numbers]
     stated, notes = read_stated_confidences(answered_rows, confidence, percent, refuse_fractions=True)
-    renewed = transform(stated) * (100 if percent else 1)
+    recalibrated = transform(stated) * (100 if percent else 1)
     fields = [dict(record.fields) for record in records]
-    for i, value in zip(answered, renewed.tolist(), strict=True):
+    for i, value in zip(answered_numbers, recalibrated.tolist(), strict=True):
         fields[i] = _replace_field(fields[i], confidence, value)
     _write_records(out, fields)
     return len(records), notes
@@ -66,9 +66,9 @@ def recalibrate_options(
         TO315 and TO316 for the log-probabilities; TO607 for another number of options than classes; TO313 if a record
         already has such a field; TO319 if every record abstains; TO314 if the file cannot be written.
     """
-    records, answered = _answered_records(data, abstained, options)
-    log_probs = [option_log_probs(records[i], options) for i in answered]
-    for i, values in zip(answered, log_probs, strict=True):
+    records, answered_numbers = _answered_records(data, abstained, options)
+    log_probs = [option_log_probs(records[i], options) for i in answered_numbers]
+    for i, values in zip(answered_numbers, log_probs, strict=True):
         if len(values) != len(class_names):
             raise InputError(
                 "TO607",
@@ -81,24 +81,24 @@ def recalibrate_options(
     if clash := next((name for name in names if any(name in record.fields for record in records)), None):
         problem = "The records already have a field with the name of the new probabilities."
         raise InputError("TO313", problem, repr(clash), "Rename or remove it.")
-    for i, row in zip(answered, transform(np.array(log_probs)).tolist(), strict=True):
+    for i, row in zip(answered_numbers, transform(np.array(log_probs)).tolist(), strict=True):
         fields[i] |= dict(zip(names, row, strict=True))
     _write_records(out, fields)
     return len(records)
 
 
 def _answered_records(data: Any, abstained: Sequence[str], field: str) -> tuple[list[Record], list[int]]:
-    """Return all records, and the numbers of those with an answer."""
+    """Return all records, and the numbers of those with an answer; raise TO319 if there is none."""
     records = list(iterate_records(data))
     if not records:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     is_answered = find_abstentions(records, abstained, field).is_answered
-    answered = [i for i, answered in enumerate(is_answered) if answered]
-    if not answered:
-        records[0].value(field)  # refused: no record has that field
+    answered_numbers = [i for i, answered in enumerate(is_answered) if answered]
+    if not answered_numbers:
+        records[0].value(field)  # raises an error if no record has that field
         got = f"{len(records):,} rows of {records[0].source}"
         raise InputError("TO319", "Every row abstains.", got, "Pass rows with at least one answer.")
-    return records, answered
+    return records, answered_numbers
 
 
 def _replace_field(fields: Any, name: str, value: Any) -> Any:

@@ -17,12 +17,12 @@ from trueodds.io.records import Record
 
 @dataclass(slots=True)
 class _QuestionSamples:
-    """The sampled answers of one question in order, with whether each is correct, or with the correct answer."""
+    """The sampled answers of one question, in their order."""
 
     record: Record  # the first record of the question
     texts: list[str]  # the sampled answers
-    is_correct: list[bool] | None
-    correct_text: str | None
+    is_correct: list[bool] | None  # whether each is correct; None if they are compared with `correct_text`
+    correct_text: str | None  # the correct answer, if it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SampleAgreement:
     sizes: Array  # (n,) number of samples with an answer
 
     def size_notes(self, n_abstained: int, n_samples: int) -> list[Note]:
-        """Return the note on questions with fewer samples than others, `n_abstained` of all samples being refused."""
+        """Return the note on questions with fewer samples than others; `n_abstained` of all `n_samples` abstain."""
         highest = int(self.sizes.max())
         fewer = self.sizes[self.sizes < highest]
         if not len(fewer):
@@ -82,32 +82,27 @@ def sample_agreement(
     ([0.6666666666666666], [True])
     """
     if has_sample_lists(rows, samples_field):
-        samples_by_question = [
-            _samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in rows
-        ]
+        questions = [_samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in rows]
     else:
-        samples_by_question = _samples_by_question(
-            rows, samples_field, correct_answer_field, grade_field, question_fields
-        )
-    agreement, is_correct = np.empty(len(samples_by_question)), np.empty(len(samples_by_question), dtype=bool)
-    for i, question_samples in enumerate(samples_by_question):
-        if len(question_samples.texts) < 2:
+        questions = _samples_by_question(rows, samples_field, correct_answer_field, grade_field, question_fields)
+    confidence, is_correct = np.empty(len(questions)), np.empty(len(questions), dtype=bool)
+    for i, question in enumerate(questions):
+        if len(question.texts) < 2:
             raise InputError(
                 "TO315",
                 "A question must have at least two samples; a single one always agrees with itself.",
-                f"{len(question_samples.texts)} in {question_samples.record.location}",
+                f"{len(question.texts)} in {question.record.location}",
                 "Draw more samples, or remove such questions.",
             )
         # A Counter keeps the order of first occurrence, and max returns the first maximum.
-        majority_text, count = max(Counter(question_samples.texts).items(), key=lambda pair: pair[1])
-        agreement[i] = count / len(question_samples.texts)
-        is_correct[i] = (
-            question_samples.is_correct[question_samples.texts.index(majority_text)]
-            if question_samples.is_correct is not None
-            else majority_text == question_samples.correct_text
-        )
-    sizes = np.array([len(entry.texts) for entry in samples_by_question])
-    return SampleAgreement([entry.record for entry in samples_by_question], agreement, is_correct, sizes)
+        majority_text, count = max(Counter(question.texts).items(), key=lambda text_and_count: text_and_count[1])
+        confidence[i] = count / len(question.texts)
+        if question.is_correct is not None:
+            is_correct[i] = question.is_correct[question.texts.index(majority_text)]
+        else:
+            is_correct[i] = majority_text == question.correct_text
+    sizes = np.array([len(question.texts) for question in questions])
+    return SampleAgreement([question.record for question in questions], confidence, is_correct, sizes)
 
 
 def _samples_of_record(
@@ -151,18 +146,16 @@ def _samples_by_question(
     samples_by_question: dict[str, _QuestionSamples] = {}
     for record in rows:
         text = _answer_text(record, samples_field, record.value(samples_field))
-        truth = (
-            None
-            if grade_field is not None
-            else _answer_text(record, correct_answer_field, record.value(correct_answer_field))
-        )
+        correct_text = None
+        if grade_field is None:
+            correct_text = _answer_text(record, correct_answer_field, record.value(correct_answer_field))
         question_samples = samples_by_question.setdefault(
             question_name(record, question_fields),
-            _QuestionSamples(record, [], None if grade_field is None else [], truth),
+            _QuestionSamples(record, [], None if grade_field is None else [], correct_text),
         )
-        if truth != question_samples.correct_text:
+        if correct_text != question_samples.correct_text:
             got = (
-                f"{truth!r} in {record.location}, after {question_samples.correct_text!r} in row"
+                f"{correct_text!r} in {record.location}, after {question_samples.correct_text!r} in row"
                 f" {question_samples.record.row}"
             )
             raise InputError(

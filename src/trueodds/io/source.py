@@ -17,7 +17,7 @@ RowProgress = Callable[[int, int | None], None]  # called with the rows done, an
 
 
 class Source(ABC):
-    """Rows of predictions that are read on demand, in batches, as often as needed."""
+    """Rows of predictions that are read on demand, in batches, as often as they are used."""
 
     name: str
     rows: int | None  # number of rows, if known without reading
@@ -54,10 +54,10 @@ class Source(ABC):
         `step` gets a batch of Predictions and, with `keyed`, the ids of its rows, (n,) uint64.
         """
         total, rows_done = None, 0
-        for batch_args in self.batches_with_ids() if keyed else ((batch,) for batch in self.batches()):
-            result = step(*batch_args)
+        for step_args in self.batches_with_ids() if keyed else ((batch,) for batch in self.batches()):
+            result = step(*step_args)
             total = result if total is None else total + result
-            rows_done += batch_args[0].n
+            rows_done += step_args[0].n
             if progress is not None:
                 progress(rows_done, self.rows)
         return total
@@ -82,11 +82,12 @@ class InMemorySource(Source):
         """Return consecutive subsets; a subset without any weight is combined with its neighbors."""
         preds, start = self._preds, 0
         for stop in range(self._batch_rows, preds.n + self._batch_rows, self._batch_rows):
-            current, after = slice(start, stop), slice(stop, None)
+            current, remaining = slice(start, stop), slice(stop, None)
             weight = preds.weight if stop < preds.n else None
-            if weight is not None and not (weight[current].any() and weight[after].any()):
-                continue
-            yield preds if (start, stop >= preds.n) == (0, True) else preds[current]
+            if weight is not None and not (weight[current].any() and weight[remaining].any()):
+                continue  # the rows become part of the next subset
+            has_all_rows = start == 0 and stop >= preds.n
+            yield preds if has_all_rows else preds[current]
             start = stop
 
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:

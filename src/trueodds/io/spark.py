@@ -63,9 +63,11 @@ class SparkSource(PartitionedSource):
             fix = "Give a dataframe; one of Spark Connect as files."
             raise InputError("TO302", "Data of this type cannot be read.", got, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
-        # Columns are renamed, because Spark does not support all names
+        # Columns are renamed to c0, c1, …, because Spark does not support all names.
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        renamed_columns = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names))
+        renamed_columns = (
+            _readable_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names)
+        )
         self._frame = data.select(*renamed_columns)
 
     @property
@@ -76,7 +78,7 @@ class SparkSource(PartitionedSource):
     def sum_partitions(
         self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
+        """Sum the partitions on the workers, `SUMS_PER_TASK` sums at a time; Spark itself shows the progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
             sums = paths.map(partial(_sum_file, sum_partition=sum_partition))
@@ -146,8 +148,8 @@ def _serialize_batches(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
-def _plain_column(name: str, kind: str) -> Any:
-    """Return a column with any name; vectors of Spark ML become arrays."""
+def _readable_column(name: str, kind: str) -> Any:
+    """Return the column of this name, whatever its characters; vectors of Spark ML (type VectorUDT) become arrays."""
     column = fn.col("`" + name.replace("`", "``") + "`")
     if kind != "VectorUDT":
         return column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
 from trueodds.io.records import Record
 
-MAX_QUOTED_VALUES = 3  # different values that are not numbers, of which an error quotes at most so many
+MAX_QUOTED_VALUES = 3  # number of different values that are not numbers, quoted by an error
 SCALE_REMEDY = "Write all values on one scale: 90% if 0.9 means 90 %, and 0.9% if it means 0.9 %."
 
 
@@ -20,7 +20,8 @@ def read_stated_confidences(
 ) -> tuple[Array, list[Note]]:
     """Return the stated confidence of each record as a fraction, (n,), and notes on doubtful percentages.
 
-    `name` is the field, `percent` says that 70 means 70 %, and `refuse_fractions` that at least one must be above 1 %.
+    `name` is the field, `percent` says that 70 means 70 %. With `refuse_fractions` at least one must be above 1 %,
+    because values that are all smaller are probably fractions.
 
     >>> read_stated_confidences([Record("a", 0, None, {"c": "85%"}), Record("a", 1, None, {"c": 60})], "c", True)
     (array([0.85, 0.6 ]), [])
@@ -57,7 +58,7 @@ class PercentScale:
     highest: float = 0.0  # the largest percentage
     n_signed: int = 0  # number of texts with a percent sign, which are unambiguous
     n_doubtful: int = 0  # number of values above 0 and at most 1 without a percent sign
-    first_doubtful: tuple[str, str] = field(default=("", ""))  # the first of them, and where it is
+    first_doubtful: tuple[str, str] = ("", "")  # the first of these values, and its location
 
     def add(self, number: float, numeral: str, location: str, *, has_sign: bool = False) -> None:
         """Count a percentage, with its text, its location, and whether the text has a percent sign."""

@@ -25,14 +25,14 @@ from trueodds.io.columns import (
     numbered_suffixes,
     without_common_prefix,
 )
-from trueodds.io.copies import note_copies
+from trueodds.io.files import copy_notes
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
 MAX_ORDERS_LENGTH = 110  # characters of two orders of columns that an error writes out
-MIN_BATCH_ROWS = 1024  # rows of a batch however many classes there are, so that the cost per batch does not dominate
+MIN_BATCH_ROWS = 1024  # with however many classes, so that the fixed cost of a batch does not dominate
 
 _ABSTENTION_REMEDY = (
     "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
@@ -55,7 +55,8 @@ class TableSource(Source):
         first_table = tables[0]
         self.tables = tuple(tables)
         self.roles = selection.resolve(first_table)
-        self._orders: tuple[tuple[str, tuple[str, ...]], ...] | None = None  # two tables and their orders, if unequal
+        # If the tables have their columns of probabilities in different orders: two tables with their orders.
+        self._orders: tuple[tuple[str, tuple[str, ...]], ...] | None = None
         for table in self.tables[1:]:
             roles = selection.resolve(table)
             check_same_columns(first_table.name, self.roles.names, table.name, roles.names)
@@ -71,8 +72,11 @@ class TableSource(Source):
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
 
-    def read_as(self, first_name: str, first_roles: ColumnRoles) -> None:
-        """Read the columns in the order of the first table of a partitioned source, which must have the same ones."""
+    def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
+        """Read the columns in the roles and the order that they have in the first table of a partitioned source.
+
+        Raises TO309 if this source has other columns.
+        """
         check_same_columns(first_name, first_roles.names, self.name, self.roles.names)
         self._note_order(first_name, first_roles, self.name, self.roles)
         self.roles = first_roles
@@ -137,7 +141,7 @@ class TableSource(Source):
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
         preds = self.validate_block(join_blocks(blocks), is_part=False)
-        return preds.with_notes(*note_copies([table.name for table in self.tables]))
+        return preds.with_notes(*copy_notes([table.name for table in self.tables]))
 
     @property
     def n_probabilities(self) -> int | None:
@@ -178,7 +182,8 @@ class TableSource(Source):
         `skip_rows` must be the end of a batch, because a batch is skipped as a whole; TO331 is raised otherwise, and if
         there are fewer rows. Batches have the same ends in each pass with the same reading settings.
         """
-        consistency, is_empty, rows_to_skip = ColumnConsistency(), skip_rows == 0, skip_rows
+        consistency = ColumnConsistency()
+        is_empty, rows_to_skip = skip_rows == 0, skip_rows  # if rows are skipped, there need not be any others
         for table_number, table in enumerate(self.tables):
             next_row = 0
             if table.rows is not None and table.rows <= rows_to_skip:
@@ -301,11 +306,8 @@ class TableSource(Source):
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:
         """Return the error of a resumed tally whose rows are no longer there."""
-        description, got = (
-            f"{self.name} does not have the rows that were tallied before.",
-            f"a count of {skip_rows:,} rows",
-        )
-        return InputError("TO331", description, got, "Remove the state to start again.")
+        problem = f"{self.name} does not have the rows that were tallied before."
+        return InputError("TO331", problem, f"a count of {skip_rows:,} rows", "Remove the state to start again.")
 
     def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
@@ -344,7 +346,7 @@ def describe_columns(roles: ColumnRoles, columns: Sequence[str]) -> str:
 
 
 def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
-    """Return whether the columns have the names of the classes; raise TO113 if they do, in another order."""
+    """Return whether the columns have the names of the classes; raise TO113 if they have, but in another order."""
     suffixes = roles.suffixes or ()
     names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
     for column_names in {tuple(suffixes), without_common_prefix(suffixes)}:

@@ -20,7 +20,7 @@ from trueodds.io.source import RowProgress, Source
 
 Kind = Literal["classes", "confidence", "multilabel"]
 SCORE_KEYS = {True: ("logits",), False: ("probs", "probabilities")}  # in mappings, by whether they are logits
-IGNORED_LABEL = -100  # of padding, which losses of PyTorch ignore by default
+IGNORED_LABEL = -100  # marks padding, which the losses of PyTorch ignore by default
 LABEL_KEYS = ("labels", "label", "targets", "target")
 
 
@@ -110,10 +110,10 @@ def to_predictions(
         tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"] if scores.dtype == torch.bfloat16 else None
         return Predictions(y, p, weight=w, classes=classes, sum_tolerance=tolerance)
     except InputError as problem:
-        raise _restate_problem(problem, target) from None
+        raise _restate_error(problem, target) from None
 
 
-def _restate_problem(problem: InputError, target: torch.Tensor) -> InputError:
+def _restate_error(problem: InputError, target: torch.Tensor) -> InputError:
     """Return the error of invalid values with a remedy for tensors, whose labels are class numbers."""
     if problem.code != "TO105":
         return restate_own_arguments(problem)
@@ -124,7 +124,7 @@ def _restate_problem(problem: InputError, target: torch.Tensor) -> InputError:
 
 
 def _name_labels(y: Array, classes: Sequence[Any]) -> Array:
-    """Return class numbers as the names of the classes, by which labels are given if there are names."""
+    """Return class numbers (n,) as names of the classes, because `Predictions` with named classes takes names."""
     if y.ndim != 1 or y.dtype.kind not in "biu" or y.size == 0 or y.min() < 0 or y.max() >= len(classes):
         return y  # votes, or labels whose error the check of the rows raises
     return np.asarray(classes)[y.astype(np.int64)]
@@ -203,23 +203,23 @@ class TensorSource(Source):
 
     def _tensors(self) -> Iterator[tuple[Any, Any]]:
         """Yield scores and labels of each batch. The random state of torch, from which a loader draws, is restored."""
-        modules = [self._model] if isinstance(self._model, torch.nn.Module) else []
-        was_training = [module for root in modules for module in root.modules() if module.training]
+        model_modules = [self._model] if isinstance(self._model, torch.nn.Module) else []
+        training_modules = [module for model in model_modules for module in model.modules() if module.training]
         random_state = torch.random.get_rng_state()
         try:
             for batch in self._batches:
                 if self._model is None:
                     yield scores_and_labels(batch, self._logits)
                     continue
-                for module in modules:
-                    module.eval()
+                for model in model_modules:
+                    model.eval()
                 inputs, keywords, target = _inputs_and_labels(batch, self._device)
                 with torch.no_grad():
                     scores = _scores_of_output(self._model(*inputs, **keywords), self._logits)
                 yield scores, target.to(scores.device)
         finally:
             torch.random.set_rng_state(random_state)
-            for module in was_training:
+            for module in training_modules:
                 module.training = True
 
 
@@ -290,21 +290,21 @@ def _inputs_and_labels(batch: Any, device: Any) -> tuple[tuple[Any, ...], dict[s
     if isinstance(batch, Mapping):
         label_key = next((key for key in LABEL_KEYS if key in batch), None)
         if label_key is not None:
-            keywords = {str(key): _move(value, device) for key, value in batch.items() if key != label_key}
-            return (), keywords, _move(batch[label_key], device)
+            keywords = {str(key): _move_to_device(value, device) for key, value in batch.items() if key != label_key}
+            return (), keywords, _move_to_device(batch[label_key], device)
     elif isinstance(batch, (tuple, list)) and len(batch) == 2:
-        return (_move(batch[0], device),), {}, _move(batch[1], device)
+        return (_move_to_device(batch[0], device),), {}, _move_to_device(batch[1], device)
     raise _batch_error(batch, "(inputs, labels)")
 
 
-def _move(value: Any, device: Any) -> Any:
+def _move_to_device(value: Any, device: Any) -> Any:
     """Return a value with all its tensors on the device."""
     if device is None:
         return value
     if isinstance(value, Mapping):
-        return {key: _move(item, device) for key, item in value.items()}
+        return {key: _move_to_device(item, device) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(_move(item, device) for item in value)
+        return type(value)(_move_to_device(item, device) for item in value)
     return value.to(device) if hasattr(value, "to") else value
 
 

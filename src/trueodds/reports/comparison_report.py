@@ -16,7 +16,7 @@ from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, describe
 from trueodds.core.results import SCORES, Estimate
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import is_pair
+from trueodds.io.models import is_pair
 from trueodds.reports.provenance import fingerprint_rows, program_versions
 from trueodds.tallies.tally import Tally
 

@@ -1,0 +1,146 @@
+"""Errors of the command line: convert exceptions and click's usage errors to errors with codes, and print them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.messages import restate_error
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.suggestions import normalize_name, resolve_synonym
+
+EXIT_INVALID_INPUT = 2  # exit code of invalid input or usage
+# What other tools and the Python functions call an option.
+_SYNONYMS_OF_OPTION = {
+    "--estimator": ("metric", "measure", "score", "scorer", "error"),
+    "--method": ("calibrator", "recalibrator", "calibration"),
+    "--diagram": ("plot", "figure", "chart"),
+    "--label": ("target", "truth", "outcome", "y", "y_true"),
+    "--probs": ("prob", "probabilities", "probability", "predictions", "p", "y_prob"),
+    "--out": ("output", "o"),
+    "--seed": ("rng", "random_state", "random_seed"),
+    "--weight": ("weights", "sample_weight"),
+    "--group": ("groups", "by"),
+    "--fail-on": ("gate", "fail_if", "threshold"),
+}
+# Options of records of answers that `apply` does not have, and the remedies.
+_UNUSED_RECORD_OPTIONS = {
+    "--samples": "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
+    " FILE … --out F.",
+    **dict.fromkeys(("--answer", "--choices", "--question", "--correct"), "Leave it out: no outcome is read."),
+}
+
+
+def print_error(error: InputError) -> int:
+    """Print an error as five labelled lines on stderr; return the exit code of invalid input."""
+    error = restate_error(error)
+    title = f"error {error.code}"
+    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, is_colored=True)
+    for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
+        output.print_text(f"{name}: {text or '–'}", err=True)
+    output.print_text(f"more: trueodds explain {error.code}", err=True)
+    return EXIT_INVALID_INPUT
+
+
+def as_input_error(problem: BaseException) -> InputError:
+    """Convert any exception to an error with a code."""
+    if isinstance(problem, InputError):
+        return problem
+    if isinstance(problem, OSError):
+        file_prefix = f"{problem.filename}: " if problem.filename else ""
+        return InputError(
+            "TO602",
+            "A file cannot be read or written.",
+            f"{file_prefix}{problem.strerror or problem}",
+            "Check the path, its permissions and the space left.",
+        )
+    if isinstance(problem, ImportError):
+        return InputError("TO604", "A library is missing.", problem.name or str(problem), install_command("all"))
+    if isinstance(problem, MemoryError):
+        return InputError(
+            "TO605", "The rows do not fit into memory.", str(problem) or "MemoryError", "Pass --mode tally."
+        )
+    return InputError(
+        "TO699",
+        "Internal error in trueodds; there is no result.",
+        f"{type(problem).__name__}: {problem}",
+        "Please report it with the command and this message.",
+    )
+
+
+def convert_usage_error(problem: click.UsageError) -> InputError:
+    """Convert a usage error of click, such as a missing argument, to an error with a code and a remedy."""
+    command = problem.ctx.command_path if problem.ctx else "trueodds"
+    fix = f"See {command} --help."
+    if isinstance(problem, click.NoSuchOption):
+        return _convert_unknown_option(problem, command, fix)
+    if isinstance(problem, click.MissingParameter):
+        hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
+        return InputError("TO601", "A required argument is missing.", f"no {hint}", fix)
+    if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
+        hint = problem.param.get_error_hint(problem.ctx)
+        fix = _suggest_fraction(problem.param, problem.message) or fix
+        return InputError("TO601", f"Invalid value of {hint}.", problem.message, fix)
+    return InputError("TO601", "Invalid command line.", problem.format_message(), fix)
+
+
+def _suggest_fraction(param: click.Parameter, message: str) -> str | None:
+    """Return the remedy for a percentage such as 5 in place of the fraction 0.05, or None if it cannot be one.
+
+    The message of click for a number outside the range of the option begins with the number.
+    """
+    number = re.match(r"[\d.]+", message)
+    if not isinstance(param.type, click.FloatRange) or number is None:
+        return None
+    fraction = float(number[0]) / 100
+    return f"It is a fraction: {param.opts[-1]} {fraction:g}." if 0.01 < fraction <= 1 else None
+
+
+def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str) -> InputError:
+    """Convert the error of an unknown option of `command`; `fix` is the remedy if no more specific one is known.
+
+    From the most to the least specific: what to do instead, the commands that have the option, and similar options.
+    """
+    synonyms = _options_with_synonym(problem)
+    similar_options = synonyms or list(problem.possibilities or ())  # click's own suggestions are similar in spelling
+    if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
+        fix = _UNUSED_RECORD_OPTIONS[problem.option_name]
+    elif other_commands := _commands_with_option(problem):
+        takes = "takes" if len(other_commands) == 1 else "take"
+        fix = f"Leave it out: only {', '.join(other_commands)} {takes} it."
+    elif similar_options:
+        fix = f"Did you mean {' or '.join(similar_options)}?"
+    # A setting without an option of its own is passed by --set, which only commands of methods have.
+    if not synonyms and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+        name = problem.option_name.lstrip("-").replace("-", "_")
+        fix += f" Pass a setting of a method as --set {name}=VALUE."
+    return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
+
+
+def _options_with_synonym(problem: click.NoSuchOption) -> list[str]:
+    """Return the options of the command of which the unknown option is a synonym."""
+    command = problem.ctx.command if problem.ctx else None
+    options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
+    word = normalize_name(problem.option_name)
+    synonyms = [
+        option
+        for option, synonym_words in _SYNONYMS_OF_OPTION.items()
+        if word in map(normalize_name, synonym_words) and option in options
+    ]
+    option_of_name = {option.lstrip("-").replace("-", "_"): option for option in options}
+    synonyms += [
+        option_of_name[name] for name in resolve_synonym(problem.option_name, option_of_name) if name in option_of_name
+    ]
+    return list(dict.fromkeys(synonyms))
+
+
+def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
+    """Return the other commands that have this option."""
+    root = problem.ctx.find_root().command if problem.ctx else None
+    commands = root.commands if isinstance(root, click.Group) else {}
+    return [
+        name for name, command in commands.items() if any(problem.option_name in param.opts for param in command.params)
+    ]

@@ -1,0 +1,152 @@
+"""Open the files that a command names: one source or sum of tallies for all of them, or one for each model."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import records
+from trueodds.cli.saved_files import add_tallies, is_tally, refuse_calibrators, refuse_repeated
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.method_use import METHOD_FAMILIES
+
+_ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
+# The option of each command that names a method.
+_METHOD_KEYWORD_OF_COMMAND = {
+    "measure": "estimator",
+    "compare": "estimator",
+    "groups": "estimator",
+    "test": "test",
+    "power": "test",
+    "fit": "method",
+    "draw": "diagram",
+}
+
+
+def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
+    """Return the source of the rows, or the sum of the tallies, at these paths; `columns` are settings of `read`."""
+    refuse_repeated(files)
+    _refuse_method_names(files)
+    refuse_calibrators(files)
+    are_tallies = [is_tally(file) for file in files]
+    if any(are_tallies):
+        if not all(are_tallies):
+            row_file = files[are_tallies.index(False)]
+            raise InputError(
+                "TO603", "Tallies and rows cannot be mixed.", row_file, "Tally the rows first: trueodds tally."
+            )
+        if columns:
+            name = next(iter(columns)).replace("_", "-")
+            raise InputError("TO603", "Column options do not apply to a tally.", f"--{name}", f"Leave --{name} out.")
+        return add_tallies(files)
+    if records.has_record_options(files, columns):
+        return records.open_records(files, columns)
+    from trueodds.io import read
+
+    return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
+
+
+def _refuse_method_names(files: Sequence[str]) -> None:
+    """Raise TO301 for the name of a method among the files, which should be the value of an option."""
+    keyword = _METHOD_KEYWORD_OF_COMMAND.get(click.get_current_context().info_name or "")
+    if keyword is None:
+        return
+    family = "calibrator" if keyword == "method" else keyword
+    module, _, table = METHOD_FAMILIES[family][1].partition(":")
+    for file in files:
+        if file in getattr(importlib.import_module(module), table).names() and not os.path.exists(file):
+            fix = f"The {family} is an option: --{keyword} {file}."
+            raise InputError("TO301", "There is no such file.", repr(file), fix)
+
+
+def open_models(files: Sequence[str], columns: Mapping[str, Any], notify: Callable[[float, str], None]) -> list[Any]:
+    """Return the data of several models, one file or pattern each; `notify` gets the finished share and the step."""
+    models = []
+    for number, file in enumerate(files):
+        notify(number / len(files), "reading")
+        is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
+        models.append(open_data([file], {} if is_tally_beside_files else columns))
+    return models
+
+
+def open_models_by_name(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of each file by its name without folder and suffix; epochs of several runs are named run/epoch.
+
+    A file whose name is a number is an epoch, and its folder is the run.
+    """
+    names = [_stem(file) for file in files]
+    folders = [Path(file).expanduser().resolve().parent for file in files]
+    if len(set(folders)) > 1 and all(map(_is_number, names)):
+        names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
+    if repeated_names := {name for name in names if names.count(name) > 1}:
+        raise InputError(
+            "TO603",
+            "Two models have the same name.",
+            ", ".join(sorted(repeated_names)),
+            "Rename the files so that their names differ.",
+        )
+    return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
+
+
+def names_of_files(files: Sequence[str]) -> list[str]:
+    """Return the names of the files without folder and suffix if they are distinct, else the files as given."""
+    stems = [_stem(file) for file in files]
+    return stems if len(set(stems)) == len(stems) else list(files)
+
+
+def _stem(file: str) -> str:
+    """Return the name of a file without its folder and suffix; that of a tally is .tally.json."""
+    return Path(file).stem.removesuffix(".tally")
+
+
+def _is_number(name: str) -> bool:
+    """Return whether the name of a file is a finite number, such as that of an epoch."""
+    try:
+        return isfinite(float(name))
+    except ValueError:
+        return False
+
+
+def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Start the engine that the options name, until the command ends; return the settings of `read`."""
+    settings = dict(columns)
+    for keyword, engine in _ENGINE_OF_KEYWORD.items():
+        if keyword in settings and settings.get("engine") != engine:
+            raise InputError(
+                "TO601",
+                f"--{keyword} goes with --engine {engine}.",
+                f"--{keyword} {settings[keyword]}",
+                f"Add --engine {engine}.",
+            )
+    address, master = settings.pop("scheduler", None), settings.pop("master", None)
+    try:
+        if address is not None:
+            client = importlib.import_module("distributed").Client(address, timeout="10s")
+            click.get_current_context().call_on_close(client.close)
+        if settings.get("engine") == "spark":
+            _start_spark(master)
+    except ModuleNotFoundError as problem:
+        engine = settings["engine"]
+        problem_text = f"The engine {engine} needs {problem.name}, which is not installed."
+        raise InputError("TO306", problem_text, "", install_command(engine)) from None
+    except OSError as problem:
+        raise InputError("TO332", "The Dask cluster does not respond.", f"{address}: {problem}", "Check it.") from None
+    return settings
+
+
+def _start_spark(master: str | None) -> None:
+    """Start a Spark session with this Python, or connect to `master`; it stops when the command ends."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the one that has trueodds
+    builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # pandas is not used
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    click.get_current_context().call_on_close(session.stop)

@@ -1,0 +1,90 @@
+"""Suggestions for columns that do not exist: what the caller may have meant, as the remedy of an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trueodds.core.suggestions import did_you_mean, list_names
+
+# Usual names of the column of the outcome, which a remedy proposes.
+_OUTCOME_NAMES = ("y", "y_true", "target", "outcome", "event", "class", "truth", "observed")
+
+
+def suggest_outcome_columns(columns: tuple[str, ...], probs: str | Sequence[str]) -> str | None:
+    """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness.
+
+    If the columns of the probabilities, requested as `probs`, do not exist either, suggest those of both.
+    """
+    votes = {name[2:] for name in columns if name.startswith("v_")}
+    if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
+        return "For votes pass votes='v_*'; for a label of another name pass label=."
+    if "confidence" in columns and "correct" in columns:
+        return (
+            "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
+            " name pass label=."
+        )
+    if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
+        return _suggest_label_and_probs(columns)
+    return None
+
+
+def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
+    """Suggest the columns of the label and of the probabilities of a table where neither has its usual name.
+
+    >>> _suggest_label_and_probs(("prob_cat", "prob_dog", "animal"))
+    "If prob_cat, prob_dog are the probabilities, pass label='animal' and probs='prob_*'."
+    >>> _suggest_label_and_probs(("score", "y"))
+    "If y is the outcome and score the probability of the event, pass label='y' and probs='score'."
+    """
+    if prefix := _shared_prefix(columns):
+        names = [name for name in columns if name.startswith(f"{prefix}_")]
+        other_columns = [name for name in columns if name not in names]
+        label = f"label={other_columns[0]!r}" if len(other_columns) == 1 else "the column of the outcome as label="
+        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+        return f"If {listed} are the probabilities, pass {label} and probs='{prefix}_*'."
+    outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
+    if len(columns) == 2 and len(outcomes) == 1:
+        score = next(name for name in columns if name not in outcomes)
+        return (
+            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass label={outcomes[0]!r} and"
+            f" probs={score!r}."
+        )
+    if len(columns) < 2:
+        return None
+    return f"{list_columns(columns)} Name that of the outcome with label= and those of the probabilities with probs=."
+
+
+def _shared_prefix(columns: tuple[str, ...]) -> str | None:
+    """Return the first prefix, up to the last underscore, that several columns have, without those of outcomes."""
+    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
+    return next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
+
+
+def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | None:
+    """Suggest columns that share a prefix, if no column matches the pattern of `keyword`, "probs" or "logits"."""
+    prefix = _shared_prefix(columns)
+    if keyword not in ("probs", "logits") or prefix is None:
+        return None
+    names = [name for name in columns if name.startswith(f"{prefix}_")]
+    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass logits='{prefix}_*'"
+    listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    return f"If {listed} are meant, pass {keyword}='{prefix}_*'{logits_hint}."
+
+
+def list_columns(columns: Sequence[str]) -> str:
+    """Return the columns of a table as a sentence, in their order.
+
+    >>> list_columns(["score", "target"]), list_columns(["score"])
+    ('The columns are score, target.', 'The only column is score.')
+    """
+    if len(columns) == 1:
+        return f"The only column is {columns[0]}."
+    return list_names(columns).replace("Known:", "The columns are")
+
+
+def suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
+    """Return the hint for an unknown column: similar columns, or all of them."""
+    hint = did_you_mean(name, columns) or list_columns(columns)
+    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
+        hint += " The columns look separated by something else than commas."
+    return hint

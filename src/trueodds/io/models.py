@@ -1,0 +1,67 @@
+"""Distinguish the data of one model, such as a mapping of columns, from those of several, as a mapping of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.data.labels import column_names
+from trueodds.data.predictions import Predictions
+from trueodds.io.source import Source
+from trueodds.tallies.tally import Tally
+
+
+def is_model(x: Any) -> bool:
+    """Return whether an object has outcomes and probabilities, such as Predictions, a Source, a path or a table."""
+    if isinstance(x, (Predictions, Source, Tally, str, PurePath, Mapping)):
+        return True
+    return has_label(x) or (hasattr(x, "columns") and not hasattr(x, "__array__"))  # lazy frames and relations
+
+
+def has_label(x: Any) -> bool:
+    """Return whether an object is a data frame or mapping with a label column; other data frames are arrays."""
+    names = [str(name) for name in x] if isinstance(x, Mapping) else column_names(x) or []
+    return len(names) > 1 and ("label" in names or (isinstance(x, Mapping) and "labels" in names))
+
+
+def is_pair(data: Any) -> bool:
+    """Return whether this is a tuple (y_true, y_prob) of two arrays, and not a tuple of two models.
+
+    >>> is_pair(([0, 1], [0.2, 0.7])), is_pair((([0, 1], [0.2, 0.7]), ([0, 1], [0.5, 0.5])))
+    (True, False)
+    >>> is_pair(("a.csv", "b.csv"))
+    False
+    """
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    return is_array(data[0]) and (is_array(data[1]) or is_pair(data[1]))  # two rows as tuples look like a pair
+
+
+def is_array(x: Any) -> bool:
+    """Return whether an object has one value or row per prediction: a list, an array or a frame without label."""
+    if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
+        return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (Predictions, Source, Tally, PurePath)))
+    return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
+
+
+def models_by_name(data: Any) -> dict[str, Any] | None:
+    """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
+    if not isinstance(data, Mapping):
+        return None
+    holds_predictions = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
+    if holds_predictions or (data and all(is_model(model) or is_pair(model) for model in data.values())):
+        return {str(name): model for name, model in data.items()}
+    return None
+
+
+def refuse_several_models(data: Any) -> None:
+    """Raise an error if several models were passed to a function of one model."""
+    if models := models_by_name(data):
+        raise InputError(
+            "TO205",
+            "This function takes one model.",
+            f"{len(models)} models: {', '.join(models)}",
+            "Pass each separately; to.compare(models) ranks them, to.draw(models, 'comparison') draws them together.",
+        )

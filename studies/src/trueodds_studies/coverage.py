@@ -23,7 +23,7 @@ from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase, estimator_cases, population_value
-from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
+from trueodds_studies.common.figures import RED, colors_by_size, draw_dots, make_figure, save_dot_plot
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.simulated_worlds import BINARY_WORLDS, MULTICLASS_WORLDS, VOTE_WORLDS, SimulatedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
@@ -211,11 +211,9 @@ def _draw_if_possible(finding: StudyResult, folder: Path) -> None:
 
 def draw_coverage(finding: StudyResult, path: Path) -> None:
     """Three panels: how often the interval covers, how close the estimate is, how often it ranks two models right."""
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(row["estimator"] for row in finding.rows))
     position_of_name = {name: i for i, name in enumerate(reversed(names))}
-    figure = Figure(figsize=(11, 1.6 + 0.24 * len(names)), layout="constrained")
+    figure = make_figure((11, 1.6 + 0.24 * len(names)))
     covers, error, ranks = figure.subplots(1, 3, sharey=True, width_ratios=(3, 3, 1.4))
     sizes = sorted({row["n"] for row in finding.rows})
     color_of_size = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.holm import holm
 from trueodds_studies.common.data_files import hash_file, load_parquet
-from trueodds_studies.common.figure import draw_split_dots
+from trueodds_studies.common.figures import draw_split_dots
 from trueodds_studies.common.recalibration_methods import (
     METHODS,
     MIN_PROB,

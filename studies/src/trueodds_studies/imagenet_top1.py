@@ -10,12 +10,10 @@ from typing import Any
 
 from trueodds.api.compare import compare
 from trueodds.api.draw import draw
-from trueodds.api.draw import draw as diagram
 from trueodds.api.fit import fit
 from trueodds.api.measure import measure
 from trueodds.api.test import test
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress
 from trueodds.core.registry import Registry
@@ -26,6 +24,7 @@ from trueodds.hypotests import TESTS
 from trueodds.lenses.lens_by_name import LENS_NAMES
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.figures import make_figure, save_figure
 from trueodds_studies.common.network_predictions import (
     IMAGENET_FILE,
     IMAGENET_NETWORKS,
@@ -339,17 +338,12 @@ def _value(cell: Row, name: str) -> float:
 
 def draw_reliability_diagrams(models: Mapping[str, Predictions], path: Path) -> None:
     """Draw the reliability diagrams of the networks side by side, with one legend below."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(models), 4.6), layout="constrained")
+    figure = make_figure((4.2 * len(models), 4.6))
     axes = figure.subplots(1, len(models), squeeze=False)[0]
-    made = [diagram(preds, "reliability") for preds in models.values()]
-    for ax, name, reliability in zip(axes, models, made, strict=True):
+    diagrams = [draw(preds, "reliability") for preds in models.values()]
+    for ax, name, reliability in zip(axes, models, diagrams, strict=True):
         reliability.less("legend").draw(ax)
         ax.set_title(name, fontsize=10)
-    handles, names = zip(*max((reliability.legend() for reliability in made), key=len), strict=True)
+    handles, names = zip(*max((reliability.legend() for reliability in diagrams), key=len), strict=True)
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

@@ -18,7 +18,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
-from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
+from trueodds_studies.common.figures import RED, colors_by_size, draw_dots, make_figure, save_dot_plot
 from trueodds_studies.common.rejection_rates import (
     BY_TEST_LEGEND,
     LEVELS,
@@ -292,11 +292,9 @@ def draw_levels(finding: StudyResult, path: Path) -> None:
 
     Lines mark the levels.
     """
-    from matplotlib.figure import Figure
-
     rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in finding.rows]
     place = {name: i for i, name in enumerate(reversed(list(dict.fromkeys(row["estimator"] for row in rows))))}
-    figure = Figure(figsize=(11, 1.6 + 0.24 * len(place)), layout="constrained")
+    figure = make_figure((11, 1.6 + 0.24 * len(place)))
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 2, 2))
     sizes = sorted({row["n"] for row in rows})
     shade = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))

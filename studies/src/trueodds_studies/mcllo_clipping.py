@@ -16,7 +16,7 @@ from trueodds.api.test import test
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import clopper_pearson, exceeds_level
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_change, make_folder

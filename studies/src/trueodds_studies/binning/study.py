@@ -11,7 +11,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
 from trueodds_studies.binning import sensitivity
 from trueodds_studies.binning import sensitivity as nets
@@ -256,7 +255,7 @@ COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#77
 def draw_bins(cells: Sequence[Row], path: Path) -> None:
     """Draw ECE against the number of bins, a line per scheme, with dashed noise floors."""
     columns = min(4, len(cells))
-    figure = _make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
+    figure = make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
     axes = figure.subplots(math.ceil(len(cells) / columns), columns, squeeze=False).ravel()
     for ax, cell in zip(axes, cells, strict=False):
         for scheme, color in zip(BINNING_SCHEMES, COLORS, strict=False):
@@ -269,19 +268,19 @@ def draw_bins(cells: Sequence[Row], path: Path) -> None:
         ax.set_ylim(bottom=0)
         ax.set_title(cell["net"], fontsize=10)
         ax.set_xlabel("number of bins", fontsize=8)
-        _remove_frame(ax)
+        _draw_horizontal_grid(ax)
     for ax in axes[len(cells) :]:
         ax.set_axis_off()
     handles, names = axes[0].get_legend_handles_labels()
     handles.append(axes[0].plot([], [], "--", lw=0.9, color="#555555")[0])
     figure.legend(handles, [*names, "noise floor"], loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     figure.supylabel("ECE", fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
     """Draw TACE against its threshold, a line per network."""
-    figure = _make_figure((8, 4.2))
+    figure = make_figure((8, 4.2))
     ax = figure.subplots()
     for cell, color in zip(cells, COLORS, strict=False):
         rows = cell["thresholds"]
@@ -292,28 +291,13 @@ def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
     ax.set_xlabel("threshold (dot: jump in the largest step)", fontsize=9)
     ax.set_ylabel("TACE", fontsize=9)
     ax.set_ylim(bottom=0)
-    _remove_frame(ax)
+    _draw_horizontal_grid(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
+def _draw_horizontal_grid(ax: Any) -> None:
+    """Draw horizontal grid lines instead of a frame."""
     ax.set_axisbelow(True)
     ax.grid(axis="y", color="#dddddd", lw=0.6)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    remove_frame(ax)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.estimators.estimator_variants import LENSES
 
@@ -26,7 +25,7 @@ SHOWN = {
 
 def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
     """A panel per lens, a line per estimator of the paper; a band has the limits of the best on average; 0 is red."""
-    figure = _make_figure((11, 5.6))
+    figure = make_figure((11, 5.6))
     axes = figure.subplots(1, 2)
     for ax, lens in zip(axes, LENSES, strict=True):
         lens_rows = [row for row in rows if row["lens"] == lens]
@@ -49,12 +48,12 @@ def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> N
         ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"], minor=False)
         ax.minorticks_off()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_errors(rows: Sequence[Row], path: Path) -> None:
     """Rows of panels by lens: bias, RMSE with the line of the constant 0, pairs of models in order, power at 5 %."""
-    figure = _make_figure((12, 6.4))
+    figure = make_figure((12, 6.4))
     panels = (
         ("bias", "bias"),
         ("RMSE", "RMSE"),
@@ -80,12 +79,12 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     """The best number of bins by size; dotted: the square root of n, and n to the power 2/5."""
-    figure = _make_figure((7, 4))
+    figure = make_figure((7, 4))
     ax = figure.subplots()
     sizes = [int(name.removeprefix("n = ")) for name in rows[0] if name.startswith("n = ")]
     for row in rows:
@@ -101,7 +100,7 @@ def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
     _set_size_axis(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_band(ax: Any, row: Row, sizes: Sequence[int], color: str) -> None:
@@ -116,20 +115,4 @@ def _set_size_axis(ax: Any) -> None:
     ax.set_xlabel("rows", fontsize=9)
     ax.grid(axis="y", color="#dddddd", lw=0.6)
     ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    remove_frame(ax)

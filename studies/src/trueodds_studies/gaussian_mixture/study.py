@@ -15,7 +15,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.progress import Progress
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds_studies.common.figure import BLUE, RED, make_panels, save_figure
+from trueodds_studies.common.figures import BLUE, RED, make_panels, save_figure
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.gaussian_mixture import convergence_rates

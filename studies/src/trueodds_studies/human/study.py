@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.human import vote_scores
@@ -266,7 +265,7 @@ def draw_targets(rows: Sequence[Row], path: Path) -> None:
     """A panel per score, a line per model: dots for gold, majority, and votes, with intervals and noise floors."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     place = {model: i for i, model in enumerate(reversed(models))}
-    figure = _make_figure((11, 1.6 + 0.42 * len(models)))
+    figure = make_figure((11, 1.6 + 0.42 * len(models)))
     axes = figure.subplots(1, len(TARGET_SCORES), sharey=True)
     for ax, (name, _) in zip(axes, TARGET_SCORES, strict=True):
         for up, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
@@ -284,18 +283,19 @@ def draw_targets(rows: Sequence[Row], path: Path) -> None:
         ax.set_title(name, fontsize=10)
         ax.set_xlim(left=0)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
-        _remove_frame(ax)
+        ax.set_axisbelow(True)
+        remove_frame(ax)
     axes[0].set_yticks(range(len(models)), list(place), fontsize=8)
     handles, names = axes[0].get_legend_handles_labels()
     handles.append(axes[0].plot([], [], "|", ms=7, color="#555555")[0])
     names.append("noise floor")
     figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
     """Draw DistCE and the squared distance with and without vote noise by votes per row; a line per model."""
-    figure = _make_figure((11, 3.8))
+    figure = make_figure((11, 3.8))
     panels = ("DistCE", "squared distance", "human_distance")
     models = list(dict.fromkeys(row["model"] for row in rows))
     axes = figure.subplots(1, len(panels))
@@ -316,29 +316,9 @@ def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
         ax.set_xlabel("votes per row", fontsize=9)
         ax.set_ylim(bottom=0)
         ax.grid(axis="y", color="#dddddd", lw=0.6)
-        _remove_frame(ax)
+        ax.set_axisbelow(True)
+        remove_frame(ax)
     for crowd, color in (("CIFAR-10H", RED), ("ChaosNLI", BLUE)):
         axes[0].plot([], [], "o-", ms=3, lw=1, color=color, label=crowd)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _save_figure(figure, path)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

@@ -12,12 +12,11 @@ import numpy as np
 
 from trueodds.api.draw import draw
 from trueodds.api.fit import fit
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.data_files import hash_file
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.network_predictions import (
     CIFAR10_CLASSES,
     CIFAR10_FILES,
@@ -264,12 +263,12 @@ PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)"))
 def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
     """Draw the change of accuracy against the gain of calibration, one column per network, with standard errors."""
     nets = list(dict.fromkeys(row["net"] for row in rows))
-    figure = _make_figure((1.2 + 2.5 * len(nets), 6.2))
+    figure = make_figure((1.2 + 2.5 * len(nets), 6.2))
     grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
     for (name, label), line in zip(PANELS, grid, strict=True):
         line[0].set_ylabel(label, fontsize=9)
         for ax, net in zip(line, nets, strict=True):
-            _remove_frame(ax)
+            remove_frame(ax)
             ax.axhline(0, color="#bbbbbb", lw=0.8)
             ax.axvline(0, color="#bbbbbb", lw=0.8)
             for row in rows:
@@ -285,7 +284,7 @@ def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
         if name != "none"
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_point(ax: Any, row: Row, name: str) -> None:
@@ -308,7 +307,7 @@ def _label_axes(name: str, rows: Sequence[Row]) -> str:
 def draw_single_images(rows: Sequence[Row], path: Path) -> None:
     """Draw the five most probable classes of each image, before and after recalibration."""
     images = list(dict.fromkeys(row["image"] for row in rows))
-    figure = _make_figure((3.4 * len(images), 3.4))
+    figure = make_figure((3.4 * len(images), 3.4))
     for ax, image in zip(figure.subplots(1, len(images), squeeze=False)[0], images, strict=True):
         image_rows = [row for row in rows if row["image"] == image]
         place = np.arange(len(image_rows))[::-1]
@@ -320,39 +319,19 @@ def draw_single_images(rows: Sequence[Row], path: Path) -> None:
         ax.set_yticks(place, [row["class"] for row in image_rows], fontsize=9)
         ax.set(xlim=(0, 1.18), xticks=(0, 0.5, 1))
         ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['why']}", fontsize=9)
-        _remove_frame(ax)
+        remove_frame(ax)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
     """Draw ten bins of the confidence of the held-out rows, before and after each method of the paper."""
     assert held_out.y is not None  # labels, no votes
-    figure = _make_figure((13, 8.6))
+    figure = make_figure((13, 8.6))
     made = {method.label: method for method in ALL_METHODS}
     for ax, name in zip(figure.subplots(2, 3).ravel(), SHOWN_METHODS, strict=True):
         after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
         draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
-    _save_figure(figure, path)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests._glm.mcllo_likelihood import MclloModel, mcllo_statistics
 from trueodds.lenses.view import View
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import Row
 

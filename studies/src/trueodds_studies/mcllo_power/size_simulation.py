@@ -15,7 +15,7 @@ from trueodds.api.test import test
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds_studies.common.data_files import find_file, hash_file, load_npz
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import add_verdicts, clopper_pearson, count_rejections, exceeds_level
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.simulated_worlds import Dirichlet, PowerTransformedWorld

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.api.draw import draw
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.typing import Array
 from trueodds.diagrams.model_styles import COLORS, MARKERS
+from trueodds_studies.common.figures import make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.model_comparison.rankings import (
@@ -230,7 +230,7 @@ def contradiction_share(errors: Array, p: Array) -> float:
 
 def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
     """Draw ranks, a column per measure, a line per network; neighbors are joined if their order is not established."""
-    figure = _make_figure((2.6 + 0.56 * len(by_measure), 5.4))
+    figure = make_figure((2.6 + 0.56 * len(by_measure), 5.4))
     ax = figure.subplots()
     order = ranked_names(by_measure[0])
     placed = np.array([rank_values(model_values(row)) for row in by_measure])  # (measures, nets)
@@ -266,15 +266,15 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
         label="neighbors whose order is not established; 1 is the smallest",
     )
     figure.legend(loc="outside upper right", frameon=False, fontsize=9)
-    _remove_frame(ax)
-    _save_figure(figure, path)
+    remove_frame(ax, ("top", "right", "left", "bottom"), label_size=9)
+    save_figure(figure, path)
 
 
 def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
     """Draw a heat map of Kendall's tau between the rankings."""
     k = len(by_measure)
     shown = np.array([[tau_interval(a, b)[0] for b in by_measure] for a in by_measure])
-    figure = _make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
+    figure = make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
     ax = figure.subplots()
     ax.imshow(shown, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     for i in range(k):
@@ -285,8 +285,8 @@ def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
     ax.set_xticks(range(k), labels, rotation=40, ha="right", fontsize=9)
     ax.set_yticks(range(k), labels, fontsize=9)
     ax.set_title("Kendall's tau between the rankings of the networks", fontsize=10)
-    _remove_frame(ax)
-    _save_figure(figure, path)
+    remove_frame(ax, ("top", "right", "left", "bottom"), label_size=9)
+    save_figure(figure, path)
 
 
 def draw_reliability(nets: Models, path: Path) -> None:
@@ -296,23 +296,3 @@ def draw_reliability(nets: Models, path: Path) -> None:
 
 def _midpoint(kinds: Sequence[str], kind: str) -> float:
     return float(np.mean([x for x, other in enumerate(kinds) if other == kind]))
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.tick_params(length=0, labelsize=9)
-    for side in ("top", "right", "left", "bottom"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -12,6 +12,7 @@ from trueodds.api.draw import draw
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
 from trueodds.data.predictions import Predictions
+from trueodds_studies.common.figures import make_figure
 from trueodds_studies.common.network_predictions import (
     NETWORKS,
     check_network,
@@ -228,14 +229,14 @@ NetworkPredictions = Mapping[str, Predictions]
 def draw_network(name: str, preds: Predictions, path: Path) -> None:
     """Draw the confidence with ten bins and a tree, and three groups of classes with 25 cells and a tree."""
     rows = 2 if has_simplex_diagram(name) else 1
-    figure = _make_figure((10, 4.2 * rows))
+    figure = make_figure((10, 4.2 * rows))
     axes = figure.subplots(rows, 2, squeeze=False)
     for ax, (bins, settings) in zip(axes[0], LINE_PARTITIONS.items(), strict=True):
         _draw_line(preds, ax, settings, f"{name}, confidence, {bins}")
     if rows > 1:
         for ax, (bins, settings) in zip(axes[1], SIMPLEX_PARTITIONS.items(), strict=True):
             _draw_simplex(name, preds, ax, settings, f"classes {describe_groups(name)}, {bins}")
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
@@ -248,7 +249,7 @@ def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
     across, up = drawn[0].axis_labels()
     figure.supylabel(f"{up}, by {across}", fontsize=9)  # below the panels the legend would meet it
     _draw_legend(figure, drawn[0])
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
@@ -262,7 +263,7 @@ def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
         for ax, (name, preds) in zip(axes, shown.items(), strict=False)
     ]
     _draw_legend(figure, max(drawn, key=lambda diagram: len(diagram.legend())))
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def has_simplex_diagram(name: str) -> bool:
@@ -303,7 +304,7 @@ def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str,
 def _make_grid(count: int, width: float, height: float) -> tuple[list[Any], Any]:
     columns = min(4, count)
     rows = -(-count // columns)
-    figure = _make_figure((max(width * columns, 5.0), height * rows + 0.4))
+    figure = make_figure((max(width * columns, 5.0), height * rows + 0.4))
     axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for ax in axes[count:]:
         ax.axis("off")
@@ -318,15 +319,10 @@ def _draw_legend(figure: Any, diagram: Any) -> None:
     figure.legend(shown, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
 
 
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _save_figure(figure: Any, path: Path) -> None:
+def _save_png(figure: Any, path: Path) -> None:
+    """Save a figure as PNG; its many dots would make an SVG file too large."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
     with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=80)
+        figure.savefig(file, format="png", dpi=80)

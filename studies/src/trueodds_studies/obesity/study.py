@@ -23,7 +23,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import MclloModel
 from trueodds.kernels import count_threads
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.data_files import hash_file, load_parquet
-from trueodds_studies.common.figure import draw_split_dots
+from trueodds_studies.common.figures import draw_split_dots
 from trueodds_studies.common.recalibration_methods import (
     METHODS,
     MIN_PROB,

@@ -12,7 +12,7 @@ from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper_scores import Brier
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import StudyResult
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.table1 import lens_scores
@@ -236,10 +235,7 @@ GRAY = "#9a9a9a"
 
 def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
     """Draw ECE by lens with the exact error, discrimination of the estimators, and rejection rates of the tests."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 5.6), layout="constrained")
+    figure = make_figure((12, 5.6))
     by_lens, estimators, tests = figure.subplots(1, 3)
     _draw_errors(by_lens, cells)
     _draw_mann_whitney(estimators, cells)
@@ -247,12 +243,8 @@ def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
     for ax in (by_lens, estimators, tests):
         ax.set_axisbelow(True)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
-        ax.tick_params(length=0, labelsize=8)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        remove_frame(ax)
+    save_figure(figure, path)
 
 
 def _draw_errors(ax: Any, cells: Sequence[Row]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.core.progress import Progress
 from trueodds_studies.common.data_files import hash_file
-from trueodds_studies.common.figure import BLUE, RED, make_panels, save_figure
+from trueodds_studies.common.figures import BLUE, RED, make_panels, save_figure
 from trueodds_studies.common.mean_intervals import mean_interval
 from trueodds_studies.common.mnist import MNIST_FILE, load_mnist_split
 from trueodds_studies.common.network_training import require_torch

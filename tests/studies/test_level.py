@@ -53,27 +53,27 @@ ROW = {
 @pytest.mark.parametrize("world", CALIBRATED_WORLDS, ids=lambda world: world.name)
 def test_outcomes_come_as_the_world_says(world):
     for name, how in [("", {}), *MISCALIBRATIONS.items()]:
-        bent = world.bent(name, **how)
-        rows = bent.rows(np.random.default_rng(0), 20_000)
-        r = bent.true(rows.P.copy())
+        miscalibrated = world.miscalibrated(name, **how)
+        rows = miscalibrated.rows(np.random.default_rng(0), 20_000)
+        r = miscalibrated.true_probs(rows.P.copy())
         gap = np.eye(world.k)[rows.y] - r
         # The mean of 20,000 gaps is within four standard errors, weighed by anything known beforehand.
         for weighed in (gap, gap * rows.P):
             assert (np.abs(weighed.mean(axis=0)) < 4 * weighed.std(axis=0) / np.sqrt(rows.n) + 1e-12).all()
-        assert bent.calibrated == (how == {})
+        assert miscalibrated.calibrated == (how == {})
 
 
 def test_a_distorted_world_has_the_truth_worked_by_hand():
     # Odds of 3 to 1 to the power of 0.7 are 3^0.7; odds of 1 to 3 times 1.5 are 1 to 2.
     world, P = CALIBRATED_WORLDS[0], np.array([[0.25, 0.75], [0.75, 0.25]])
-    assert world.bent("", power=0.7).true(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
-    assert world.bent("", odds=1.5).true(P)[1, 1] == pytest.approx(1 / 3)
+    assert world.miscalibrated("", power=0.7).true_probs(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
+    assert world.miscalibrated("", odds=1.5).true_probs(P)[1, 1] == pytest.approx(1 / 3)
 
 
 def test_the_whole_world_holds_the_true_probabilities():
-    world = next(world for world in CALIBRATED_WORLDS if world.k == 3).bent("shift", odds=1.5)
+    world = next(world for world in CALIBRATED_WORLDS if world.k == 3).miscalibrated("shift", odds=1.5)
     population = world.population(100)
-    assert np.allclose(population.Y, world.true(population.P))
+    assert np.allclose(population.Y, world.true_probs(population.P))
     assert (population.Y[:, 2] > population.P[:, 2]).all()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS
+from trueodds_studies.common.power_worlds import POWER_WORLDS
 from trueodds_studies.power import Plan, measure_cell, power, power_cells, summarize
 
 

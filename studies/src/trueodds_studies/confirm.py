@@ -23,7 +23,7 @@ from trueodds.core.typing import Array
 from trueodds.data.probabilities import two_columns
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import run_cells
-from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormal, PowerTransformedWorld
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormalWorld, PowerTransformedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
 
@@ -38,25 +38,25 @@ class TemperedWorld(PowerTransformedWorld):
     powers: tuple[float, ...] = ()  # of each class; none is `power` for all
     factors: tuple[float, ...] = ()
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
         """n vectors, (n, k)."""
         return softmax(self.std * rng.normal(size=(n, self.k)))
 
-    def true(self, P: Array) -> Array:
+    def true_probs(self, P: Array) -> Array:
         """The true probabilities of these vectors, (n, k)."""
         if not self.powers and not self.factors:
-            return super().true(P)
+            return super().true_probs(P)
         r = P ** np.array(self.powers or (self.power,) * self.k) * np.array(self.factors or (1.0,) * self.k)
         return np.asarray(r / r.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
-class WaveWorld(LogitNormal):
+class WaveWorld(LogitNormalWorld):
     """Two classes whose true log odds oscillate around the predicted ones."""
 
     height: float = 0.8
 
-    def true(self, P: Array) -> Array:
+    def true_probs(self, P: Array) -> Array:
         """The true probabilities, (n, 2)."""
         x = np.log(P[:, 1] / P[:, 0])
         return two_columns(expit(x + self.height * np.sin(2 * x)))
@@ -68,7 +68,7 @@ class ExactZerosWorld(PowerTransformedWorld):
 
     k: int = 2
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
         """Confident predictions, many of them exactly 0 or 1."""
         return two_columns(rng.beta(0.3, 0.3, n) * (rng.random(n) > 1 / 3))
 
@@ -79,7 +79,7 @@ class HeavyTailsWorld(PowerTransformedWorld):
 
     k: int = 2
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
         """Scores with some extremely confident predictions."""
         return two_columns(expit(3 * rng.standard_t(2, n)))
 
@@ -94,10 +94,10 @@ class MiscalibratedCase(NamedTuple):
 
 CONFIRM_CALIBRATED = (*CALIBRATED_WORLDS, ExactZerosWorld("exact zeros"), HeavyTailsWorld("heavy tails"))
 CONFIRM_MISCALIBRATED = (
-    MiscalibratedCase(LogitNormal("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
-    MiscalibratedCase(LogitNormal("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
-    MiscalibratedCase(LogitNormal("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
-    MiscalibratedCase(LogitNormal("shift", std=1.5, odds=1.35), 1000, "llo"),
+    MiscalibratedCase(LogitNormalWorld("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("shift", std=1.5, odds=1.35), 1000, "llo"),
     MiscalibratedCase(WaveWorld("wave", std=1.5), 1000, "spline"),
     MiscalibratedCase(TemperedWorld("T = 1.5, 10 classes", k=10, std=2.25, power=1 / 1.5), 300, "temperature"),
     MiscalibratedCase(
@@ -190,8 +190,8 @@ def confirm(
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
-    world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH_ROWS)
-    truth = world.true(fresh.copy())
+    world, fresh = cell.world, cell.world.draw_predictions(np.random.default_rng(20_070_602), FRESH_ROWS)
+    truth = world.true_probs(fresh.copy())
     reports, gains, n_single, warm = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)

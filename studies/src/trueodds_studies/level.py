@@ -175,7 +175,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         low, high = clopper_pearson(simulation.hits(nominal), sets)
         row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}
     for name, how in MISCALIBRATIONS.items():
-        other = simulate_pvalues(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
+        other = simulate_pvalues(form, world.miscalibrated(name, **how), n, form.sets(n, plan.powered), plan)
         row[f"power_{name}"] = other.rate(LEVELS["5"])
     row["doubt"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():

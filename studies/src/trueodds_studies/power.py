@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.api.test import test
 from trueodds.core.progress import Progress
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS, MiscalibratedWorld
+from trueodds_studies.common.power_worlds import POWER_WORLDS, MiscalibratedWorld
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder

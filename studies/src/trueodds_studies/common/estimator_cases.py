@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.api.arguments import resolve_lens
 from trueodds.estimators.base import Estimator, aggregate_values, aggregation_weights
-from trueodds_studies.common.simulated_worlds import REDUCED_DRAWS, DirichletWorld, SimulatedWorld, VoteWorld
+from trueodds_studies.common.simulated_worlds import REDUCED_DRAWS, NoisyDirichletWorld, SimulatedWorld, VoteWorld
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class EstimatorCase:
         """Whether the estimator is meaningful in this world."""
         if isinstance(world, VoteWorld):
             return self.worlds == "crowds"
-        if isinstance(world, DirichletWorld):
+        if isinstance(world, NoisyDirichletWorld):
             return self.worlds in ("scores", "vectors", "only vectors")
         return self.worlds in ("scores", "vectors", "binary")
 

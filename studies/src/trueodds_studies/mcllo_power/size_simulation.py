@@ -18,7 +18,7 @@ from trueodds_studies.common.data_files import find_file, hash_file, load_npz
 from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import add_verdicts, clopper_pearson, count_rejections, exceeds_level
 from trueodds_studies.common.resumable_runs import Row
-from trueodds_studies.common.simulated_worlds import Dirichlet, PowerTransformedWorld
+from trueodds_studies.common.simulated_worlds import DirichletWorld, PowerTransformedWorld
 from trueodds_studies.mcllo_power.power_simulation import LEVELS
 
 NETWORK_FILE = "plambda_cifar10_vgg16.npz"
@@ -42,7 +42,7 @@ class NetworkWorld(PowerTransformedWorld):
     folder: str = ""
     stamp: str = ""  # of the file
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
         """Vectors of k probabilities, most of them confident."""
         P = _load_predictions(self.folder, self.stamp)
         return P[rng.choice(len(P), n, replace=False)]
@@ -54,12 +54,12 @@ def _load_predictions(folder: str, _stamp: str) -> Array:
     return _apply_min_prob(load_npz(NETWORK_FILE, folder, "probs")["probs"].astype(np.float64), MIN_NETWORK_PROB)
 
 
-class FlooredDirichletWorld(Dirichlet):
+class FlooredDirichletWorld(DirichletWorld):
     """Vectors from a symmetric Dirichlet distribution, with a smallest probability."""
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
         """Vectors of k probabilities."""
-        return _apply_min_prob(super().stated(rng, n), MIN_SIMULATED_PROB)
+        return _apply_min_prob(super().draw_predictions(rng, n), MIN_SIMULATED_PROB)
 
 
 DIRICHLET_WORLDS = tuple(

@@ -96,7 +96,7 @@ def networks(
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            _draw_if_possible(names, place, plan, where)
+            _draw_figures(names, place, plan, where)
     return finding
 
 
@@ -116,7 +116,7 @@ def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
     }
 
 
-def _draw_if_possible(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> None:
+def _draw_figures(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> None:
     nets = {name: sample_predictions(NETWORKS[name].predictions(data), plan.rows, plan.seed) for name in names}
     for name, preds in nets.items():
         draw_network(name, preds, where / f"networks.{name}.png")

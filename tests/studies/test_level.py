@@ -35,7 +35,7 @@ from trueodds_studies.level import (
     measure_cell,
     simulate_pvalues,
 )
-from trueodds_studies.page import write_into
+from trueodds_studies.insert_tables import insert_table
 from trueodds_studies.uniform import Plan as UniformPlan
 from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, uniform, uniform_distances
 
@@ -281,8 +281,8 @@ def test_a_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path)
     page, table = tmp_path / "page.md", tmp_path / "level.tests.md"
     page.write_text("Before.\n<!-- level.tests -->\nold\n<!-- end of level.tests -->\nAfter.\n")
     table.write_text("new \\1\n")
-    write_into(page, table)
+    insert_table(page, table)
     assert page.read_text() == "Before.\n<!-- level.tests -->\nnew \\1\n<!-- end of level.tests -->\nAfter.\n"
     page.write_text("Nothing.\n")
     with pytest.raises(LookupError, match=r"level\.tests"):
-        write_into(page, table)
+        insert_table(page, table)

@@ -285,7 +285,7 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 @pytest.mark.reference
 def test_the_papers_images_and_numbers_in_the_real_predictions():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
-    y, P = network_predictions.load_softmax("vgg16", data)
+    y, P = network_predictions.load_cifar10_softmax("vgg16", data)
     # The first image of the paper's figure is an airplane, said with 1.00; the second's number is a cat here.
     assert (network_predictions.CIFAR10_CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == (
         "airplane",

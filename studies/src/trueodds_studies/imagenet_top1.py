@@ -28,8 +28,8 @@ from trueodds_studies.common.figures import make_figure, save_figure
 from trueodds_studies.common.network_predictions import (
     IMAGENET_FILE,
     IMAGENET_NETWORKS,
-    check_imagenet_network,
-    has_same_images,
+    check_network,
+    have_equal_labels,
     load_imagenet_top1,
     split_in_halves,
 )
@@ -98,7 +98,7 @@ def imagenet_top1(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)
-    nets = tuple(check_imagenet_network(name) for name in methods or IMAGENET_NETWORKS)
+    nets = tuple(check_network(name, IMAGENET_NETWORKS) for name in methods or IMAGENET_NETWORKS)
     cells = [*(Cell(net, place) for net in nets), Cell(ALL_NETS, place, nets)]
     *net_rows, joint_row = run_cells(
         "imagenet_top1", cells, measure_cell, plan, where, progress, {IMAGENET_FILE: hash_file(IMAGENET_FILE, place)}
@@ -129,7 +129,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         models = {net: load_imagenet_top1(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
         sample = load_imagenet_top1(cell.nets[0], cell.data, SMALL_ROWS, plan.seed)
         pairs = (
-            compare_pairs(models, plan.resamples, plan.seed, paired=has_same_images(cell.data))
+            compare_pairs(models, plan.resamples, plan.seed, paired=have_equal_labels(cell.data))
             if len(models) > 1
             else []
         )

@@ -20,9 +20,9 @@ from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame
 from trueodds_studies.common.network_predictions import (
     CIFAR10_CLASSES,
     CIFAR10_FILES,
-    check_cifar10_network,
-    load_softmax,
-    load_split,
+    check_network,
+    load_cifar10_softmax,
+    load_cifar10_split,
     split_rows,
 )
 from trueodds_studies.common.recalibration_methods import MIN_PROB
@@ -84,9 +84,9 @@ def images(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, files = make_folder(out), None if data is None else str(data)
-    nets = [check_cifar10_network(name) for name in methods or CIFAR10_FILES]
+    nets = [check_network(name, CIFAR10_FILES) for name in methods or CIFAR10_FILES]
     for net in nets:
-        load_softmax(net, files)  # here, so that a file without it is refused before anything is measured
+        load_cifar10_softmax(net, files)  # here, so that a file without it is refused before anything is measured
     read = {name: hash_file(name, files) for name, _ in map(CIFAR10_FILES.__getitem__, nets)}
     tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
     cells = run_cells("images", tasks, measure_cell, plan, where, progress, read)
@@ -104,13 +104,13 @@ def images(
             draw_tradeoff(rows, where / "images.trade.svg")
             if single:  # other files than CIFAR-10's may have no such images
                 draw_single_images(single, where / "images.single.svg")
-            draw_reliability(*load_split(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
+            draw_reliability(*load_cifar10_split(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Results for one split of one network."""
-    learn, held_out = load_split(cell.net, cell.data, plan.seed, cell.split)
+    learn, held_out = load_cifar10_split(cell.net, cell.data, plan.seed, cell.split)
     return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
 
 
@@ -195,8 +195,8 @@ TOP_CLASSES = 5
 
 def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
     """Table of single images, and the search for the published numbers, with the map of the first split."""
-    y, P = load_softmax(net, data)
-    learn, _ = load_split(net, data, seed, 0)
+    y, P = load_cifar10_softmax(net, data)
+    learn, _ = load_cifar10_split(net, data, seed, 0)
     Q = fit(learn, "mcllo").predict_proba(P)
     alike = find_images(P)
     learned = set(split_rows(len(y), seed, 0)[0].tolist())

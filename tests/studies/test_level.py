@@ -136,13 +136,13 @@ def test_every_form_answers_in_every_world_that_it_fits(name):
 
 
 def test_slow_forms_get_a_share_of_the_data_sets():
-    assert [HypothesisForm("ece", "redraw", slow=100).sets(n, 200) for n in (30, 100)] == [200, 40]
+    assert [HypothesisForm("ece", "redraw", slow_from=100).count_sets(n, 200) for n in (30, 100)] == [200, 40]
 
 
 def test_vectors_are_seen_whole_where_the_test_takes_them():
-    assert [form.claim(3) for form in hypothesis_forms("consistency")[:2]] == ["canonical", "confidence"]
-    assert hypothesis_forms("spiegelhalter")[0].claim(3) == "confidence"
-    assert hypothesis_forms("spiegelhalter")[0].claim(2) == "positive"
+    assert [form.lens_name(3) for form in hypothesis_forms("consistency")[:2]] == ["canonical", "confidence"]
+    assert hypothesis_forms("spiegelhalter")[0].lens_name(3) == "confidence"
+    assert hypothesis_forms("spiegelhalter")[0].lens_name(2) == "positive"
 
 
 # Verdicts
@@ -182,7 +182,7 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
 
 def test_an_undefined_p_value_rejects_nothing():
     result = SimulatedPValues(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
-    assert (result.hits(0.05), result.hits(0.05, ~result.doubted), result.rate(0.01)) == (2, 1, 0.25)
+    assert (result.count_rejections(0.05), result.count_rejections(0.05, ~result.doubted), result.rejection_rate(0.01)) == (2, 1, 0.25)
 
 
 # The studies
@@ -199,7 +199,7 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     (form,) = (form for form in hypothesis_forms(name) if form.null == "asymptotic" and not form.variant)
     for world in (world for world in CALIBRATED_WORLDS if world.k == 2):
         rate, sets = known[f"{designs[world.name]} n=30"][published]
-        hits = simulate_pvalues(form, world, 30, 400, Plan()).hits(0.05)
+        hits = simulate_pvalues(form, world, 30, 400, Plan()).count_rejections(0.05)
         combined = (hits + rate * sets) / (400 + sets)
         error = (combined * (1 - combined) * (1 / 400 + 1 / sets)) ** 0.5
         assert abs(hits / 400 - rate) < 4 * error

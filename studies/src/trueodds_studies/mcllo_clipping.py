@@ -40,7 +40,6 @@ the calibrated probabilities, exceeds if the lower limit, with Bonferroni's corr
 without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
 calibrated there. lrt_median: median likelihood ratio."""
 
-
 MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is about the rounding error of 1
 
 
@@ -316,14 +315,14 @@ def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> N
     names = [row["replacement"] for row in many]
     y = {name: len(names) - i for i, name in enumerate(names)}
     figure, (ratio_ax, slope_ax, rejection_ax) = make_panels(1, 3, (11, 3.9), sharey=True)
-    kinds = list(dict.fromkeys(row["rows"] for row in rows))
+    subsets = list(dict.fromkeys(row["rows"] for row in rows))
     ratio_ax.axvline(CRITICAL_VALUE, color="#cccccc", lw=1)
     slope_ax.axvline(1, color="#cccccc", lw=1)
-    for kind, color, up in zip(kinds, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
-        own = [row for row in rows if row["rows"] == kind]
+    for subset, color, up in zip(subsets, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
+        own = [row for row in rows if row["rows"] == subset]
         at = [y[row["replacement"]] + up for row in own]
         ratio_ax.hlines(at, [row["lrt_low"] for row in own], [row["lrt_high"] for row in own], color=color, lw=1.5)
-        ratio_ax.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {kind}")
+        ratio_ax.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {subset}")
         for name, mark in (("gamma_1", "o"), ("gamma_2", "s")):
             slope_ax.plot([row[name] for row in own], at, mark, ms=4, color=color, mfc="none" if mark == "s" else color)
     rejection_ax.axvline(5, color="#cccccc", lw=1)

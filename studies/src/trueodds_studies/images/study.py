@@ -28,14 +28,9 @@ from trueodds_studies.common.network_predictions import (
 from trueodds_studies.common.recalibration_methods import MIN_PROB
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
-from trueodds_studies.images import split_results
-from trueodds_studies.images.split_results import (
-    ALL_METHODS,
-    PUBLISHED_IMAGES,
-    PUBLISHED_PROB_AFTER,
-    WITH_ZEROS,
-    measure_split,
-)
+from trueodds_studies.images import published_numbers, split_results
+from trueodds_studies.images.published_numbers import PUBLISHED_IMAGES, PUBLISHED_PROB_AFTER
+from trueodds_studies.images.split_results import ALL_METHODS, WITH_ZEROS, measure_split
 
 PAPER_NETWORK = next(iter(CIFAR10_FILES))  # the network whose numbers are compared with the published ones
 
@@ -143,7 +138,7 @@ def _further_tables(
 def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, NamedTable]:
     """Tables that compare the network of the paper with the published numbers and parameters."""
     paper_cells = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
-    rows = split_results.compare_with_paper(paper_cells)
+    rows = published_numbers.compare_with_paper(paper_cells)
     n_within = sum(row["within"] for row in rows)
     sentence = (
         f"Of the paper's {len(rows)} numbers {n_within} lie within the range over"
@@ -151,7 +146,7 @@ def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, Named
     )
     legend = "least, most: minimum and maximum over the splits; within: whether the published number lies between them."
     parameter_sentence = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
-    parameters = split_results.compare_parameters(paper_cells)
+    parameters = published_numbers.compare_parameters(paper_cells)
     return ("paper", sentence, rows, legend), ("paper.parameters", parameter_sentence, parameters, "")
 
 

@@ -9,7 +9,12 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds_studies.binning import sensitivity
-from trueodds_studies.binning.sensitivity import ADAPTIVE_SETTINGS, BINNING_SCHEMES, ESTIMATOR_SETTINGS, describe_settings
+from trueodds_studies.binning.sensitivity import (
+    ADAPTIVE_SETTINGS,
+    BINNING_SCHEMES,
+    ESTIMATOR_SETTINGS,
+    describe_settings,
+)
 from trueodds_studies.binning.study import Plan, binning, find_reversals
 
 N = 600
@@ -77,7 +82,7 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     # Passing .2 leaves class 0 with .6, so the mean is .5; passing .4 leaves it with nothing, .2: the largest step.
     # Passing .6 takes .1, and .8 the last .1.
     preds = to.Predictions([0, 1], [[0.4, 0.6], [0.2, 0.8]])
-    monkeypatch.setattr(jumps, "THRESHOLD_RANGE", (0.01, 0.9))
+    monkeypatch.setattr(sensitivity, "THRESHOLD_RANGE", (0.01, 0.9))
     grid = sensitivity.tace_by_threshold(preds, 30)
     jump = sensitivity.largest_jump(preds, grid)
     assert jump["scores passed"] == 1

@@ -10,8 +10,8 @@ from trueodds_studies.common.simulated_worlds import (
     BINARY_WORLDS,
     MULTICLASS_WORLDS,
     VOTE_WORLDS,
-    NoisyDirichletWorld,
     GaussianMixtureWorld,
+    NoisyDirichletWorld,
     VoteWorld,
 )
 

@@ -25,7 +25,9 @@ def made(where, seed=0, power=0.5):
     gold = (Q.cumsum(axis=1) < rng.random(N)[:, None]).sum(axis=1)
     logs = np.log(Q)
     others = {
-        vote_scores.MODELS[name].key: logs / power for name in vote_scores.MODELS if vote_scores.MODELS[name].crowd == "ChaosNLI"
+        vote_scores.MODELS[name].key: logs / power
+        for name in vote_scores.MODELS
+        if vote_scores.MODELS[name].crowd == "ChaosNLI"
     }
     np.savez(
         where / "chaosnli_snli.npz", label_count=rng.multinomial(100, Q), gold=gold,

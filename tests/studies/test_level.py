@@ -22,6 +22,7 @@ from trueodds_studies.common.rejection_rates import (
     summarize_sizes,
 )
 from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, MISCALIBRATIONS
+from trueodds_studies.insert_tables import insert_table
 from trueodds_studies.level import (
     COSTLY_FORMS,
     EXTRA_FORMS,
@@ -35,7 +36,6 @@ from trueodds_studies.level import (
     measure_cell,
     simulate_pvalues,
 )
-from trueodds_studies.insert_tables import insert_table
 from trueodds_studies.uniform import Plan as UniformPlan
 from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, uniform, uniform_distances
 
@@ -182,7 +182,11 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
 
 def test_an_undefined_p_value_rejects_nothing():
     result = SimulatedPValues(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
-    assert (result.count_rejections(0.05), result.count_rejections(0.05, ~result.doubted), result.rejection_rate(0.01)) == (2, 1, 0.25)
+    assert (
+        result.count_rejections(0.05),
+        result.count_rejections(0.05, ~result.doubted),
+        result.rejection_rate(0.01),
+    ) == (2, 1, 0.25)
 
 
 # The studies

@@ -11,10 +11,10 @@ from tests import reference
 from tests.data.refused import refused
 from tests.studies.made_mnist import write_made_mnist
 from trueodds_studies.common import network_training
-from trueodds_studies.common.mnist import load_mnist_split
 from trueodds_studies.common.mean_intervals import format_mean, interval_sign, mean_interval
+from trueodds_studies.common.mnist import load_mnist_split
 from trueodds_studies.training import epoch_tables
-from trueodds_studies.training.epoch_measures import CONSISTENCY_TESTS, measure_calibration, first_lasting_rejection
+from trueodds_studies.training.epoch_measures import CONSISTENCY_TESTS, first_lasting_rejection, measure_calibration
 from trueodds_studies.training.lenet import build_lenet, make_loss, train_lenet
 from trueodds_studies.training.loss_comparison import LOSSES, STAGES, loss_table, summarize_losses
 from trueodds_studies.training.study import Plan, measure_cell, training

@@ -1,4 +1,4 @@
-"""How often `auto` confirms a recalibration of calibrated and of miscalibrated models, and with what gain in log loss."""
+"""How often `auto` confirms recalibrations of calibrated and miscalibrated models, and with what gain in log loss."""
 
 from __future__ import annotations
 
@@ -268,7 +268,8 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         above = sum(row["low"] > ALPHA for row in calibrated)
         parts.append(
             f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {n_confirmed:,}"
-            f" ({100 * n_confirmed / sets:.1f} %); the rate is significantly above 5 % in {above} of {len(calibrated)} cells."
+            f" ({100 * n_confirmed / sets:.1f} %); the rate is significantly above 5 % in {above} of"
+            f" {len(calibrated)} cells."
         )
     if miscalibrated:
         largest_shortfall = max(row["alone"] - row["confirmed"] for row in miscalibrated)

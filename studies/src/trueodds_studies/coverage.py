@@ -85,10 +85,10 @@ def coverage(
 ) -> StudyResult:
     """Bias, error, interval coverage and ranking of every estimator where the true error is known by quadrature.
 
-    Worlds: the Gaussian mixture of Vaicenavicius et al. (2019), logistic distortions (calibrated, mild,
-    strong, rare), the Dirichlet model, and 30 votes per row. Per estimator, world and number of rows: the bias, the root
-    mean squared error and that of the constant 0, how often the 95 % interval covers the truth, lies above or below it,
-    its mean width, and how often the estimate for the mild distortion is smaller than that for the strong one.
+    Worlds: the Gaussian mixture of Vaicenavicius et al. (2019), logistic distortions (calibrated, mild, strong, rare),
+    the Dirichlet model, and 30 votes per row. Per estimator, world and number of rows: the bias, the root mean squared
+    error and that of the constant 0, how often the 95 % interval covers the truth, lies above or below it, its mean
+    width, and how often the estimate for the mild distortion is smaller than that for the strong one.
 
     >>> finding = coverage(methods=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
     >>> finding.rows[0]["estimator"], finding.rows[0]["world"]

@@ -123,7 +123,7 @@ MODELS = ("GAM", "See5", "SGB")
 
 @dataclass(frozen=True)
 class SurveyPlots:
-    """Observed presence of each species on each plot, and the predictions of three models: one row per species and plot."""
+    """Observed presence and the predictions of three models, with one row per species and plot."""
 
     species: Array  # (n,) names
     plot: Array  # (n,) numbers from 0
@@ -334,8 +334,8 @@ def summarize_halves(rows: Sequence[Row]) -> str:
         by_method = {row["method"]: row for row in rows if row["model"] == model}
         lowest = min(by_method.values(), key=lambda row: float(row["loss"]))
         phrases.append(
-            f"{model} {by_method['none']['loss']:.3f} without recalibration, {by_method['MCLLO']['loss']:.3f} after MCLLO,"
-            f" {by_method['auto']['loss']:.3f} with auto (lowest: {lowest['loss']:.3f}, {lowest['method']})"
+            f"{model} {by_method['none']['loss']:.3f} without recalibration, {by_method['MCLLO']['loss']:.3f} after"
+            f" MCLLO, {by_method['auto']['loss']:.3f} with auto (lowest: {lowest['loss']:.3f}, {lowest['method']})"
         )
     return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
 
@@ -350,8 +350,8 @@ def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
     return (
         f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead."
         f" {', '.join(phrases)}, with whole plots as clusters. Standard errors for whole plots are"
-        f" {format_range(ratios_to_model, 2)} times those of the model, and {format_range(ratios_to_rows, 2)} times those of a"
-        " jackknife over single rows."
+        f" {format_range(ratios_to_model, 2)} times those of the model, and {format_range(ratios_to_rows, 2)} times"
+        " those of a jackknife over single rows."
     )
 
 

@@ -24,8 +24,8 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
-from trueodds_studies.common.estimator_cases import EstimatorCase
 from trueodds_studies.common.distorted_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
+from trueodds_studies.common.estimator_cases import EstimatorCase
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
@@ -141,7 +141,7 @@ def intervals(
 
 
 def _cells(case: EstimatorCase, plan: Plan) -> Iterator[Cell]:
-    """One case in every world, at every multiple of the noise floor; a calibrated world only once, as shapes do not differ."""
+    """One case in every world at every multiple of the noise floor; calibrated worlds, whose shapes are equal, once."""
     worlds = [("positive", DistortedWorld(f"{scores} {shape}", 2, scores, shape)) for scores, shape in plan.binary]
     worlds += [
         (lens, DistortedWorld(f"{k} classes {shape}", k, "softmax", shape))
@@ -270,7 +270,7 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         widths = [row["width"] for row in clear]
         n_wide = sum(width > MAX_WIDTH for width in widths)
         text += (
-            f" From {CLEAR_FLOORS:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in"
-            f" the mean, {max(widths):.2f} at most; {n_wide} of {len(clear)} are wider than {MAX_WIDTH:g} times."
+            f" From {CLEAR_FLOORS:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations"
+            f" wide in the mean, {max(widths):.2f} at most; {n_wide} of {len(clear)} are wider than {MAX_WIDTH:g} times."
         )
     return text

@@ -67,9 +67,9 @@ and the data sets without it keep the level. {resamples} redraws."""
 class HypothesisForm:
     """A test with its null distribution and settings.
 
-    `null` is the null distribution, as in the settings of the test; `redraw` for a test without this setting, and `both`
-    if rows are resampled too. `lens` applies to more than two classes; by default it is `canonical` if the test supports
-    vectors, else `confidence`.
+    `null` is the null distribution, as in the settings of the test; `redraw` for a test without this setting, and
+    `both` if rows are resampled too. `lens` applies to more than two classes; by default it is `canonical` if the test
+    supports vectors, else `confidence`.
     """
 
     name: str
@@ -140,7 +140,9 @@ def _group_by_name(*forms: HypothesisForm) -> dict[str, tuple[HypothesisForm, ..
 EXTRA_FORMS = _group_by_name(
     HypothesisForm("consistency", "redraw", "confidence", lens="confidence", min_classes=3),
     HypothesisForm("consistency", "both", "rows too", (("redraw", "both"),), max_classes=2, max_rows=500, slow_from=0),
-    HypothesisForm("hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), max_classes=2),
+    HypothesisForm(
+        "hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), max_classes=2
+    ),
     HypothesisForm("cox", "asymptotic", "score", (("form", "score"),)),
     HypothesisForm("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
     HypothesisForm("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),
@@ -272,7 +274,9 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         low, high = clopper_pearson(simulation.count_rejections(nominal), sets)
         row |= {f"size{name}": simulation.rejection_rate(nominal), f"low{name}": low, f"high{name}": high}
     for name, powers_and_odds in MISCALIBRATIONS.items():
-        miscalibrated = simulate_pvalues(form, world.miscalibrated(name, **powers_and_odds), n, form.count_sets(n, plan.powered), plan)
+        miscalibrated = simulate_pvalues(
+            form, world.miscalibrated(name, **powers_and_odds), n, form.count_sets(n, plan.powered), plan
+        )
         row[f"power_{name}"] = miscalibrated.rejection_rate(LEVELS["5"])
     row["doubt"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():

@@ -64,7 +64,7 @@ class SimulatedForest:
 
 @dataclass(frozen=True)
 class ZeroReplacement:
-    """A way to replace zeros: a smallest share, votes added to every class, or a mixture with the uniform distribution."""
+    """A way to replace zeros: a smallest share, votes added to every class, or mixing with the uniform distribution."""
 
     kind: str  # "floor", "votes" or "mixture"
     amount: float = 0.0  # the smallest share, or the number of added votes
@@ -259,14 +259,12 @@ def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     """In words, how much the result depends on the replacement, for the shown forest and for many."""
-    all_rows, without = (
-        _describe_dependence([row for row in rows if row["rows"] == subset]) for subset in ROW_SUBSETS
-    )
+    all_rows, without = (_describe_dependence([row for row in rows if row["rows"] == subset]) for subset in ROW_SUBSETS)
     shares = [100 * row["lrt"] for row in many if row["replacement"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
-        f"One forest: {all_rows}. Without the rows whose observed class had no votes, {without}. Of forests whose votes + 1/2"
-        f" are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected at 5 % in"
+        f"One forest: {all_rows}. Without the rows whose observed class had no votes, {without}. Of forests whose"
+        f" votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected at 5 % in"
         f" {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )

@@ -1,4 +1,4 @@
-"""Power of the tests of an audit compared with that of the best single test, for designs with one known miscalibration."""
+"""Power of the tests of an audit and of the best single test, for designs with one known miscalibration each."""
 
 from __future__ import annotations
 

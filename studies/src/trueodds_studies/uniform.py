@@ -1,4 +1,4 @@
-"""Whether p-values of tests with redrawn labels are uniform for calibrated models with few rows, by Kolmogorov tests."""
+"""Whether p-values from redrawn labels are uniform for calibrated models with few rows, by Kolmogorov tests."""
 
 from __future__ import annotations
 

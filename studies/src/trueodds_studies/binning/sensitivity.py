@@ -151,8 +151,8 @@ def tace_by_threshold(preds: Predictions, points: int) -> list[dict[str, Any]]:
 def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
     """Locate a jump of TACE in the largest step of the grid by bisection, with the class that changes most.
 
-    Each bisection keeps the half with the larger change of TACE, until at most one score lies between the thresholds. The
-    result is a jump in that step, but not always the largest one.
+    Each bisection keeps the half with the larger change of TACE, until at most one score lies between the thresholds.
+    The result is a jump in that step, but not always the largest one.
     """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
     index = int(np.argmax(steps))

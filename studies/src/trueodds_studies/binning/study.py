@@ -152,7 +152,7 @@ def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row per estimator: the ratio of its largest to its smallest value over its settings, and pairs that change order."""
+    """One row per estimator: ratio of largest to smallest value over its settings, and pairs that change order."""
     rows = []
     for name, settings in ESTIMATOR_SETTINGS.items():
         values = values_of_estimator(cells, name)

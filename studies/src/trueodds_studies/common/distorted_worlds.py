@@ -1,4 +1,4 @@
-"""Simulated models whose predictions are distorted in one way, by an amount that gives a multiple of the noise floor."""
+"""Simulated models that are miscalibrated in one way, by an amount that gives a multiple of the noise floor."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MAX_AMOUNT = 20.0
 class DistortedWorld(SimulatedWorld):
     """Predictions P whose true probabilities differ from them in one way, the more the larger `amount`.
 
-    `shape` is one of DISTORTION_SHAPES: `temperature` (overconfident), `underconfident` and `shift` change the logits. `smooth`, `waves`
-    and `local` change the probability of the event or, of several classes, the confidence, and scale the other classes
-    so that the sum is 1. `local` changes only the rows between the 60th and the 66th percentile.
+    `shape` is one of DISTORTION_SHAPES: `temperature` (overconfident), `underconfident` and `shift` change the logits.
+    `smooth`, `waves` and `local` change the probability of the event or, of several classes, the confidence, and scale
+    the other classes so that the sum is 1. `local` changes only the rows between the 60th and the 66th percentile.
     """
 
     k: int = 2
@@ -103,8 +103,8 @@ def _local_range(k: int, scores: str) -> tuple[float, float]:
 def scale_to_noise_floors(world: DistortedWorld, lens: str, floors: float, n: int) -> DistortedWorld:
     """The world with the amount at which the ECE with 15 uniform bins is `floors` times its noise floor for n rows.
 
-    The noise floor is the mean ECE of a calibrated model. If no amount gives such an error, as for `local` and few rows,
-    the amount is MAX_AMOUNT.
+    The noise floor is the mean ECE of a calibrated model. If no amount gives such an error, as for `local` and few
+    rows, the amount is MAX_AMOUNT.
     """
     if floors == 0:
         return world

@@ -1,4 +1,4 @@
-"""Settings of each estimator in simulations, the worlds that it is evaluated in, and the population value of its estimate."""
+"""Settings of each estimator in simulations, where it is evaluated, and the population value of its estimate."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class EstimatorCase:
     """An estimator with the settings of a simulation.
 
     `target` defines the population value that its estimates are compared with. `own` is the value of the estimator (or
-    its `interval_estimator`) for the whole population; it is used for errors with fixed bins or without bins. `l1` is the
-    mean distance of predicted and true probabilities and `l2` its root mean square; they are used for estimators with a
-    bandwidth or a growing number of bins. Vectors have the total variation distance, and with `l1 of vectors` the L1
-    distance.
+    its `interval_estimator`) for the whole population; it is used for errors with fixed bins or without bins. `l1` is
+    the mean distance of predicted and true probabilities and `l2` its root mean square; they are used for estimators
+    with a bandwidth or a growing number of bins. Vectors have the total variation distance, and with `l1 of vectors`
+    the L1 distance.
     """
 
     name: str

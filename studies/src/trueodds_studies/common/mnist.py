@@ -40,8 +40,8 @@ def load_mnist_split(
 ) -> MnistSplit:
     """Disjoint random rows of the training images for training and validation, and random rows of the test images.
 
-    `number` selects one of many splits. The test rows depend on `test_rows` only, so that all splits are evaluated on the
-    same images. Raises TO807 if the file has too few images.
+    `number` selects one of many splits. The test rows depend on `test_rows` only, so that all splits are evaluated on
+    the same images. Raises TO807 if the file has too few images.
     """
     X_train, y_train, X_test, y_test = _load_mnist(data, hash_file(MNIST_FILE, data))
     _check_row_count(train_rows + validation_rows, len(y_train), "training")

@@ -23,7 +23,7 @@ CIFAR10_FILES = {
     "resnet18": ("widmann_cifar10_4nets.npz", "probs_resnet18"),
     "vgg16_bn": ("widmann_cifar10_4nets.npz", "probs_vgg16_bn"),
 }
-"""File and array of each network. The first is closest to that of Vennos, Xing & Franck (2026), which is also a VGG16."""
+"""File and array of each network. The first is most like that of Vennos, Xing & Franck (2026), also a VGG16."""
 
 CALIBRATION_SHARE = 0.8  # share of the rows for fitting, as in Vennos, Xing & Franck (2026)
 

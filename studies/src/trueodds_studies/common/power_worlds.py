@@ -32,7 +32,8 @@ class MiscalibratedWorld:
         return Predictions(y, P if self.k > 2 else P[:, 1])
 
 
-def _binary_world(draw_p: Callable[[np.random.Generator, int], Array], calibration_function: Callable[[Array], Array]
+def _binary_world(
+    draw_p: Callable[[np.random.Generator, int], Array], calibration_function: Callable[[Array], Array]
 ) -> Simulator:
     """Two classes, from the distribution of the predicted probability of the second and its calibration function."""
 
@@ -100,7 +101,7 @@ def _swap_two_classes(k: int, scale: float, share: float) -> Simulator:
 
 
 def _smeared_table_1(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """Table 1 of Vaicenavicius et al. (2019) with some noise: only the vectors are miscalibrated, not single classes."""
+    """Table 1 of Vaicenavicius et al. (2019) with noise: only the vectors are miscalibrated, not single classes."""
     vectors = np.array([[1, 3, 6], [1, 6, 3], [3, 1, 6], [3, 6, 1], [6, 1, 3], [6, 3, 1]]) / 10
     true = np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10
     vector_index, noise = rng.integers(0, 6, n), 0.25 * (rng.dirichlet(np.full(3, 60.0), n) - 1 / 3)
@@ -133,12 +134,16 @@ def _shift_logits(size: float) -> Callable[[Array, Array], Array]:
 
 
 POWER_WORLDS = (
-    MiscalibratedWorld("calibrated, logits N(0, 2)", 2, _binary_world(_logit_normal(2.0), lambda p: p), calibrated=True),
+    MiscalibratedWorld(
+        "calibrated, logits N(0, 2)", 2, _binary_world(_logit_normal(2.0), lambda p: p), calibrated=True
+    ),
     MiscalibratedWorld("calibrated, rare", 2, _binary_world(_logit_normal(1.0, -4.0), lambda p: p), calibrated=True),
     MiscalibratedWorld("calibrated", 3, _multiclass_world(3, 1.6, lambda _z, P: P), calibrated=True),
     MiscalibratedWorld("calibrated, sharp", 10, _multiclass_world(10, 3.0, lambda _z, P: P), calibrated=True),
     MiscalibratedWorld("calibrated", 100, _multiclass_world(100, 2.0, lambda _z, P: P), calibrated=True),
-    MiscalibratedWorld("temperature .6", 2, _binary_world(_logit_normal(1.5), lambda p: expit(_logit(p) / 0.6)), chosen=True),
+    MiscalibratedWorld(
+        "temperature .6", 2, _binary_world(_logit_normal(1.5), lambda p: expit(_logit(p) / 0.6)), chosen=True
+    ),
     MiscalibratedWorld(
         "temperature 1.3", 2, _binary_world(_logit_normal(2.5), lambda p: expit(_logit(p) / 1.3)), chosen=True
     ),

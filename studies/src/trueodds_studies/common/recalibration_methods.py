@@ -41,6 +41,7 @@ METHODS = (
 )
 """The methods of Vennos, Xing & Franck (2026), and MCLLO with a ridge penalty."""
 
+
 def method_rows(
     learn: Predictions,
     held_out: Predictions,
@@ -97,8 +98,8 @@ def evaluate_predictions(
 ) -> tuple[dict[str, Any], Verdict]:
     """The row of results for recalibrated held-out rows, and the verdict of the MCLLO test on them.
 
-    `labels` are the predicted classes before recalibration. If the rows have clusters, the null distribution of the test
-    flips the signs of the residuals of whole clusters.
+    `labels` are the predicted classes before recalibration. If the rows have clusters, the null distribution of the
+    test flips the signs of the residuals of whole clusters.
     """
     null_settings: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
     verdict = test(after, "mcllo", baseline=baseline, min_prob=MIN_PROB, **null_settings)

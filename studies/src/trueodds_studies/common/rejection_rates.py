@@ -1,4 +1,4 @@
-"""Rejection rates of tests in simulations: Clopper-Pearson limits, whether a test keeps its level, and a summary by test.
+"""Rejection rates of tests in simulations: Clopper-Pearson limits, whether a test keeps its level, and summaries.
 
 The rows are those of the studies `level` and `mcllo_power`: one per test, design and number of rows. Note TN212 says
 that an asymptotic null distribution is inaccurate for the data set.
@@ -143,7 +143,9 @@ def _describe_rejections(shares: Sequence[float], n_beyond: int) -> str:
             " Carlo error"
         )
     range_text = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
-    return f"the {len(shares)} tests reject {range_text} at the 5 % level, beyond Monte Carlo error in {n_beyond} of them"
+    return (
+        f"the {len(shares)} tests reject {range_text} at the 5 % level, beyond Monte Carlo error in {n_beyond} of them"
+    )
 
 
 def _pooled_counts(cells: Sequence[Row], level: str) -> tuple[int, int]:

@@ -53,9 +53,9 @@ def run_cells(
 ) -> tuple[Row, ...]:
     """The row of every cell, in the order of the cells.
 
-    With a folder, finished cells are saved there, and saved ones are not measured again. `measure(cell, plan)` must be a
-    function at the top of a module, so that worker processes can import it. `file_hashes` has the SHA-256 of each data
-    file that the cells read: results saved for other files are discarded.
+    With a folder, finished cells are saved there, and saved ones are not measured again. `measure(cell, plan)` must be
+    a function at the top of a module, so that worker processes can import it. `file_hashes` has the SHA-256 of each
+    data file that the cells read: results saved for other files are discarded.
     """
     cache = ResultCache(study, folder, plan, file_hashes or {})
     unfinished = [cell for cell in cells if cell.key not in cache.rows]
@@ -107,7 +107,9 @@ def _parse_line(line: str) -> Any:
 
 def _is_same_run(saved_header: Any, header: Mapping[str, Any]) -> bool:
     """Whether version and plan are equal, and the hashes of all files that both runs read."""
-    if not isinstance(saved_header, dict) or any(saved_header.get(name) != header[name] for name in ("trueodds", "plan")):
+    if not isinstance(saved_header, dict) or any(
+        saved_header.get(name) != header[name] for name in ("trueodds", "plan")
+    ):
         return False
     saved_hashes = saved_header.get("data")
     if not isinstance(saved_hashes, dict):

@@ -156,7 +156,7 @@ class VoteWorld(SimulatedWorld):
         return Predictions(rng.multinomial(self.people, (1 - self.noise) * P + self.noise / self.k), P)
 
     def population(self, nodes: int = POPULATION_DRAWS) -> Predictions:
-        """A fixed sample of items with drawn votes, as the population value of the measures of votes includes vote noise."""
+        """A fixed sample of items with drawn votes, as population values of measures of votes include vote noise."""
         return self.rows(np.random.default_rng(20_220_401), nodes)
 
 

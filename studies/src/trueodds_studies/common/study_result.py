@@ -1,4 +1,4 @@
-"""The result of a study, a table with a summary sentence, as text, CSV, Markdown or JSON; and texts for such sentences."""
+"""The result of a study: tables with summary sentences as text, CSV, Markdown and JSON, and the texts of numbers."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Trajectories:
         return np.array(values, dtype=np.float64)
 
     def rmse(self, lens: str, label: str, *, calibrated: bool = False) -> Array:
-        """Root mean squared error, (trajectories, sizes); `calibrated` for labels drawn from the model, where the truth is 0."""
+        """Root mean squared error, (trajectories, sizes); `calibrated` is for labels drawn from the model."""
         bias, sd = ("mean0", "sd0") if calibrated else ("bias", "sd")
         return np.hypot(self.stat(lens, label, bias), self.stat(lens, label, sd))
 
@@ -81,7 +81,7 @@ class Trajectories:
         return np.array(means)
 
     def limits(self, values: Array, statistic: Callable[..., Any] = np.median) -> tuple[Array, Array, Array]:
-        """A statistic along the first axis, all trajectories or all cells, with 95 % bootstrap limits over distributions."""
+        """A statistic along the first axis (trajectories or cells) with 95 % bootstrap limits over distributions."""
         samples = self.samples
         if len(values) != len(self.distributions):
             cells = [(cell["k"], cell["d"], cell["number"]) for cell in self.cells]
@@ -120,7 +120,9 @@ def percentile_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
     rows = []
     for lens in LENSES:
         labels = [label for label in trajectories.labels(lens) if VARIANTS[label].kind in ("zero", "paper", "swapped")]
-        values, low, high = trajectories.limits(np.stack([trajectories.stat(lens, label, "p95") for label in labels], axis=-1))
+        values, low, high = trajectories.limits(
+            np.stack([trajectories.stat(lens, label, "p95") for label in labels], axis=-1)
+        )
         fifteen = [i for i, label in enumerate(labels) if VARIANTS[label].kind == "paper"]
         ranked_sizes = [i for i, n in enumerate(trajectories.sizes) if n < MAX_RANKED_ROWS]
         ranks = (np.argsort(np.argsort(values[np.ix_(ranked_sizes, fifteen)], axis=1), axis=1) + 1).mean(axis=0)
@@ -129,7 +131,10 @@ def percentile_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
             row["mean rank"] = float(ranks[fifteen.index(j)]) if j in fifteen else None
             for i in range(len(trajectories.sizes)):
                 row[str(trajectories.sizes[i])] = float(values[i, j])
-                row[f"{trajectories.sizes[i]} low"], row[f"{trajectories.sizes[i]} high"] = float(low[i, j]), float(high[i, j])
+                row[f"{trajectories.sizes[i]} low"], row[f"{trajectories.sizes[i]} high"] = (
+                    float(low[i, j]),
+                    float(high[i, j]),
+                )
             rows.append(row)
     return tuple(rows)
 
@@ -146,7 +151,7 @@ def short_percentile_table(rows: Sequence[Mapping[str, Any]], sizes: Sequence[in
 
 
 def error_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
-    """One row per lens, estimator and size: bias, standard deviation, RMSE and p95, medians over trajectories, and power."""
+    """One row per lens, estimator and size: medians over trajectories of bias, sd, RMSE and p95, and mean power."""
     rows = []
     for lens in LENSES:
         zero = trajectories.rmse(lens, "0")
@@ -157,7 +162,10 @@ def error_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
                 "sd": trajectories.stat(lens, label, "sd"),
                 "p95": trajectories.stat(lens, label, "p95"),
             }
-            columns |= {"RMSE": trajectories.rmse(lens, label), "RMSE calibrated": trajectories.rmse(lens, label, calibrated=True)}
+            columns |= {
+                "RMSE": trajectories.rmse(lens, label),
+                "RMSE calibrated": trajectories.rmse(lens, label, calibrated=True),
+            }
             truth = trajectories.truth(lens, "l2" if target == "l2" else "l1")[:, None]
             columns["relative"] = columns["RMSE"] / np.maximum(truth, 1e-4)
             columns["beats 0"] = (columns["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
@@ -205,7 +213,7 @@ def bin_count_table(trajectories: Trajectories, every: int) -> tuple[dict[str, A
 
 
 def worlds_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
-    """One row per world, lens and shown size: the true error, and the RMSE of 0, of the best estimator and of common ones."""
+    """One row per world, lens and shown size: true error, and RMSE of 0, of the best estimator and of common ones."""
     rows = []
     for world, trajectories in by_world.items():
         for lens in LENSES:
@@ -232,7 +240,11 @@ def worlds_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...
 
 def _l1_labels(trajectories: Trajectories, lens: str, i: int) -> list[str]:
     """The estimators of the mean distance that have an error at the size with index i in every trajectory."""
-    known = (label for label in trajectories.labels(lens) if VARIANTS[label].target == "l1" and VARIANTS[label].kind != "swapped")
+    known = (
+        label
+        for label in trajectories.labels(lens)
+        if VARIANTS[label].target == "l1" and VARIANTS[label].kind != "swapped"
+    )
     return [label for label in known if not np.isnan(trajectories.rmse(lens, label)[:, i]).any()]
 
 
@@ -271,12 +283,12 @@ MAX_SHOWN = 5  # number of estimators shown as level with the best
 
 
 def recommendation_table(trajectories: Trajectories) -> list[dict[str, Any]]:
-    """One row per lens, band of sizes and purpose: the best estimator, and those whose difference from it is not significant.
+    """One row per lens, band of sizes and purpose: the best estimator, and those that are not significantly worse.
 
-    For a single number, it has the smallest RMSE against the mean distance, median over trajectories, and the constant 0
-    is included. For ranking, it has the largest mean share of pairs in order. For a test of 0, it has the largest mean
-    power at 5 %, among the estimators that are computed for all resamples. Values are means over the sizes of a band. An
-    estimator is level with the best if the 95 % limits of the difference, over distributions, include 0.
+    For a single number, it has the smallest RMSE against the mean distance, median over trajectories, and the constant
+    0 is included. For ranking, it has the largest mean share of pairs in order. For a test of 0, it has the largest
+    mean power at 5 %, among the estimators that are computed for all resamples. Values are means over the sizes of a
+    band. An estimator is level with the best if the 95 % limits of the difference, over distributions, include 0.
     """
     questions = [(lens, band, purpose) for lens in LENSES for band in SIZE_BANDS for purpose in PURPOSES]
     table = []
@@ -355,7 +367,7 @@ def _purpose_values(
 
 
 def summarize_defaults(results: Sequence[dict[str, Any]]) -> str:
-    """In words, how often an estimator with default settings is best or level with the best, and how often 0 is best."""
+    """In words, how often an estimator with default settings is best or level with it, and how often 0 is best."""
     agree = [row for row in results if row["agree"]]
     disagreements = [
         f"{row['purpose']} through {row['lens']}, n {row['n']}: {row['take']}" for row in results if not row["agree"]

@@ -99,9 +99,9 @@ MAX_QUADRATIC_ROWS = 580  # largest number of rows for estimators whose cost is 
 class EstimatorVariant:
     """An estimator with its settings and its label in the tables.
 
-    `kind` is `paper` (of Posocco & Bonnefoy, 2021), `swapped` (the same with the weights of their released code), `ours`,
-    `debiased` (another estimator minus its noise floor) or `zero`. `target` is what it estimates: `l1` is the mean
-    distance of predicted and true probabilities, `l2` its root mean square, and `own` a scale of its own.
+    `kind` is `paper` (of Posocco & Bonnefoy, 2021), `swapped` (the same with the weights of their released code),
+    `ours`, `debiased` (another estimator minus its noise floor) or `zero`. `target` is what it estimates: `l1` is the
+    mean distance of predicted and true probabilities, `l2` its root mean square, and `own` a scale of its own.
     """
 
     label: str
@@ -204,7 +204,9 @@ def _library_variants() -> list[EstimatorVariant]:
         EstimatorVariant("debiased_l2", "debiased_l2", target="l2", slow=True),
         EstimatorVariant("sweep", "sweep", slow=True),
         EstimatorVariant("ici", "ici", lenses=confidence_only, slow=True, max_rows=MAX_QUADRATIC_ROWS),
-        EstimatorVariant("cross_fitted", "cross_fitted", lenses=confidence_only, slow=True, max_rows=MAX_QUADRATIC_ROWS),
+        EstimatorVariant(
+            "cross_fitted", "cross_fitted", lenses=confidence_only, slow=True, max_rows=MAX_QUADRATIC_ROWS
+        ),
         EstimatorVariant("smece", "smece", target="own", lenses=confidence_only, slow=True),
         EstimatorVariant("ks", "ks", target="own", slow=True),
     ]
@@ -237,7 +239,20 @@ _ALL_VARIANTS = [
 VARIANTS: dict[str, EstimatorVariant] = {
     variant.label: variant for variant in (*_ALL_VARIANTS, *_debiased_variants(_ALL_VARIANTS))
 }
-BIN_COUNTS = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 57, 80)  # candidates for the best number of bins, by factors of about √2
+BIN_COUNTS = (
+    2,
+    3,
+    4,
+    5,
+    7,
+    10,
+    14,
+    20,
+    28,
+    40,
+    57,
+    80,
+)  # candidates for the best number of bins, by factors of about √2
 
 
 def choose_variants(names: Sequence[str]) -> tuple[EstimatorVariant, ...]:

@@ -36,7 +36,9 @@ def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> N
             family, _, setting = row["estimator"].rstrip("]").partition("[")
             if row["mean rank"] is not None:
                 values = [row[str(n)] for n in sizes]
-                ax.plot(sizes, values, color=FAMILY_COLORS[family], ls=LINE_STYLES[setting], lw=1.3, label=row["estimator"])
+                ax.plot(
+                    sizes, values, color=FAMILY_COLORS[family], ls=LINE_STYLES[setting], lw=1.3, label=row["estimator"]
+                )
         ranked = [row for row in lens_rows if row["mean rank"] is not None]
         if ranked:
             leader = min(ranked, key=lambda row: float(row["mean rank"]))

@@ -138,8 +138,8 @@ def _score_lens(
     """Evaluate one model through one lens.
 
     P are its predictions for the holdout set, and `labels` are sets of labels drawn from P: the first replaces the
-    observed ones for a calibrated model, the others give noise floors. Returns the results for JSON (true errors, errors
-    of each estimator by number of rows, RMSE by number of bins), bounds on the true error, and all estimates.
+    observed ones for a calibrated model, the others give noise floors. Returns the results for JSON (true errors,
+    errors of each estimator by number of rows, RMSE by number of bins), bounds on the true error, and all estimates.
     """
     pool = ResamplePool(P, holdout.y, lens)
     truth = TrueErrorBounds.estimate(pool.views)
@@ -189,7 +189,7 @@ def _estimate_values(
     variants: Sequence[EstimatorVariant],
     plan: Any,
 ) -> dict[str, Array]:
-    """The estimates of every variant on resamples of n rows, (resamples,) each; slow ones on the first few resamples."""
+    """The estimates of every variant on resamples of n rows, (resamples,) each; slow ones on few resamples."""
     full, reduced = select_resamples(views, rows), select_resamples(views, rows, plan.slow_resamples)
     return {
         variant.label: variant.values(reduced if variant.slow else full, lens)
@@ -202,8 +202,8 @@ def _error_stats(real: Array | None, calibrated: Array | None, truth: float, tar
     """Bias, standard deviation and 95th percentile of |estimate − truth|; mean, standard deviation and power.
 
     The first three are of the estimates `real` (resamples,), without bias and percentile for a target of its own scale.
-    Mean and standard deviation are of the estimates for a calibrated model, and power is the share of `real` above their
-    95 % quantile.
+    Mean and standard deviation are of the estimates for a calibrated model, and power is the share of `real` above
+    their 95 % quantile.
     """
     if real is None:
         return [None] * 6
@@ -232,7 +232,7 @@ def _ranking_rates(
     variants: Sequence[EstimatorVariant],
     plan: Any,
 ) -> Iterator[dict[str, Any]]:
-    """For each pair of models: difference of their true errors, and shares of resamples whose estimates are in order."""
+    """For each pair of models: difference of the true errors, and shares of resamples with estimates in order."""
     for first, second in combinations(truths, 2):
         gap = truths[first][lens].l1 - truths[second][lens].l1
         right = {}

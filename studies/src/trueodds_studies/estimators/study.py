@@ -20,7 +20,7 @@ SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the experiment. The defaults give 45 distributions with 3 training sets and 4 models each: 540 trajectories.
+    """Size of the experiment; by default 45 distributions with 3 training sets and 4 models each: 540 trajectories.
 
     Settings that begin with `other_` are for recalibrated and uneven models, and those that begin with `many` for the
     experiment with many classes.
@@ -116,12 +116,12 @@ def estimators(
 ) -> StudyResult:
     """Which estimator of the calibration error is closest to the truth, ranks models best, and detects miscalibration?
 
-    The complete experiment of Posocco & Bonnefoy (2021): 45 mixtures of Gaussians, three training sets of 300 rows, four
-    models of scikit-learn, 200 resamples of 30 to 5,000 rows, and fifteen estimators with the lenses confidence and
-    classwise. The constant 0 and the estimators of the library are added, on the same resamples, and also calibrated,
-    recalibrated and uneven models, the best number of bins, up to 100 classes, and a table of recommended estimators.
-    `methods` are labels of the table or names of estimators. The coverage of intervals is measured by the study
-    `coverage`.
+    The complete experiment of Posocco & Bonnefoy (2021): 45 mixtures of Gaussians, three training sets of 300 rows,
+    four models of scikit-learn, 200 resamples of 30 to 5,000 rows, and fifteen estimators with the lenses confidence
+    and classwise. The constant 0 and the estimators of the library are added, on the same resamples, and also
+    calibrated, recalibrated and uneven models, the best number of bins, up to 100 classes, and a table of recommended
+    estimators. `methods` are labels of the table or names of estimators. The coverage of intervals is measured by the
+    study `coverage`.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng, methods=tuple(methods or ()))
     choose_variants(plan.methods)  # raises an error for an unknown name before anything is measured
@@ -129,7 +129,9 @@ def estimators(
     main = run_cells("estimators", _cells(plan), measure_cell, plan, folder, progress)
     other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
     others = run_cells("estimators.worlds", _other_world_cells(plan), measure_cell, other_plan, folder, progress)
-    vectors = run_cells("estimators.classes", _class_cells(plan), many_classes.measure_classes_cell, plan, folder, progress)
+    vectors = run_cells(
+        "estimators.classes", _class_cells(plan), many_classes.measure_classes_cell, plan, folder, progress
+    )
     finding = summarize(main, others, vectors, plan)
     if folder is not None:
         _save_findings(finding, folder, plan)
@@ -150,7 +152,9 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
     settings = plan.__dict__
     recommendations = tuple(recommendation_table(trajectories))
     n_distributions = len(set(trajectories.distributions))
-    size_text = f"{len(trajectories.distributions)} trajectories, {n_distributions} distributions, {plan.resamples} resamples"
+    size_text = (
+        f"{len(trajectories.distributions)} trajectories, {n_distributions} distributions, {plan.resamples} resamples"
+    )
     percentiles = error_tables.percentile_table(trajectories)
     errors = error_tables.error_table(trajectories)
     bin_counts = error_tables.bin_count_table(trajectories, plan.every)
@@ -198,8 +202,12 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
         )
     if vectors:
         rows = many_classes.classes_table(vectors)
-        also.append(StudyResult("estimators.classes", many_classes.summarize_classes(rows), rows, settings, CLASSES_LEGEND))
-    return StudyResult("estimators", summarize_defaults(recommendations), recommendations, settings, ADVICE_LEGEND, tuple(also))
+        also.append(
+            StudyResult("estimators.classes", many_classes.summarize_classes(rows), rows, settings, CLASSES_LEGEND)
+        )
+    return StudyResult(
+        "estimators", summarize_defaults(recommendations), recommendations, settings, ADVICE_LEGEND, tuple(also)
+    )
 
 
 def _cells(plan: Plan) -> list[Cell]:
@@ -236,7 +244,9 @@ def _describe_winners(rows: Sequence[Row], plan: Plan) -> str:
             f"{name} at n = {', '.join(str(n) for n in sizes if closest[n]['estimator'] == name)}" for name in names
         ]
         beaten = [str(n) for n in sizes if zero[str(n)] < closest[n][str(n)]]
-        phrases.append(f"{lens}: {'; '.join(size_texts)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
+        phrases.append(
+            f"{lens}: {'; '.join(size_texts)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}"
+        )
     return f"The best of the paper's fifteen. {'. '.join(phrases)}."
 
 
@@ -246,7 +256,7 @@ def _find_closest(rows: Sequence[Row], n: int) -> Row:
 
 
 def _describe_zero(rows: Sequence[Row]) -> str:
-    """In words, how often the default ECE is closer to the truth than the constant 0, at the smallest and largest size."""
+    """In words, how often the default ECE is closer to the truth than 0, at the smallest and largest size."""
     phrases = []
     for lens in LENSES:
         ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]

@@ -134,7 +134,7 @@ LEGACY_BINS = 2000  # uniform bins with which Posocco & Bonnefoy (2021) computed
 
 @dataclass(frozen=True)
 class TrueErrorBounds:
-    """Bounds on the mean distance of predicted and true probabilities: estimates with negative and with positive bias."""
+    """Bounds on the mean distance of predicted and true probabilities: estimates with negative and positive bias."""
 
     low: float
     high: float
@@ -151,9 +151,9 @@ class TrueErrorBounds:
     def estimate(cls, views: Sequence[View]) -> TrueErrorBounds:
         """Estimate the bounds from views with very many rows, and average them over the views.
 
-        The upper bound is the plug-in estimate with equal-mass bins, to which noise adds in every bin. For the lower bound,
-        each half of the rows is evaluated with the direction of the deviation in the other half, which noise can only
-        reverse. The squared distance has an unbiased estimate.
+        The upper bound is the plug-in estimate with equal-mass bins, to which noise adds in every bin. For the lower
+        bound, each half of the rows is evaluated with the direction of the deviation in the other half, which noise can
+        only reverse. The squared distance has an unbiased estimate.
         """
         lower, lower_fine = (
             CrossFitted(calibrator=HistogramSpec(b, "equal-mass"), folds=2, fit_on="others")

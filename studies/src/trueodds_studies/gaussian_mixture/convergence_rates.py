@@ -94,7 +94,7 @@ def fit_exponents(estimates: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def has_narrow_bins(row: Row) -> bool:
-    """Whether there are at least 2 n^(1/3) bins, narrower than the range around the crossing where noise flips the sign."""
+    """Whether there are at least 2 n^(1/3) bins: narrower than the range near the crossing where noise flips signs."""
     return bool(row["bins"] ** 3 >= 8 * row["n"])
 
 
@@ -161,7 +161,7 @@ def balancing_exponent(rates: Sequence[Row], kind: str) -> tuple[float, float] |
 
 
 def bin_count_rule_table(estimates: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """One row per partition, rule ⌈n^a⌉ and model: exponents of bias and root mean squared error, and values at max n."""
+    """One row per partition, rule ⌈n^a⌉ and model: exponents of bias and RMSE in n, and their values at max n."""
     rows_by_key = {(row["model"], row["kind"], row["n"], row["bins"]): row for row in estimates}
     names = [name for name in dict.fromkeys(row["model"] for row in estimates) if find_model(name).second != 0]
     rows: list[dict[str, Any]] = []
@@ -217,7 +217,9 @@ def summarize_rates(rates: Sequence[Row]) -> str:
     variances = [row["per n"] for row in rates if row["what"] == "variance" and "per n" in row]
     if variances:
         phrases.append(f"Variances vary as n to the {format_range(variances, 2)}.")
-    balanced_a = [(kind, balanced) for kind in PARTITION_KINDS if (balanced := balancing_exponent(rates, kind)) is not None]
+    balanced_a = [
+        (kind, balanced) for kind in PARTITION_KINDS if (balanced := balancing_exponent(rates, kind)) is not None
+    ]
     if balanced_a:
         text = ", ".join(f"{kind} {a:.3f} ± {se:.3f}" for kind, (a, se) in balanced_a)
         phrases.append(f"Both biases decrease at the same rate with n^a bins for a = {text}.")
@@ -233,7 +235,10 @@ def summarize_rules(rows: Sequence[Row]) -> str:
             if row["partition"] == kind:
                 larger_rmse[row["a"]] = max(larger_rmse.get(row["a"], 0.0), row["rmse"])
         a = min(larger_rmse, key=lambda power: larger_rmse[power])
-        phrases.append(f"{kind} a = {a:.2g} ({larger_rmse[a]:.4f}; a = {max(larger_rmse):.2g}: {larger_rmse[max(larger_rmse)]:.4f})")
+        phrases.append(
+            f"{kind} a = {a:.2g} ({larger_rmse[a]:.4f}; a = {max(larger_rmse):.2g}:"
+            f" {larger_rmse[max(larger_rmse)]:.4f})"
+        )
     return (
         f"At n = {rows[0]['n']:,} the larger root mean squared error of the two models is smallest for "
         + ", ".join(phrases)

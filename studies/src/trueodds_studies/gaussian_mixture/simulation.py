@@ -182,7 +182,8 @@ MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once
 class Plan:
     """Size of the simulation; `rows` and `tree_rows` are the maximum total rows of a cell.
 
-    `powers` are the a of rules with ⌈n^a⌉ bins, and `drawn_sizes` and `drawn_bins` the n and numbers of bins in the figures.
+    `powers` are the a of rules with ⌈n^a⌉ bins, and `drawn_sizes` and `drawn_bins` the n and numbers of bins in the
+    figures.
     """
 
     sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -246,7 +247,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         n_done += len(batch)
     oracle_means = np.concatenate(unbiased_means)
     rows = [
-        summary_row(cell, kind, k, np.concatenate(values), oracle_means, plan) for (kind, k), values in estimates.items()
+        summary_row(cell, kind, k, np.concatenate(values), oracle_means, plan)
+        for (kind, k), values in estimates.items()
     ]
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
@@ -265,8 +267,8 @@ def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[Selection
 def oracle_estimates(model: LogisticModel, data_sets: Selections) -> Array:
     """The mean of sign(p − r(p)) (p − y) in each data set, (data sets,), which requires the true r.
 
-    Its expectation is the true calibration error. An estimate minus this mean has the same bias as the estimate but much
-    less noise (a control variate): both are equal outside of the bins near the crossing of p and r(p).
+    Its expectation is the true calibration error. An estimate minus this mean has the same bias as the estimate but
+    much less noise (a control variate): both are equal outside of the bins near the crossing of p and r(p).
     """
     view = data_sets.view
     return np.asarray((model.deviation_sign(view.p) * (view.p - view.y)).reshape(len(data_sets), -1).mean(axis=1))
@@ -275,7 +277,8 @@ def oracle_estimates(model: LogisticModel, data_sets: Selections) -> Array:
 def summary_row(cell: Cell, kind: str, bins: int, values: Array, unbiased_means: Array, plan: Plan) -> dict[str, Any]:
     """Statistics of the estimates (data sets,) with one partition.
 
-    `unbiased_means` are the `oracle_estimates` of the data sets, from which the bias and its standard error are computed.
+    `unbiased_means` are the `oracle_estimates` of the data sets, from which the bias and its standard error are
+    computed.
     """
     truth = true_error(find_model(cell.model))
     errors = values - unbiased_means[: len(values)]

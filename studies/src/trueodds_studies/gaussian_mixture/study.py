@@ -130,7 +130,9 @@ def _further_tables(estimates: Sequence[Mapping[str, Any]], plan: Plan) -> tuple
     if rules:
         rules_legend = RULES_LEGEND.format(fixed=convergence_rates.FIXED_BINS)
         findings.append(
-            StudyResult("gaussian_mixture.rules", convergence_rates.summarize_rules(rules), rules, settings, rules_legend)
+            StudyResult(
+                "gaussian_mixture.rules", convergence_rates.summarize_rules(rules), rules, settings, rules_legend
+            )
         )
     return tuple(findings)
 
@@ -148,7 +150,7 @@ def flatten_estimates(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """One row per model, n and number of bins of the figures: mean, spread and limit of the estimates, and the true error.
+    """One row per model, n and number of bins in the figures: mean, sd and limit of the estimates, and true error.
 
     The constant model, with a single occupied bin, has one row per n.
     """
@@ -226,8 +228,8 @@ def summarize(rows: Sequence[Row], plan: Plan) -> str:
                 f" ({_format_setting(low)})"
             )
             text += (
-                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in largest_n), 2)} of the estimates are"
-                " above the true error"
+                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in largest_n), 2)} of the estimates"
+                " are above the true error"
             )
         else:
             text += (
@@ -319,7 +321,7 @@ def draw_diagrams(models: Sequence[str], seed: int, path: Path) -> None:
 
 
 def draw_rates(estimates: Sequence[Row], path: Path) -> None:
-    """Draw the bias by noise against bins per row, and the bias by binning against bins, with lines of expected slope."""
+    """Draw bias by noise against bins per row, and bias by binning against bins, with lines of expected slope."""
     figure, axes = make_panels(1, 3, (12, 4))
     for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
         for kind in PARTITION_KINDS:
@@ -334,7 +336,9 @@ def draw_rates(estimates: Sequence[Row], path: Path) -> None:
         ax.set(xscale="log", yscale="log", xlabel="bins / n", title=f"chance adds, {name} model")
     for kind in PARTITION_KINDS:
         biases = binning_biases(find_model("uncalibrated"), kind)
-        axes[2].plot(list(biases), list(biases.values()), MARKS[kind], ms=2.5, color=COLORS[kind], alpha=0.8, label=kind)
+        axes[2].plot(
+            list(biases), list(biases.values()), MARKS[kind], ms=2.5, color=COLORS[kind], alpha=0.8, label=kind
+        )
     _draw_slope(axes[2], -2.0)
     axes[2].set(xscale="log", yscale="log", xlabel="bins", title="bins hide, uncalibrated model")
     for ax in axes:

@@ -78,7 +78,13 @@ def human(
     for model in models:  # rows that do not match raise an error before anything is measured
         vote_scores.load_crowd_predictions(model, data_folder)
     cells = run_cells(
-        "human", [NetworkCell(model, data_folder) for model in models], measure_cell, plan, folder, progress, file_hashes
+        "human",
+        [NetworkCell(model, data_folder) for model in models],
+        measure_cell,
+        plan,
+        folder,
+        progress,
+        file_hashes,
     )
     rows = target_table(cells)
     finding = StudyResult(
@@ -96,7 +102,7 @@ def human(
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """All scores of one model: by target, measures of votes, with fewer votes, and shares for the claims of the paper."""
+    """All scores of one model: by target, measures of votes, with fewer votes, and shares for published claims."""
     predictions = vote_scores.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
@@ -148,7 +154,7 @@ def vote_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: int) -> tuple[dict[str, Any], ...]:
-    """One row per data set: agreement of the annotators, and the scores of their vote shares against as many new votes."""
+    """One row per data set: agreement of the annotators, and scores of vote shares against as many new votes."""
     table = []
     for name in names:
         votes, gold = load_crowd(name, data, rows, seed)
@@ -205,7 +211,10 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             ),
             "here": describe_share("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
         },
-        {"the paper": "(the same)", "here": describe_share("another class though entropy alike", "and another largest class")},
+        {
+            "the paper": "(the same)",
+            "here": describe_share("another class though entropy alike", "and another largest class"),
+        },
         {"the paper": "(the same)", "here": describe_share("far though entropy alike", distance_text)},
         {
             "the paper": "RankCS doesn't care about the actual size of the probability values",
@@ -238,7 +247,8 @@ def summarize(cells: Sequence[Row]) -> str:
             row["value"] for cell in crowd_cells for row in cell["people"] if row["measure"] == "human_distance"
         ]
         errors = ", ".join(
-            f"{format_range(values)} against {'the votes' if target == 'votes' else target}" for target, values in errors_by_target.items()
+            f"{format_range(values)} against {'the votes' if target == 'votes' else target}"
+            for target, values in errors_by_target.items()
         )
         phrases.append(f"{name}: ECE {errors}; squared distance from the vote distribution {format_range(distance)}.")
     return " ".join(phrases)

@@ -104,7 +104,11 @@ def load_crowd_predictions(model: str, data: str | None, rows: int | None = None
     file = load_npz(model_files.file, data, model_files.labels, model_files.key)
     scores, labels = file[model_files.key], file[model_files.labels]
     if len(labels) != len(gold) or (labels != gold).any():
-        differ = f"{int((labels != gold).sum()):,} of {len(gold):,}" if len(labels) == len(gold) else f"{len(labels):,} rows for"
+        differ = (
+            f"{int((labels != gold).sum()):,} of {len(gold):,}"
+            if len(labels) == len(gold)
+            else f"{len(labels):,} rows for"
+        )
         raise InputError(
             "TO803",
             "The rows of a model are not the annotated rows.",
@@ -181,18 +185,22 @@ def score_votes(predictions: CrowdPredictions, resamples: int, seed: int) -> lis
 
 
 def score_crowd(votes: Array, seed: int) -> dict[str, float]:
-    """The measures of the vote shares against as many new votes drawn from them: the best possible result of a model."""
+    """The measures of vote shares against as many new votes drawn from them: the best possible result of a model."""
     perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
     estimands = [
         Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
         for _, name, settings in VOTE_MEASURES
     ]
-    null_draws = noise_floor_draws(perfect, estimands, np.random.default_rng(seed))  # the same new votes for all measures
+    null_draws = noise_floor_draws(
+        perfect, estimands, np.random.default_rng(seed)
+    )  # the same new votes for all measures
     expected = [
         estimand.estimator.expected_if_calibrated(estimand.views[0]) if draws is None else draws.mean()
         for estimand, draws in zip(estimands, null_draws, strict=True)
     ]
-    return {label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, expected, strict=True) if value is not None}
+    return {
+        label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, expected, strict=True) if value is not None
+    }
 
 
 def score_fewer_votes(predictions: CrowdPredictions, seed: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Published numbers of the CIFAR-10 example of Vennos, Xing and Franck (2026), and tables that compare ours with them."""
+"""Published numbers for CIFAR-10 of Vennos, Xing and Franck (2026), and tables that compare ours with them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def compare_with_paper(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def compare_parameters(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per class: the published parameters and ours on both parts of the first split, `estimate (standard error)`."""
+    """One row per class: published parameters and ours on both parts of the first split, with standard errors."""
     rows = []
     for j, name in enumerate(CIFAR10_CLASSES[:-1]):
         row: dict[str, Any] = {"class": name}

@@ -52,7 +52,9 @@ def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
         "methods": [dict(row) for row in method_rows(learn, held_out, ALL_METHODS)],
         "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
         "parameters": {part: estimate_parameters(verdict) for part, verdict in verdicts.items()},
-        "left": {name: _class_pvalues(test(recalibrated[name], "mcllo", min_prob=MIN_PROB)) for name in CLASSWISE_METHODS},
+        "left": {
+            name: _class_pvalues(test(recalibrated[name], "mcllo", min_prob=MIN_PROB)) for name in CLASSWISE_METHODS
+        },
         "floors": [{"method": name, **vary_min_prob(recalibrated[name])} for name in WITH_ZEROS],
     }
 
@@ -71,7 +73,7 @@ def estimate_parameters(verdict: Verdict) -> list[dict[str, float | None]]:
 
 
 def vary_min_prob(preds: Predictions) -> dict[str, Any]:
-    """Number of zeros, and the test with a smallest probability of a tenth of MIN_PROB, of MIN_PROB, and of ten times it."""
+    """Number of zeros, and the test with a tenth of MIN_PROB, MIN_PROB, and ten times it as smallest probability."""
     assert preds.y is not None  # labels, no votes
     row: dict[str, Any] = {
         "zeros": int((preds.P == 0).sum()),

@@ -1,4 +1,4 @@
-"""Recalibration of five CIFAR-10 networks over random splits, as in Vennos, Xing and Franck (2026): tables and figures."""
+"""Recalibration of five CIFAR-10 networks over random splits of the rows, as in Vennos, Xing and Franck (2026)."""
 
 from __future__ import annotations
 
@@ -174,9 +174,7 @@ def _rejected_class_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
 def _min_prob_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
     """Exact zeros and small values among the recalibrated probabilities of each method."""
     rows = split_results.min_prob_table(cells)
-    softmax_zeros, histogram_zeros = (
-        sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS
-    )
+    softmax_zeros, histogram_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
     sentence = (
         f"On the held-out rows, softmax values contain {format_count(softmax_zeros, 'exact zero')}, and those after"
         f" histogram binning {histogram_zeros:,}."
@@ -192,7 +190,7 @@ TOP_CLASSES = 5  # classes per image in the table and the figure
 
 
 def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
-    """Rows of single images, before and after the MCLLO map of the first split, and a sentence about the search for them.
+    """Rows of single images before and after the MCLLO map of the first split, and a sentence about their search.
 
     One row per image and each of its most probable classes.
     """
@@ -256,7 +254,6 @@ def _describe_search(net: str, alike: Array, Q: Array) -> str:
 
 PALE = "#a9c4e2"
 COLORS = dict(  # by label of the method
-    
     zip(
         (method.label for method in ALL_METHODS),
         ("#222222", RED, "#e39a3b", "#5a9e5a", "#8a6fb0", BLUE, "#3aa6a6", "#c58ac0"),
@@ -298,7 +295,9 @@ def _draw_point(ax: Any, row: Row, name: str) -> None:
     """Draw a method as a point with error bars: change of accuracy in points, and a column of PANELS."""
     x = 100 * row["accuracy change"]
     x_error = None if row["accuracy change ±"] is None else 100 * row["accuracy change ±"]
-    ax.errorbar(x, row[name], xerr=x_error, yerr=row[f"{name} ±"], fmt="o", elinewidth=1, **_marker_style(row["method"]))
+    ax.errorbar(
+        x, row[name], xerr=x_error, yerr=row[f"{name} ±"], fmt="o", elinewidth=1, **_marker_style(row["method"])
+    )
 
 
 def _marker_style(method: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Simulations of MCLLO where the odds of one class are shifted: power, parameter estimates and ECE, and their figures."""
+"""Simulations and figures of MCLLO where the odds of one class are shifted: power, parameter estimates and ECE."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
 
     The map fitted on one data set is evaluated on the next one, which has new rows.
     """
-    samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "errors", "covers", "before", "after", "new")}
+    samples: dict[str, list[Any]] = {
+        name: [] for name in ("lrt", "score", "errors", "covers", "before", "after", "new")
+    }
     ece = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n)))))
     calibration_map = None  # of the previous data set
     for repetition in range(plan.sets):
@@ -256,7 +258,7 @@ def _shift_colors(rows: Sequence[Row]) -> list[tuple[float, str]]:
 
 
 def draw_rate(ax: Any, x: Any, rows: Sequence[Row], names: Sequence[str], color: str, label: str | None = None) -> None:
-    """Draw a rate against x as dots with vertical lines to its limits; `names` are the columns of rate, low and high."""
+    """Draw a rate against x as dots with lines to its limits; `names` are the columns of rate, low and high."""
     middle, low, high = (np.array([row[name] for row in rows]) for name in names)
     ax.vlines(x, low, high, color=color, lw=1)
     ax.plot(x, middle, "o", ms=3.5, color=color, label=label)

@@ -192,9 +192,9 @@ def summarize_size(rows: Sequence[Row]) -> str:
             else ""
         )
         phrases.append(
-            f"the {form} {'by χ² ' if form != SIZE_FORMS[2] else ''}exceeds its level in {len(exceeding)} of {len(form_rows)}"
-            f" cells{note}, at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n ="
-            f" {worst['n']:,})"
+            f"the {form} {'by χ² ' if form != SIZE_FORMS[2] else ''}exceeds its level in {len(exceeding)} of"
+            f" {len(form_rows)} cells{note}, at worst {100 * worst['size5']:.1f} %"
+            f" at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
         )
     missing = (
         ""

@@ -111,7 +111,11 @@ def mcllo_power(
             ECE_LEGEND.format(**legend_values),
         ),
         StudyResult(
-            "mcllo_power.size", size_simulation.summarize_size(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)
+            "mcllo_power.size",
+            size_simulation.summarize_size(sizes),
+            sizes,
+            plan.__dict__,
+            SIZE_LEGEND.format(**legend_values),
         ),
     )
     finding = StudyResult(
@@ -140,10 +144,19 @@ def _run_simulations(
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """Run the simulations of power and of size, and return the rows of each."""
     # The most expensive cells are first.
-    power_cells = [power_simulation.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas]
+    power_cells = [
+        power_simulation.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas
+    ]
     size_cells = list(size_simulation.size_cells(plan.sized_rows, plan.classes, data))
     share = len(power_cells) / (len(power_cells) + len(size_cells))
-    rows = run_cells("mcllo_power", power_cells, power_simulation.measure_power, plan, folder, _partial_progress(progress, 0.0, share))
+    rows = run_cells(
+        "mcllo_power",
+        power_cells,
+        power_simulation.measure_power,
+        plan,
+        folder,
+        _partial_progress(progress, 0.0, share),
+    )
     rows = tuple(sorted(rows, key=lambda row: (row["n"], row["delta"])))
     sizes = size_simulation.add_form_verdicts(
         run_cells(
@@ -160,7 +173,7 @@ def _run_simulations(
 
 
 def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
-    """In words, how well the noncentral χ² distribution predicts the power, and how often each form exceeds its level."""
+    """In words, how well noncentral χ² predicts the power, and how often each form exceeds its level."""
     gap = max(abs(row["lrt5"] - row["predicted5"]) for row in rows)
     score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
     n_exceeding = {form: _count_exceeding(sizes, form) for form in SIZE_FORMS}
@@ -221,8 +234,8 @@ def _summarize_ece(rows: Sequence[Row]) -> str:
     smallest_shift = [row for row in rows if row["delta"] == min(deltas)]
     largest_shift = [row for row in rows if row["delta"] == max(deltas)]
     text = "; ".join(
-        f"at delta = {shifted_rows[0]['delta']:g} its mean changes by {_format_changes(shifted_rows, 'after')} on the rows of"
-        f" the fit and by {_format_changes(shifted_rows, 'new')} on new rows"
+        f"at delta = {shifted_rows[0]['delta']:g} its mean changes by {_format_changes(shifted_rows, 'after')} on the"
+        f" rows of the fit and by {_format_changes(shifted_rows, 'new')} on new rows"
         for shifted_rows in (smallest_shift, largest_shift)
     )
     return f"ECE after the map, over all n: {text}."

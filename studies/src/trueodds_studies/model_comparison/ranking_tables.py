@@ -237,7 +237,9 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
         in_order = sorted(names, key=lambda net: rank_of[net])
         for first, second in pairwise(in_order):
             if not settled.get((first, second), False):
-                ax.plot([x, x], [rank_of[first], rank_of[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1)
+                ax.plot(
+                    [x, x], [rank_of[first], rank_of[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1
+                )
     for i, net in enumerate(names):
         ax.plot(range(len(by_measure)), ranks[:, i], marker=MARKERS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
         end = len(by_measure) - 1

@@ -27,8 +27,8 @@ Models = Mapping[str, Predictions]  # predictions by name of the network, for th
 class Measure:
     """An estimator with its lens and settings, and its kind.
 
-    `raw` errors are biased upward by noise, `corrected` ones hardly or not, and a `score` is a proper scoring rule, which
-    measures more than calibration.
+    `raw` errors are biased upward by noise, `corrected` ones hardly or not, and a `score` is a proper scoring rule,
+    which measures more than calibration.
     """
 
     kind: str
@@ -70,7 +70,7 @@ QUICK_MEASURES = (DEFAULT_MEASURE, "canonical, tree", "debiased L2", "Brier")  #
 def load_models(
     names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0
 ) -> dict[str, Predictions]:
-    """The predictions of the networks for the same rows: all of them, or a random sample. Raises TO803 if labels differ."""
+    """The predictions of the networks for all rows, or for the same random sample. Raises TO803 if labels differ."""
     nets = {name: CIFAR10_NETWORKS[name].predictions(data) for name in names}
     first, *others = nets
     expected = nets[first].y
@@ -79,7 +79,11 @@ def load_models(
         labels = nets[name].y
         assert labels is not None
         if len(labels) != len(expected) or (labels != expected).any():
-            differ = f"{int((labels != expected).sum()):,} of {len(labels):,}" if len(labels) == len(expected) else f"{len(labels):,} rows:"
+            differ = (
+                f"{int((labels != expected).sum()):,} of {len(labels):,}"
+                if len(labels) == len(expected)
+                else f"{len(labels):,} rows:"
+            )
             raise InputError(
                 "TO803",
                 "The networks were not evaluated on the same rows.",
@@ -121,7 +125,9 @@ def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, see
     `settled` tells whether the order of a pair is established by simultaneous 95 % intervals.
     """
     measure_used = MEASURES[measure_name]
-    comparison = compare(dict(nets), measure_used.name, lens=measure_used.lens, resamples=resamples, rng=seed, **measure_used.settings)
+    comparison = compare(
+        dict(nets), measure_used.name, lens=measure_used.lens, resamples=resamples, rng=seed, **measure_used.settings
+    )
     settled = {frozenset(pair) for pair in comparison.settled}
     models = []
     for name, result in comparison.models.items():
@@ -185,7 +191,7 @@ def pair_signs(values: Array) -> Array:
 
 
 def kendall_tau(a: Array, b: Array) -> Array:
-    """Kendall's tau of two rankings by values (…, models), (…,): share of concordant pairs minus share of discordant pairs.
+    """Kendall's tau of rankings by values (…, models): share of concordant minus share of discordant pairs, (…,).
 
     >>> float(kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])).round(3))
     0.333
@@ -194,7 +200,7 @@ def kendall_tau(a: Array, b: Array) -> Array:
 
 
 def reversal_rates(all_rows: Array, halves: Array) -> Array:
-    """How often the order of each pair differs between all rows, (models,), and the halves, (draws, models): (pairs,)."""
+    """How often each pair is ordered differently by all rows (models,) and halves (draws, models), (pairs,)."""
     return np.asarray((pair_signs(halves) != pair_signs(all_rows)).mean(axis=0))
 
 
@@ -214,7 +220,13 @@ def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> d
         rows = np.sort(np.random.default_rng([seed, 3, n, number]).choice(total, min(n, total), replace=False))
         verdicts = [
             test(
-                preds[rows], "consistency", lens=measure_used.lens, statistic=measure_used.name, resamples=redraws, rng=number, **measure_used.settings
+                preds[rows],
+                "consistency",
+                lens=measure_used.lens,
+                statistic=measure_used.name,
+                resamples=redraws,
+                rng=number,
+                **measure_used.settings,
             )
             for preds in nets.values()
         ]

@@ -49,7 +49,7 @@ def design_table(runs: Runs) -> tuple[Row, ...]:
 
 
 def effect_table(runs: Runs) -> tuple[Row, ...]:
-    """One row per factor and pair of levels, the highest and lowest and all neighbors: differences, higher minus lower."""
+    """One row per factor and pair of levels (lowest and highest, and neighbors): differences, higher minus lower."""
     rows = []
     for factor, levels in LEVELS.items():
         contrasts = list(dict.fromkeys([(levels[0], levels[-1]), *pairwise(levels)]))

@@ -175,7 +175,7 @@ def draw_factors(runs: Runs, path: Path) -> None:
 
 
 def _draw_factor(ax: Any, runs: Runs, factor: str) -> None:
-    """Draw ECE and error of the test images by level of one factor: single trainings, means with intervals, noise floors."""
+    """Draw ECE and error by level of one factor: single trainings, means with intervals, and noise floors."""
     levels = LEVELS[factor]
     positions = np.arange(len(levels))
     max_mean = 0.0

@@ -39,7 +39,7 @@ def network_lenses(net: StoredNetwork) -> dict[str, str]:
 
 
 def error_rows(net: StoredNetwork, preds: Predictions, resamples: int, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """One row per lens, partition and distance: the error with interval and noise floor, and p of the consistency test."""
+    """One row per lens, partition and distance: error with interval and noise floor, and p of the consistency test."""
     rows = []
     for lens_name, lens in network_lenses(net).items():
         for bins, settings in PARTITIONS.items():
@@ -106,8 +106,8 @@ def accuracy_and_confidence(preds: Predictions) -> tuple[float, float]:
     return float(view.y.mean()), float(view.p.mean())
 
 
-# Widmann, Lindsten & Zachariah (2019) for the same predictions: all classes, total variation, ten bins of each probability
-# and trees of 100 rows. Source: github.com/devmotion/CalibrationPaper, experiments/src/PyTorch-CIFAR10.
+# Widmann, Lindsten & Zachariah (2019) for the same predictions: all classes, total variation, ten bins of each
+# probability, and trees of 100 rows. Source: github.com/devmotion/CalibrationPaper, experiments/src/PyTorch-CIFAR10.
 PUBLISHED_ERRORS = {
     "densenet121": {"uniform 10": 0.06607267260685959, "tree, 100 rows": 0.029532869835646354},
     "inception_v3": {"uniform 10": 0.06622328174328848, "tree, 100 rows": 0.02741172314725122},
@@ -184,8 +184,8 @@ def _describe_orders(cells: Sequence[Row]) -> str:
         }
         n_reversed += len(first_is_smaller) > 1
     return (
-        f"{n_reversed} of {format_count(len(pairs), 'pair')} of networks of one task change the order of their confidence errors"
-        " with the bins"
+        f"{n_reversed} of {format_count(len(pairs), 'pair')} of networks of one task change the order of their"
+        " confidence errors with the bins"
     )
 
 

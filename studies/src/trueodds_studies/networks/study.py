@@ -86,7 +86,9 @@ def networks(
             network_errors.PAPER_LEGEND,
         ),
     )
-    also = tuple(StudyResult(f"networks.{name}", text, rows, plan.__dict__, legend) for name, text, rows, legend in tables)
+    also = tuple(
+        StudyResult(f"networks.{name}", text, rows, plan.__dict__, legend) for name, text, rows, legend in tables
+    )
     finding = StudyResult("networks", summarize(cells), error_table(cells), plan.__dict__, ERRORS_LEGEND, also)
     if folder is not None:
         finding.save(folder)
@@ -170,7 +172,7 @@ def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """In words, the range of the errors by lens, and how many networks are rejected with all partitions and distances."""
+    """In words, the range of the errors by lens, and how many networks are rejected by all partitions and distances."""
     phrases = []
     for lens in LENSES:
         rows_by_net = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
@@ -179,8 +181,8 @@ def summarize(cells: Sequence[Row]) -> str:
             values = [row["value"] for rows in rows_by_net for row in rows if row["distance"] == "tv"]
             n_always_rejected = sum(max(row["p"] for row in rows) <= ALPHA for rows in rows_by_net)
             phrases.append(
-                f"{lens} {format_range(values)}, {n_always_rejected} of {format_count(len(rows_by_net), 'net')} rejected by all bins"
-                " and distances"
+                f"{lens} {format_range(values)}, {n_always_rejected} of {format_count(len(rows_by_net), 'net')}"
+                " rejected by all bins and distances"
             )
     return (
         f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions:"
@@ -283,7 +285,7 @@ def describe_groups(name: str) -> str:
 
 
 def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
-    """Draw the reliability diagram of the confidence, and return it; the title has the number of bins outside the bars."""
+    """Draw and return the reliability diagram of the confidence; the title has the number of bins outside the bars."""
     diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
     diagram.draw_panel(ax, 0)
     outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
@@ -292,7 +294,7 @@ def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: 
 
 
 def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
-    """Draw the reliability diagram of three classes or groups, and return it; the title has the significant deviations."""
+    """Draw and return the reliability diagram of three classes or groups; the title has the significant deviations."""
     lens = "canonical" if NETWORKS[name].classes == 3 else groups_lens(NETWORKS[name].classes)
     diagram = draw(preds, "simplex", lens=lens, **settings).less("key")
     diagram.draw_panel(ax, 0)

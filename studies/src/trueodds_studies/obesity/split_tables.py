@@ -44,7 +44,7 @@ at its supremum; MCLLO uses a small penalty if no finite estimates exist. Votes 
 
 
 def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
-    """The result of the study: the table by method, and all further tables; `results` has one row per feature set and split."""
+    """All tables, that by method first; `results` has one row per feature set and split."""
     also = (
         StudyResult("obesity.gains", summarize_gains(gain_table(results)), gain_table(results), settings, GAINS_LEGEND),
         StudyResult(
@@ -76,7 +76,9 @@ def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
 def all_rows(results: Sequence[Row]) -> tuple[Row, ...]:
     """One row per feature set, split, baseline, and method."""
     return tuple(
-        {"features": result["features"], "split": result["split"], **row} for result in results for row in result["rows"]
+        {"features": result["features"], "split": result["split"], **row}
+        for result in results
+        for row in result["rows"]
     )
 
 
@@ -204,7 +206,9 @@ def summarize(results: Sequence[Row]) -> str:
     """In words, held-out losses, tests and ECE, for the feature set whose accuracy is closest to the published one."""
     rows = method_table(results)
     features = "no Weight" if any(row["features"] == "no Weight" for row in rows) else rows[0]["features"]
-    by_method = {row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"}
+    by_method = {
+        row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"
+    }
     loss = ", ".join(
         f"{by_method[name]['loss']:.3f} {label}"
         for name, label in (
@@ -296,7 +300,4 @@ def _has_finite_fit(result: Row) -> bool:
 def summarize_finite(results: Sequence[Row]) -> str:
     """In words, the number of fits on the calibration rows with finite estimates."""
     n_finite = sum(_has_finite_fit(result) for result in results)
-    return (
-        f"In {n_finite} of {len(results)} fits on the calibration rows, finite estimates"
-        " exist."
-    )
+    return f"In {n_finite} of {len(results)} fits on the calibration rows, finite estimates exist."

@@ -116,7 +116,7 @@ def predict_votes(obesity_data: ObesityData, trees: int, seed: int) -> ForestPre
 
 
 def zero_shares(preds: Predictions) -> dict[str, float]:
-    """`zeros`: share of probabilities that are exactly 0; `true zeros`: number of rows whose class has probability 0."""
+    """`zeros`: share of probabilities that are exactly 0; `true zeros`: rows whose class has probability 0."""
     P = preds.P
     assert preds.y is not None
     return {"zeros": float((P == 0).mean()), "true zeros": float((P[np.arange(preds.n), preds.y] == 0).sum())}
@@ -228,7 +228,9 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             *evaluate_methods(votes.learn, votes.held_out, methods, baseline=baseline),
             evaluate_unpenalized(votes, baseline),
         ]
-        rows += [{"baseline": label} | method_row(evaluation, votes.learn.n, baseline, plan) for evaluation in evaluations]
+        rows += [
+            {"baseline": label} | method_row(evaluation, votes.learn.n, baseline, plan) for evaluation in evaluations
+        ]
     return {
         "features": cell.features,
         "split": cell.split,
@@ -301,7 +303,9 @@ def _compare_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Pla
     baseline = BASELINES["Normal Weight"]
     row: dict[str, Any] = {"floor": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
     row["p"] = float(test(held_out, "mcllo", baseline=baseline))
-    recalibrated = {label: fit(learn, name, **settings).predict_proba(held_out) for label, name, settings in MIN_PROB_METHODS}
+    recalibrated = {
+        label: fit(learn, name, **settings).predict_proba(held_out) for label, name, settings in MIN_PROB_METHODS
+    }
     recalibrated["no pull"] = evaluate_unpenalized(ForestPredictions(learn, held_out), baseline).after.P
     assert held_out.y is not None
     for label, Q in recalibrated.items():
@@ -311,13 +315,13 @@ def _compare_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Pla
 
 
 def _replace_zeros(P: Array, min_prob: float | str, trees: int) -> Array:
-    """Shares of votes P (n, K) without zeros: with a smallest share, or for ADDED_VOTES with half a vote more per class."""
+    """Shares of votes P (n, K) without zeros: with a smallest share, or for ADDED_VOTES half a vote more per class."""
     Q = P + 0.5 / trees if isinstance(min_prob, str) else np.maximum(P, min_prob)
     return np.asarray(Q / Q.sum(axis=1, keepdims=True))
 
 
 def draw_splits(results: Sequence[Row], path: Path) -> Any:
-    """Draw held-out log loss (top) and p of MCLLO's test (bottom) by feature set, one dot per split; return the figure."""
+    """Draw and return held-out log loss (top) and p of MCLLO's test (bottom) by feature set, one dot per split."""
     sets = list(dict.fromkeys(result["features"] for result in results))
     grouped = {
         name: [

@@ -47,7 +47,7 @@ def mean_log_loss(preds: Predictions) -> float:
 
 
 def scale_temperature(validation: Predictions, test_preds: Predictions) -> tuple[float, float, Predictions]:
-    """The temperature fitted on validation rows, their log loss after scaling (refinement), and the scaled test rows."""
+    """Temperature fitted on validation rows, their log loss after scaling (refinement), and the scaled test rows."""
     scaled = fit(validation, "temperature")
     temperature = 1 / scaled.to_dict()["parameters"]["beta"]
     return temperature, mean_log_loss(scaled.recalibrate(validation)), scaled.recalibrate(test_preds)

@@ -8,7 +8,13 @@ from typing import Any
 from trueodds_studies.common.mean_intervals import format_mean
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
-from trueodds_studies.training.epoch_measures import ALPHA, CONSISTENCY_TESTS, TEST_DESCRIPTIONS, argmin_row, first_lasting_rejection
+from trueodds_studies.training.epoch_measures import (
+    ALPHA,
+    CONSISTENCY_TESTS,
+    TEST_DESCRIPTIONS,
+    argmin_row,
+    first_lasting_rejection,
+)
 
 CHOICES = {
     "lowest log loss": "validation log loss",
@@ -109,7 +115,7 @@ def epoch_table(runs: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def rejection_table(runs: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per test and kind of rows: the epoch from which calibration is rejected to the end, and rejection counts."""
+    """One row per test and kind of rows: epoch from which calibration is rejected to the end, and rejection counts."""
     n_epochs = len(runs[0]["rows"])
     choices = [choose_epochs(run) for run in runs]
     table = []
@@ -135,7 +141,7 @@ def count_rejected(rows: Sequence[Row], key: str) -> int:
 
 
 def summarize(runs: Sequence[Row]) -> str:
-    """The epochs chosen by log loss and by refinement, rejections of calibration there, and the difference in log loss."""
+    """The epochs chosen by log loss and by refinement, rejections of calibration there, and differences in log loss."""
     choices = [choose_epochs(run) for run in runs]
     lowest_loss = [choice["lowest log loss"] for choice in choices]
     lowest_refinement = [choice["lowest refinement"] for choice in choices]
@@ -144,10 +150,11 @@ def summarize(runs: Sequence[Row]) -> str:
     return (
         f"The validation log loss is lowest at epochs {_format_epochs(lowest_loss)} of {len(runs[0]['rows'])}. There,"
         f" calibration is rejected on the test images, of {format_count(len(runs), 'initialization')}, in"
-        f" {_list_rejected(lowest_loss, '')}; after temperature scaling in {_list_rejected(lowest_loss, 'scaled ')}. Choosing by"
-        f" refinement selects epochs {_format_epochs(lowest_refinement)};"
+        f" {_list_rejected(lowest_loss, '')}; after temperature scaling in {_list_rejected(lowest_loss, 'scaled ')}."
+        f" Choosing by refinement selects epochs {_format_epochs(lowest_refinement)};"
         f" with temperature scaling, its test log loss differs by {format_mean(difference, 5, sign=True)} from that of"
-        f" early stopping with temperature scaling, and by {format_mean(difference_unscaled, 5, sign=True)} from that without."
+        f" early stopping with temperature scaling, and by {format_mean(difference_unscaled, 5, sign=True)} from that"
+        " without."
     )
 
 
@@ -162,7 +169,9 @@ def summarize_rejection(runs: Sequence[Row]) -> str:
 
 
 def _list_rejected(rows: Sequence[Row], prefix: str) -> str:
-    return ", ".join(f"{count_rejected(rows, f'{prefix}p, {name}')} ({lens})" for name, lens in TEST_DESCRIPTIONS.items())
+    return ", ".join(
+        f"{count_rejected(rows, f'{prefix}p, {name}')} ({lens})" for name, lens in TEST_DESCRIPTIONS.items()
+    )
 
 
 def _format_epochs(rows: Sequence[Row]) -> str:

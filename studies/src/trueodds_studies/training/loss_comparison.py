@@ -12,8 +12,8 @@ import numpy as np
 from trueodds.api.compare import compare
 from trueodds.api.measure import measure
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.mnist import MnistSplit
 from trueodds_studies.common.mean_intervals import format_mean, interval_sign, mean_interval
+from trueodds_studies.common.mnist import MnistSplit
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.training.epoch_measures import (

@@ -246,7 +246,7 @@ def _draw_band(ax: Any, epochs: Sequence[int], values: Any) -> None:
 
 
 def _limit_to_later_epochs(ax: Any, values: Any) -> None:
-    """Scale the vertical axis to all epochs after the first, which may lie outside, so that later changes are visible."""
+    """Scale the vertical axis to the epochs after the first, which may lie outside, so that changes are visible."""
     later = values[:, 1:]
     if later.size == 0:
         return

@@ -271,6 +271,7 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         n_wide = sum(width > MAX_WIDTH for width in widths)
         text += (
             f" From {CLEAR_FLOORS:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations"
-            f" wide in the mean, {max(widths):.2f} at most; {n_wide} of {len(clear)} are wider than {MAX_WIDTH:g} times."
+            f" wide in the mean, {max(widths):.2f} at most; {n_wide} of {len(clear)} are wider than {MAX_WIDTH:g}"
+            " times."
         )
     return text

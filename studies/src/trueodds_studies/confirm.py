@@ -259,6 +259,7 @@ def _mean_or_none(values: Any) -> float | None:
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, how often calibrated and miscalibrated designs are confirmed, and the largest loss on new rows."""
     calibrated = [row for row in rows if row["method"] is None]
     miscalibrated = [row for row in rows if row["method"] is not None]
     parts = []

@@ -198,6 +198,7 @@ def _finite_or_none(x: float) -> float | None:
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, how many intervals cover the truth often enough or too often, and how often 0 is closer."""
     with_interval = [row for row in rows if row["covers"] is not None]
     low = [row for row in with_interval if row["covers"] < 0.93]
     too_wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]

@@ -132,11 +132,11 @@ def intervals(
         names = ", ".join(case.name for case in CASES)
         raise InputError("TO203", "The study has no such estimator.", ", ".join(methods), f"Choose among {names}.")
     cells = [cell for case in cases for cell in _cells(case, plan)]
-    where = make_folder(out)
-    rows = run_cells("intervals", cells, measure_cell, plan, where, progress)
+    folder = make_folder(out)
+    rows = run_cells("intervals", cells, measure_cell, plan, folder, progress)
     finding = StudyResult("intervals", _summarize(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
     return finding
 
 
@@ -258,6 +258,7 @@ def _share_of_true(hits: Array) -> float | None:
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, how many intervals cover the truth often enough, and how wide they are where it is clear of noise."""
     with_interval = [row for row in rows if row["covers"] is not None]
     clear = [row for row in with_interval if row["truth"] >= CLEAR_FLOORS * row["floor"] and row["width"] is not None]
     enough = sum(row["covers"] >= TARGET_COVERAGE for row in with_interval)

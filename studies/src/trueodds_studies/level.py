@@ -131,6 +131,7 @@ def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
 
 
 def _group_by_name(*forms: HypothesisForm) -> dict[str, tuple[HypothesisForm, ...]]:
+    """The forms as a table from the name of the test to its forms."""
     table: dict[str, tuple[HypothesisForm, ...]] = {}
     for form in forms:
         table[form.name] = (*table.get(form.name, ()), form)

@@ -264,8 +264,8 @@ def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     right = next(row for row in many if row["verdict"])
     return (
         f"One forest: {all_rows}. Without the rows whose observed class had no votes, {without}. Of forests whose"
-        f" votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected at"
-        f" 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
+        f" votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected"
+        f" at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )
 

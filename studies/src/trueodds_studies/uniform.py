@@ -116,6 +116,7 @@ def _verdict(p_above: float, p_uniform: float) -> str:
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, how many sets of p-values are uniform, conservative and liberal."""
     verdicts = ("uniform", "conservative", "exceeds")
     count = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in verdicts}
     return (

@@ -91,6 +91,7 @@ def estimator_cases(name: str) -> tuple[EstimatorCase, ...]:
 
 
 def _group_by_estimator(*cases: EstimatorCase) -> dict[str, tuple[EstimatorCase, ...]]:
+    """The cases as a table from the name of the estimator to its cases."""
     table: dict[str, tuple[EstimatorCase, ...]] = {}
     for case in cases:
         table[case.name] = (*table.get(case.name, ()), case)

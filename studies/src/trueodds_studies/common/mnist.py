@@ -78,6 +78,7 @@ def _scale_pixels(X: Array) -> Array:
 
 
 def _check_row_count(requested: int, available: int, part: str) -> None:
+    """Raise TO807 if the file has fewer images than requested."""
     if requested > available:
         raise InputError(
             "TO807",

@@ -91,6 +91,7 @@ def train_epochs(
 
 
 def _make_optimizer(network: Any, settings: TrainingSettings) -> Any:
+    """The optimizer of the settings for the weights of a network."""
     import torch
 
     shared_settings = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}

@@ -230,8 +230,8 @@ def summarize(rows: Sequence[Row]) -> str:
         format_range((row["ECE"] for row in rows if row["method"] == method), between=" … ")
         for method in ("none", "MCLLO")
     )
-    where = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
-    return f"{where} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
+    subject = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
+    return f"{subject} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
 
 
 def _describe_gains(gains: Sequence[float]) -> str:

@@ -210,6 +210,7 @@ def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _summarize_parameters(rows: Sequence[Row]) -> str:
+    """In words, the largest bias of a parameter at the smallest and largest n, and the coverage of the intervals."""
     finite_rows = [row for row in rows if row["finite"]]
     if not finite_rows:
         return "No fit had finite parameters."
@@ -230,6 +231,7 @@ def _largest_bias(rows: Sequence[Row]) -> float:
 
 
 def _summarize_ece(rows: Sequence[Row]) -> str:
+    """In words, the change of the mean ECE by the map for the smallest and the largest shift."""
     deltas = [row["delta"] for row in rows]
     smallest_shift = [row for row in rows if row["delta"] == min(deltas)]
     largest_shift = [row for row in rows if row["delta"] == max(deltas)]

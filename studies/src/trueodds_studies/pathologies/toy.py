@@ -103,6 +103,7 @@ def draw_toys(panels: Sequence[Panel], path: Path) -> None:
 
 
 def _draw_panel(ax: Any, panel: Panel) -> None:
+    """Draw the series of a toy as marks, one line per item."""
     names = list(next(iter(panel.series.values())))
     for number, ((mark, color), (series, values)) in enumerate(zip(MARKS, panel.series.items(), strict=False)):
         heights = [i + STEP * number for i in range(len(names))]  # marks do not cover each other

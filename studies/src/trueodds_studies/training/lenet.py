@@ -61,6 +61,7 @@ def make_loss(name: str, strength: float) -> Callable[[Any, Any], Any]:
 
 
 def _add_regularizer(regularizer: Any, factor: float) -> Callable[[Any, Any], Any]:
+    """The cross entropy plus `factor` times a regularizer."""
     from torch import nn
 
     cross_entropy = nn.CrossEntropyLoss()

@@ -238,7 +238,7 @@ def _draw_panel(ax: Any, runs: Sequence[Row], key: str) -> None:
 
 
 def _draw_band(ax: Any, epochs: Sequence[int], values: Any) -> None:
-    """Draw the mean over the initializations by epoch, with its 95 % interval; `values` are (initializations, epochs)."""
+    """Draw the mean by epoch of values (initializations, epochs), with its 95 % interval."""
     intervals = [mean_interval(column)[1] for column in values.T]
     ax.plot(epochs, values.mean(axis=0), color="#123a63", lw=1.8)
     if all(interval is not None for interval in intervals):

@@ -162,7 +162,7 @@ def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     for a, b in combinations(network_names(by_measure[0]), 2):
         first = [settled[a, b] for settled in settled_by_measure if (a, b) in settled]
         second = [settled[b, a] for settled in settled_by_measure if (b, a) in settled]
-        rates = [rates[a, b] if (a, b) in rates else rates[b, a] for rates in rates_by_measure]
+        rates = [by_pair[a, b] if (a, b) in by_pair else by_pair[b, a] for by_pair in rates_by_measure]
         rows.append(
             {
                 "first": a,

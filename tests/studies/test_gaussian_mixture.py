@@ -17,7 +17,7 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.gaussian_mixture.convergence_rates import (
-    average_over_octaves,
+    octave_averages,
     balancing_exponent,
     binning_biases,
     fit_exponents,
@@ -212,7 +212,7 @@ def test_a_line_over_rows_and_bins_finds_both_powers():
 
 
 def test_octaves_are_means_over_powers_of_two():
-    means = average_over_octaves({2: 1.0, 3: 3.0, 4: 5.0})
+    means = octave_averages({2: 1.0, 3: 3.0, 4: 5.0})
     assert list(means.values()) == [2.0, 5.0]
     assert list(means) == pytest.approx([np.sqrt(6), 4.0])
 

@@ -125,8 +125,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         rng = plan.rng(cell.world, cell.n, repetition)
         preds = cell.world.rows(rng, cell.n)
         estimands = [_make_estimand(estimator, cell.case, preds)]
-        floor_draws = partial(_draw_noise_floors, preds, rng, plan.redraws)
-        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, floor_draws)
+        draw_noise_floors = partial(_draw_noise_floors, preds, rng, plan.redraws)
+        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, draw_noise_floors)
         values.append(estimate.value)
         debiased.append(estimate.value if estimate.debiased is None else estimate.debiased)
         noise_floors.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)

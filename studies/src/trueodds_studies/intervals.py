@@ -175,8 +175,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         preds = world.rows(rng, cell.n)
         lens = resolve_lens(preds, cell.lens, estimator)
         estimands = [Estimand.from_predictions(estimator, lens, preds, lens.aggregate)]
-        floor_draws = partial(_draw_noise_floors, preds, rng, plan.redraws)
-        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, floor_draws)
+        draw_noise_floors = partial(_draw_noise_floors, preds, rng, plan.redraws)
+        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, draw_noise_floors)
         values.append(estimate.value)
         noise.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
         lows.append(estimate.interval.low if estimate.interval else math.nan)

@@ -273,12 +273,12 @@ def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
 def _describe_dependence(rows: Sequence[Row]) -> str:
     """How much the result depends on the replacement of zeros."""
     rejected = [row["p"] <= LEVEL for row in rows]
-    floor_rows = [row for row in rows if row["replacement"].startswith("floor")]
+    min_prob_rows = [row for row in rows if row["replacement"].startswith("floor")]
     if all(rejected) or not any(rejected):
         text = "every replacement rejects" if rejected[0] else "no replacement rejects"
     else:
         text = f"the replacement decides the result, {sum(rejected)} of {len(rejected)} reject"
-    ends = format_change(floor_rows[0]["lrt"], floor_rows[-1]["lrt"], 2)
+    ends = format_change(min_prob_rows[0]["lrt"], min_prob_rows[-1]["lrt"], 2)
     return (
         f"{text}, and the likelihood ratio {ends} as the smallest probability increases from {MIN_PROBS[0]:g} to"
         f" {MIN_PROBS[-1]:g}"

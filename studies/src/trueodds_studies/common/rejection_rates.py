@@ -68,8 +68,8 @@ def _is_noted(row: Row, name: str, nominal: float, rates: int) -> bool:
     """Whether most rejections have note TN212, and the data sets without it keep the level."""
     sets_without_note = round(row["sets"] * (1 - row["doubt"]))
     rejections_without_note = round((row[f"silent{name}"] or 0.0) * sets_without_note)
-    most_are_noted = 2 * rejections_without_note < count_rejections(row, name)
-    return most_are_noted and not exceeds_level(rejections_without_note, sets_without_note, nominal, rates)
+    noted_in_majority = 2 * rejections_without_note < count_rejections(row, name)
+    return noted_in_majority and not exceeds_level(rejections_without_note, sets_without_note, nominal, rates)
 
 
 def count_rejections(row: Row, name: str) -> int:
@@ -120,9 +120,9 @@ def summarize_sizes(rows: Sequence[Row]) -> str:
     if redraw_rows:
         wrong = _count_verdicts(redraw_rows, "exceeds") + _count_verdicts(redraw_rows, "exceeds, noted")
         names = {row["test"] for row in redraw_rows}
-        pooled = [_pooled_counts([row for row in redraw_rows if row["test"] == name], "5") for name in names]
-        n_beyond = sum(exceeds_level(count, sets, LEVELS["5"], len(pooled)) for count, sets in pooled)
-        shares = [count / sets for count, sets in pooled]
+        counts_by_test = [_pooled_counts([row for row in redraw_rows if row["test"] == name], "5") for name in names]
+        n_beyond = sum(exceeds_level(count, sets, LEVELS["5"], len(counts_by_test)) for count, sets in counts_by_test)
+        shares = [count / sets for count, sets in counts_by_test]
         sentences.append(
             f"Redrawn labels: the size exceeds 5 or 1 % beyond Monte Carlo error in {wrong} of {len(redraw_rows)}"
             f" cells. Over all cells, {_describe_rejections(shares, n_beyond)}."

@@ -315,9 +315,9 @@ def _recommend(trajectories: Trajectories, lens: str, sizes: Sequence[int], purp
         return np.stack([scores, scores - scores[first]])
 
     (score, _), (low, difference_low), (high, difference_high) = trajectories.limits(table, score_and_difference)
-    best_first = np.argsort(sign * score)
-    level = [names[i] for i in best_first if difference_low[i] <= 0 <= difference_high[i] and i != first]
-    best_but_zero = next(i for i in best_first if names[i] != "0")
+    ranked = np.argsort(sign * score)
+    level = [names[i] for i in ranked if difference_low[i] <= 0 <= difference_high[i] and i != first]
+    winner_except_zero = next(i for i in ranked if names[i] != "0")
     default_positions = {name: names.index(name) for name in DEFAULTS if name in names}
     default_texts = [
         f"{name} {score[i]:.3g}{' (level)' if name in level or i == first else ''}"
@@ -330,8 +330,8 @@ def _recommend(trajectories: Trajectories, lens: str, sizes: Sequence[int], purp
         "low": float(low[first]),
         "high": float(high[first]),
         "level": ", ".join(level[:MAX_SHOWN]) + more,
-        "best but 0": names[best_but_zero],
-        "its value": float(score[best_but_zero]),
+        "best but 0": names[winner_except_zero],
+        "its value": float(score[winner_except_zero]),
         "defaults": ", ".join(default_texts),
         "agree": not DEFAULT_VARIANTS.isdisjoint({names[first], *level}),
     }

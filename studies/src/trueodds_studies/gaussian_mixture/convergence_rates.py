@@ -104,7 +104,7 @@ def binning_biases(model: LogisticModel, kind: str) -> dict[int, float]:
     return {k: gap for k, gap in by_bins.items() if gap > 1e-12}
 
 
-def average_over_octaves(by_bins: Mapping[int, float]) -> dict[float, float]:
+def octave_averages(by_bins: Mapping[int, float]) -> dict[float, float]:
     """Mean biases over 2 and 3 bins, over 4 to 7, and so on, by the geometric mean of the numbers of bins.
 
     The bias by binning depends on the positions of the edges; a mean over many numbers of bins hardly does.
@@ -122,7 +122,7 @@ def fit_binning_bias(model: LogisticModel, kind: str) -> list[dict[str, Any]]:
     """Two rows with the exponent of the bias by binning in the number of bins: of single numbers, and of octaves."""
     biases = binning_biases(model, kind)
     rows = []
-    for what, shown in (("bins hide", biases), ("bins hide, octaves", average_over_octaves(biases))):
+    for what, shown in (("bins hide", biases), ("bins hide, octaves", octave_averages(biases))):
         row: dict[str, Any] = {"model": model.name, "partition": kind, "what": what, "cells": len(shown)}
         trend = fit_log_log(list(shown.values()), list(shown))
         if trend is not None:

@@ -126,12 +126,16 @@ def _further_tables(estimates: Sequence[Mapping[str, Any]], plan: Plan) -> tuple
             "gaussian_mixture.rates", convergence_rates.summarize_rates(exponents), exponents, settings, legend
         ),
     ]
-    rules = convergence_rates.bin_count_rule_table(estimates, plan)
-    if rules:
+    rule_rows = convergence_rates.bin_count_rule_table(estimates, plan)
+    if rule_rows:
         rules_legend = RULES_LEGEND.format(fixed=convergence_rates.FIXED_BINS)
         findings.append(
             StudyResult(
-                "gaussian_mixture.rules", convergence_rates.summarize_rules(rules), rules, settings, rules_legend
+                "gaussian_mixture.rules",
+                convergence_rates.summarize_rules(rule_rows),
+                rule_rows,
+                settings,
+                rules_legend,
             )
         )
     return tuple(findings)

@@ -151,14 +151,14 @@ def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
     for features in dict.fromkeys(result["features"] for result in results):
         by_split = [result["floors"] for result in results if result["features"] == features]
         for i, first in enumerate(by_split[0]):
-            floor_rows = [rows_of_split[i] for rows_of_split in by_split]
+            min_prob_rows = [rows_of_split[i] for rows_of_split in by_split]
             row = {"features": features, "floor": str(first["floor"])}
-            row |= {name: float(np.median(split_values(floor_rows, name))) for name in ("LRT", "p")}
-            row |= {"p>.05": float((split_values(floor_rows, "p") > 0.05).mean())}
+            row |= {name: float(np.median(split_values(min_prob_rows, name))) for name in ("LRT", "p")}
+            row |= {"p>.05": float((split_values(min_prob_rows, "p") > 0.05).mean())}
             rows.append(
                 row
                 | {
-                    f"{kind}{name}": float(split_values(floor_rows, kind + name).mean())
+                    f"{kind}{name}": float(split_values(min_prob_rows, kind + name).mean())
                     for kind in ("", "mixed ")
                     for name in SHOWN_FITS
                 }

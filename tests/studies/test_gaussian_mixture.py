@@ -17,12 +17,12 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.gaussian_mixture.convergence_rates import (
-    octave_averages,
     balancing_exponent,
     binning_biases,
     fit_exponents,
     fit_log_log,
     noise_bias,
+    octave_averages,
 )
 from trueodds_studies.gaussian_mixture.simulation import (
     MODELS,

@@ -29,15 +29,15 @@ def max_rejections(sets):
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.label} {form.null}")
 def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
-    sets = 200 if form.draws else 400
+    sets = 200 if form.makes_draws else 400
     rejected = tested_sets = 0
     for name, n in HARD:
         if not form.fits(world(name).k, n):
             continue
         result = simulate_pvalues(form, world(name), n, sets, PLAN)
-        hits, silent = result.hits(0.05), ~result.doubted
+        hits, silent = result.count_rejections(0.05), ~result.doubted
         if form.null != "redraw" and hits > max_rejections(sets):
-            unsaid = result.hits(0.05, silent)
+            unsaid = result.count_rejections(0.05, silent)
             assert 2 * unsaid < hits, f"{name}, n = {n}: {hits} of {sets} rejected, {unsaid} without the note TN212"
             hits, among = unsaid, int(silent.sum())
         else:

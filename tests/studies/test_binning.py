@@ -8,9 +8,13 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds_studies.binning import sensitivity as jumps
-from trueodds_studies.binning import sensitivity as nets
-from trueodds_studies.binning.sensitivity import ADAPTIVE_SETTINGS, BINNING_SCHEMES, OWN_SETTINGS, describe_settings
+from trueodds_studies.binning import sensitivity
+from trueodds_studies.binning.sensitivity import (
+    ADAPTIVE_SETTINGS,
+    BINNING_SCHEMES,
+    ESTIMATOR_SETTINGS,
+    describe_settings,
+)
 from trueodds_studies.binning.study import Plan, binning, find_reversals
 
 N = 600
@@ -43,7 +47,7 @@ def test_least_and_most_hold_the_usual_setting_between_them(study, data):
     assert [row["net"] for row in study.rows] == [net for net in NETS for _ in range(3)]
     for row in study.rows:
         assert row["least"] <= row["15 bins"] <= row["most"]
-    usual = to.measure(nets.load_predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
+    usual = to.measure(sensitivity.load_predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
     assert study.rows[0]["15 bins"] == float(usual)
 
 
@@ -60,7 +64,7 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
 
 def test_what_has_no_setting_does_not_move(study):
     rows = {row["estimator"]: row for table in study.also if table.name == "binning.steady" for row in table.rows}
-    assert tuple(rows) == tuple(OWN_SETTINGS)
+    assert tuple(rows) == tuple(ESTIMATOR_SETTINGS)
     assert rows["ks"]["most ratio"] == rows["ecce_r"]["most ratio"] == 1
     assert rows["ks"]["pairs that change order"] == 0
     assert rows["mce"]["most ratio"] > rows["ece"]["most ratio"] > 1
@@ -78,9 +82,9 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     # Passing .2 leaves class 0 with .6, so the mean is .5; passing .4 leaves it with nothing, .2: the largest step.
     # Passing .6 takes .1, and .8 the last .1.
     preds = to.Predictions([0, 1], [[0.4, 0.6], [0.2, 0.8]])
-    monkeypatch.setattr(jumps, "THRESHOLD_RANGE", (0.01, 0.9))
-    grid = jumps.tace_by_threshold(preds, 30)
-    jump = jumps.largest_jump(preds, grid)
+    monkeypatch.setattr(sensitivity, "THRESHOLD_RANGE", (0.01, 0.9))
+    grid = sensitivity.tace_by_threshold(preds, 30)
+    jump = sensitivity.largest_jump(preds, grid)
     assert jump["scores passed"] == 1
     assert 0.4 <= jump["threshold"] < 0.45
     assert (jump["before"], jump["after"]) == pytest.approx((0.5, 0.2))
@@ -106,14 +110,14 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 def test_bins_in_use_change_no_order_by_ece_and_most_orders_by_the_worst_bin():
     data = str(reference.path("data/cifar10h.npz").parent)
     values = {"ece": {}, "mce": {}}
-    for net in nets.NETWORKS:
-        preds = nets.load_predictions(net, data)
+    for net in sensitivity.NETWORKS:
+        preds = sensitivity.load_predictions(net, data)
         for name, by_net in values.items():
             by_net[net] = {
                 describe_settings(settings): float(
                     to.measure(preds, name, lens="confidence", interval=None, **settings)
                 )
-                for settings in OWN_SETTINGS[name]
+                for settings in ESTIMATOR_SETTINGS[name]
             }
     assert find_reversals(values["ece"]) == []
     assert len(find_reversals(values["mce"])) == 18
@@ -124,5 +128,5 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
     data = str(reference.path("data/cifar10h.npz").parent)
     # ECE of 15 bins as the README of the data prints it, to its four digits.
     for net, printed in (("cifar100 resnet110", 0.0788), ("resnet50", 0.0182), ("vgg16", 0.0398), ("resnet18", 0.0535)):
-        error = float(to.measure(nets.load_predictions(net, data), "ece", lens="confidence", interval=None))
+        error = float(to.measure(sensitivity.load_predictions(net, data), "ece", lens="confidence", interval=None))
         assert error == pytest.approx(printed, abs=6e-5)

@@ -42,28 +42,28 @@ def run(where, value, cells=CELLS, plan=None, **settings):
 
 
 def test_a_study_goes_on_where_plan_version_and_data_are_the_same(tmp_path):
-    assert run(tmp_path, 1, CELLS[:1], read={"x.npz": "11"}) == ([1], ["a"])
-    assert run(tmp_path, 2, read={"x.npz": "11"}) == ([1, 2], ["b"])
+    assert run(tmp_path, 1, CELLS[:1], file_hashes={"x.npz": "11"}) == ([1], ["a"])
+    assert run(tmp_path, 2, file_hashes={"x.npz": "11"}) == ([1, 2], ["b"])
 
 
 def test_rows_of_other_data_another_plan_or_another_version_are_measured_again(tmp_path, monkeypatch):
-    run(tmp_path, 1, read={"x.npz": "11"})
-    assert run(tmp_path, 2, read={"x.npz": "22"}) == ([2, 2], ["a", "b"])
-    assert run(tmp_path, 3, plan=Plan(sets=4), read={"x.npz": "22"}) == ([3, 3], ["a", "b"])
+    run(tmp_path, 1, file_hashes={"x.npz": "11"})
+    assert run(tmp_path, 2, file_hashes={"x.npz": "22"}) == ([2, 2], ["a", "b"])
+    assert run(tmp_path, 3, plan=Plan(sets=4), file_hashes={"x.npz": "22"}) == ([3, 3], ["a", "b"])
     monkeypatch.setattr("trueodds_studies.common.resumable_runs.__version__", "0.0.0")
-    assert run(tmp_path, 4, plan=Plan(sets=4), read={"x.npz": "22"}) == ([4, 4], ["a", "b"])
+    assert run(tmp_path, 4, plan=Plan(sets=4), file_hashes={"x.npz": "22"}) == ([4, 4], ["a", "b"])
 
 
 def test_a_file_that_one_run_reads_and_the_other_does_not_parts_them_not_but_is_remembered(tmp_path):
     first, second = [CELLS[0]], [CELLS[1]]
-    run(tmp_path, 1, first, read={"x.npz": "11"})
-    assert run(tmp_path, 2, second, read={"y.npz": "33"}) == ([2], ["b"])
-    assert run(tmp_path, 3, read={"x.npz": "11", "y.npz": "33"}) == ([1, 2], [])
-    assert run(tmp_path, 4, second, read={"x.npz": "22"}) == (
+    run(tmp_path, 1, first, file_hashes={"x.npz": "11"})
+    assert run(tmp_path, 2, second, file_hashes={"y.npz": "33"}) == ([2], ["b"])
+    assert run(tmp_path, 3, file_hashes={"x.npz": "11", "y.npz": "33"}) == ([1, 2], [])
+    assert run(tmp_path, 4, second, file_hashes={"x.npz": "22"}) == (
         [4],
         ["b"],
     )  # x is another file by now: nothing of it is left
-    assert run(tmp_path, 5, read={"x.npz": "22"}) == ([5, 4], ["a"])
+    assert run(tmp_path, 5, file_hashes={"x.npz": "22"}) == ([5, 4], ["a"])
 
 
 @pytest.mark.parametrize("head", ['{"sets": 3, "rows": [1, 2]}', "[]", "no JSON", ""])

@@ -25,11 +25,11 @@ from trueodds_studies.confirm import (
 )
 def test_outcomes_come_as_the_world_says(world):
     rows = world.rows(np.random.default_rng(0), 20_000)
-    gap = np.eye(world.k)[rows.y] - world.true(rows.P.copy())
+    gap = np.eye(world.k)[rows.y] - world.true_probs(rows.P.copy())
     # The mean of 20,000 gaps is within four and a half standard errors, weighed by anything known beforehand.
     for weighed in (gap, gap * rows.P):
         assert (np.abs(weighed.mean(axis=0)) < 4.5 * weighed.std(axis=0) / np.sqrt(rows.n) + 1e-12).all()
-    assert (np.abs(world.true(rows.P.copy()) - rows.P).max() < 1e-12) == (world in CONFIRM_CALIBRATED)
+    assert (np.abs(world.true_probs(rows.P.copy()) - rows.P).max() < 1e-12) == (world in CONFIRM_CALIBRATED)
 
 
 def test_a_quick_study_has_a_row_for_each_world():

@@ -10,8 +10,8 @@ from trueodds_studies.common.simulated_worlds import (
     BINARY_WORLDS,
     MULTICLASS_WORLDS,
     VOTE_WORLDS,
-    DirichletWorld,
     GaussianMixtureWorld,
+    NoisyDirichletWorld,
     VoteWorld,
 )
 
@@ -42,7 +42,7 @@ def test_the_gaussian_mixture_has_the_error_of_the_paper():
 @pytest.mark.parametrize(("k", "alpha"), [(3, 1.0), (10, 0.1)])
 def test_the_dirichlet_model_has_its_closed_form(k, alpha):
     # Labels uniform in all rows: ECE = exp(a ((m−1) log(m−1) − m log m) − log B(a, (m−1) a)) / a.
-    world = DirichletWorld("uniform", k, alpha, noise=1.0)
+    world = NoisyDirichletWorld("uniform", k, alpha, noise=1.0)
     power = alpha * ((k - 1) * np.log(k - 1) - k * np.log(k)) - betaln(alpha, (k - 1) * alpha)
     exact = float(np.exp(power) / alpha)
     (view,) = as_lens("canonical").views(world.population())

@@ -32,7 +32,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def plots():
-    return SurveyPlots.of(folder())
+    return SurveyPlots.load(folder())
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +51,19 @@ def test_plots_stand_in_the_same_order_for_every_species(plots):
     # Shuffled within species 999 times none is as correlated over plots as the file's order, for any model: p = .001.
     rng = np.random.default_rng(0)
     for model in MODELS:
-        assert max(plots.shuffled(model, rng) for _ in range(999)) < plots.alike(model)
+        assert max(plots.shuffled_correlation(model, rng) for _ in range(999)) < plots.residual_correlation(model)
 
 
 def test_chance_alone_correlates_by_one_over_the_plots_less_one(plots):
     # A correlation of n shuffled values has mean square 1/(n − 1).
     # The 78 pairs of 13 species are uncorrelated with each other, each square with a standard deviation of about √2/n:
     # the mean of 100 shuffles is within 4 √(2/7800)/n.
-    drawn = [plots.shuffled("SGB", np.random.default_rng(i)) for i in range(100)]
+    drawn = [plots.shuffled_correlation("SGB", np.random.default_rng(i)) for i in range(100)]
     assert np.mean(drawn) == pytest.approx(1 / 385, abs=4 * np.sqrt(2 / 7800) / 386)
 
 
 def test_halves_hold_whole_plots(plots):
-    first, other = plots.halves(np.random.default_rng(0))
+    first, other = plots.split_plots(np.random.default_rng(0))
     assert first.sum() == other.sum() == 193 * 13
     assert not set(plots.plot[first]) & set(plots.plot[other])
     assert (first != other).all()
@@ -97,10 +97,10 @@ def test_standard_errors_are_those_of_an_optimizer_and_a_jackknife_over_plots(pl
 
 def test_every_model_is_shuffled_in_a_stream_of_its_own(plots, monkeypatch):
     firsts = []
-    draw = SurveyPlots.shuffled
+    draw = SurveyPlots.shuffled_correlation
     monkeypatch.setattr(
         SurveyPlots,
-        "shuffled",
+        "shuffled_correlation",
         lambda self, model, rng: firsts.append(rng.bit_generator.state) or draw(self, model, rng),
     )
     for model in MODELS:
@@ -126,7 +126,7 @@ def test_outcomes_of_probability_zero_are_counted():
 def test_a_halving_is_tested_on_plots_that_no_fit_saw(plots):
     halving = measure_cell(Cell("SGB", 0, str(folder())), Plan(resamples=19))
     assert [row["method"] for row in halving["rows"]] == [method.label for method in ALL_METHODS]
-    _, other = plots.halves(np.random.default_rng([0, 0]))
+    _, other = plots.split_plots(np.random.default_rng([0, 0]))
     bare = float(to.measure(plots.rows("SGB", other), "log_loss", interval=None))
     assert halving["rows"][0]["log loss"] == pytest.approx(bare)
 

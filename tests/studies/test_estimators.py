@@ -16,8 +16,7 @@ from tests import reference
 from trueodds.cli import main
 from trueodds.lenses.view import View
 from trueodds.resampling.noise_floor import subtract_noise_floor
-from trueodds_studies.estimators import simulation, trained_models
-from trueodds_studies.estimators import simulation as classes
+from trueodds_studies.estimators import many_classes, simulation, trained_models
 from trueodds_studies.estimators.error_tables import Trajectories, _recommend
 from trueodds_studies.estimators.estimator_variants import (
     LENSES,
@@ -67,7 +66,7 @@ def one(study, name, **conditions):
 
 def test_the_true_posterior_is_that_of_the_densities():
     mixture = RandomMixture(2, 2, 0, even=False)
-    means, matrices = mixture.parts
+    means, matrices = mixture.modes
     x = np.array([0.2, -0.1])
     density = [multivariate_normal(m, A.T @ A).pdf(x) for m, A in zip(means, matrices, strict=True)]
     # priors 10/11 and 1/11; the modes of a class are equally frequent
@@ -170,7 +169,7 @@ def test_the_bracket_holds_a_truth_that_is_known():
     rng = np.random.default_rng(0)
     p = rng.random(100_000)
     r = p**1.4
-    truth = TrueErrorBounds.of([View(p, (rng.random(len(p)) < r).astype(float))])
+    truth = TrueErrorBounds.estimate([View(p, (rng.random(len(p)) < r).astype(float))])
     # Both ends have the standard error of the mean of ±(y − p), at most .5/√100,000 = .0016: 4 of them.
     assert truth.l1 == pytest.approx(np.abs(r - p).mean(), abs=4 * 0.0016)
     assert truth.l2 == pytest.approx(np.sqrt(((r - p) ** 2).mean()), abs=4 * 0.0016)
@@ -182,7 +181,7 @@ def test_an_error_that_jumps_between_neighboring_scores_is_seen_by_finer_bins():
     rng = np.random.default_rng(1)
     p = np.sort(rng.random(100_000))
     r = np.clip(p + np.where(np.arange(len(p)) // 50 % 2, 0.3, -0.3), 0, 1)  # twenty turns in a bin of a hundred
-    truth = TrueErrorBounds.of([View(p, (rng.random(len(p)) < r).astype(float))])
+    truth = TrueErrorBounds.estimate([View(p, (rng.random(len(p)) < r).astype(float))])
     assert truth.high < 0.1 < truth.fine < np.abs(r - p).mean()
 
 
@@ -196,13 +195,13 @@ def test_labels_of_the_models_own_make_it_calibrated(pool):
 
 def test_the_canonical_truth_is_the_distance_from_the_posterior():
     plan = SimpleNamespace(seed=0, many_pool=3000, many_rows=(100,), many_resamples=2)
-    row = classes.measure_classes_cell(classes.ClassesCell(4, 0), plan)
+    row = many_classes.measure_classes_cell(many_classes.ClassesCell(4, 0), plan)
     assert 0 < row["truth"] < 1
     assert set(row["values"]) == {f"{name} | 100" for name in ("ece", "cross_fitted", "dirichlet_kde", "skce")}
-    by_estimator = {r["estimator"]: r for r in classes.classes_table([row])}
+    by_estimator = {r["estimator"]: r for r in many_classes.classes_table([row])}
     assert by_estimator["ece"]["RMSE of 0"] == pytest.approx(row["truth"])
     assert by_estimator["skce"]["truth"] is None
-    assert "4 classes" in classes.summarize_classes(list(by_estimator.values()))
+    assert "4 classes" in many_classes.summarize_classes(list(by_estimator.values()))
 
 
 # How numbers become tables

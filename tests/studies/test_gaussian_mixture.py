@@ -18,11 +18,11 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.gaussian_mixture.convergence_rates import (
     balancing_exponent,
-    binning_losses,
+    binning_biases,
     fit_exponents,
     fit_log_log,
     noise_bias,
-    octave_means,
+    octave_averages,
 )
 from trueodds_studies.gaussian_mixture.simulation import (
     MODELS,
@@ -152,10 +152,10 @@ def test_quantiles_are_those_of_the_mixture():
 
 def test_the_calibration_function_is_that_of_the_latent_score():
     x = np.array([-2.0, -1 / 3, 0.5])
-    assert WRONG.comes(expit(1 + x)) == pytest.approx(expit(-2 * x))
-    assert np.sign(WRONG.side(expit(1 + np.array([-2.0, 0.5])))).tolist() == [-1.0, 1.0]
+    assert WRONG.calibration_function(expit(1 + x)) == pytest.approx(expit(-2 * x))
+    assert np.sign(WRONG.deviation_sign(expit(1 + np.array([-2.0, 0.5])))).tolist() == [-1.0, 1.0]
     assert WRONG.crossing == pytest.approx(-1 / 3)
-    assert CONSTANT.comes(np.array([0.5])).tolist() == [0.5]
+    assert CONSTANT.calibration_function(np.array([0.5])).tolist() == [0.5]
 
 
 def test_the_mean_that_knows_the_truth_is_unbiased():
@@ -185,7 +185,7 @@ def test_side_by_side_is_one_by_one():
 
 
 def test_estimates_are_those_of_the_library():
-    rows = WRONG.design.rows(np.random.default_rng([0, 60, 0]), 60 * 2)
+    rows = WRONG.world.rows(np.random.default_rng([0, 60, 0]), 60 * 2)
     (view,) = as_lens("positive").views(rows)
     first = next(draw_batches(WRONG, 60, Plan(sets=2, tree_sets=2)))
     assert BinnedError(Uniform(5)).evaluate_selections(first)[0] == float(
@@ -212,7 +212,7 @@ def test_a_line_over_rows_and_bins_finds_both_powers():
 
 
 def test_octaves_are_means_over_powers_of_two():
-    means = octave_means({2: 1.0, 3: 3.0, 4: 5.0})
+    means = octave_averages({2: 1.0, 3: 3.0, 4: 5.0})
     assert list(means.values()) == [2.0, 5.0]
     assert list(means) == pytest.approx([np.sqrt(6), 4.0])
 
@@ -223,7 +223,7 @@ def test_what_bins_hide_falls_with_their_square():
     # with f the density of the predictions there and D = −2r(1 − r)/(p(1 − p)) − 1 = −3 the slope of r − p.
     p = crossing_point()
     maximum = density(-1 / 3) / (p * (1 - p)) * 3 / 4
-    hides = binning_losses(WRONG, "uniform")
+    hides = binning_biases(WRONG, "uniform")
     fine = {k: gap * k**2 for k, gap in hides.items() if k >= 30}
     # Over a bin of width 1/30 density and slope change by some per cent.
     assert max(fine.values()) == pytest.approx(maximum, rel=0.1)

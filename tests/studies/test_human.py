@@ -11,7 +11,6 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds_studies.human import vote_scores
-from trueodds_studies.human import vote_scores as crowds
 from trueodds_studies.human.study import Plan, human, short_target_table
 from trueodds_studies.human.vote_scores import CrowdPredictions
 
@@ -26,7 +25,9 @@ def made(where, seed=0, power=0.5):
     gold = (Q.cumsum(axis=1) < rng.random(N)[:, None]).sum(axis=1)
     logs = np.log(Q)
     others = {
-        crowds.MODELS[name].key: logs / power for name in crowds.MODELS if crowds.MODELS[name].crowd == "ChaosNLI"
+        vote_scores.MODELS[name].key: logs / power
+        for name in vote_scores.MODELS
+        if vote_scores.MODELS[name].crowd == "ChaosNLI"
     }
     np.savez(
         where / "chaosnli_snli.npz", label_count=rng.multinomial(100, Q), gold=gold,
@@ -59,9 +60,9 @@ def table(study, name):
 
 def test_the_three_targets_are_gold_the_label_of_most_votes_and_all_votes():
     one = CrowdPredictions(np.full((2, 3), 1 / 3), np.array([[1, 4, 5], [4, 4, 2]]), np.array([0, 2]))
-    assert one.against("gold").y.tolist() == [0, 2]
-    assert one.against("majority").y.tolist() == [2, 0]  # the lowest of two
-    assert one.against("votes").counts.tolist() == [10, 10]
+    assert one.with_target("gold").y.tolist() == [0, 2]
+    assert one.with_target("majority").y.tolist() == [2, 0]  # the lowest of two
+    assert one.with_target("votes").counts.tolist() == [10, 10]
 
 
 def test_a_model_whose_rows_are_not_the_crowds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
@@ -85,13 +86,13 @@ def test_an_unknown_model_and_a_missing_file_are_refused(tmp_path):
 
 def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
     full, some = (
-        crowds.load_crowd_predictions(NLI[0], str(folder)),
-        crowds.load_crowd_predictions(NLI[0], str(folder), 50, 3),
+        vote_scores.load_crowd_predictions(NLI[0], str(folder)),
+        vote_scores.load_crowd_predictions(NLI[0], str(folder), 50, 3),
     )
-    chosen = crowds.sample_rows(N, 50, 3)
+    chosen = vote_scores.sample_rows(N, 50, 3)
     assert len(set(chosen.tolist())) == 50
     np.testing.assert_array_equal(some.P, full.P[chosen])
-    np.testing.assert_array_equal(some.votes, crowds.load_crowd("ChaosNLI", str(folder), 50, 3)[0])
+    np.testing.assert_array_equal(some.votes, vote_scores.load_crowd("ChaosNLI", str(folder), 50, 3)[0])
     np.testing.assert_allclose(full.P, Q, rtol=1e-12)
 
 
@@ -113,7 +114,7 @@ def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_t
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
     rows = {
         row["measure"]: row
-        for row in vote_scores.score_votes(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
+        for row in vote_scores.score_votes(vote_scores.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
     }
     distance = rows["human_distance"]
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
@@ -129,7 +130,7 @@ def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors
 
 
 def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q):
-    votes, _ = crowds.load_crowd("ChaosNLI", str(folder))
+    votes, _ = vote_scores.load_crowd("ChaosNLI", str(folder))
     V = votes / 100
     rng = np.random.default_rng(9)
     expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
@@ -144,7 +145,7 @@ def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q)
 def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
     overconfident = [row for row in table(study, "fewer") if row["model"] == NLI[1]]
     assert [row["votes"] for row in overconfident] == ["2", "5", "10", "20", "all"]
-    d = crowds.load_crowd_predictions(NLI[1], str(folder)).P - Q
+    d = vote_scores.load_crowd_predictions(NLI[1], str(folder)).P - Q
     truth = np.square(d).sum(axis=1).mean()
     # m of 100 multinomial votes are m multinomial votes.
     # An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the covariance of one vote,
@@ -195,7 +196,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
 
 def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
-    assert [(row["model"], row["against"]) for row in study.rows] == [(m, t) for m in NLI for t in crowds.TARGETS]
+    assert [(row["model"], row["against"]) for row in study.rows] == [(m, t) for m in NLI for t in vote_scores.TARGETS]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
     assert study.sentence.startswith("ChaosNLI: ECE ")
     assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
@@ -235,7 +236,7 @@ def test_real_models_join_and_give_the_numbers_of_the_table_of_provenance():
         ("vgg16", "gold", 0.9359), ("resnet50", "gold", 0.95), ("wide_resnet_focal", "gold", 0.9599),
         ("roberta_base_0", "gold", 0.7246), ("roberta_base_0", "majority", 0.7384),
     ):  # fmt: skip
-        preds = crowds.load_crowd_predictions(name, data).against(target)
+        preds = vote_scores.load_crowd_predictions(name, data).with_target(target)
         assert (preds.P.argmax(axis=1) == preds.y).mean() == pytest.approx(right, abs=6e-5)
-    assert crowds.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
-    assert len(crowds.hash_model_files(list(crowds.MODELS), data)) == 6
+    assert vote_scores.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
+    assert len(vote_scores.hash_model_files(list(vote_scores.MODELS), data)) == 6

@@ -89,7 +89,7 @@ def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
 
 
 def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
-    assert network_predictions.has_same_images(str(data))
+    assert network_predictions.have_equal_labels(str(data))
     pairs = rows(study, "pairs")
     assert [row["estimator"] for row in pairs] == list(COMPARED)
     assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in IMAGENET_NETWORKS for b in IMAGENET_NETWORKS}
@@ -98,7 +98,7 @@ def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
     file = dict(np.load(data / network_predictions.IMAGENET_FILE))
     file[f"label_{IMAGENET_NETWORKS[2]}"] = file[f"label_{IMAGENET_NETWORKS[2]}"][::-1]
     np.savez(tmp_path / network_predictions.IMAGENET_FILE, **file)
-    assert not network_predictions.has_same_images(str(tmp_path))
+    assert not network_predictions.have_equal_labels(str(tmp_path))
 
 
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
@@ -123,7 +123,7 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
         preds = network_predictions.load_imagenet_top1(net, data)
         assert preds.y.mean() == pytest.approx(accuracy, abs=6e-5)
         assert float(to.measure(preds, "ece", interval=None)) == pytest.approx(error, abs=6e-5)
-    assert not network_predictions.has_same_images(data)  # each network has an order of its own
+    assert not network_predictions.have_equal_labels(data)  # each network has an order of its own
 
 
 @pytest.mark.reference

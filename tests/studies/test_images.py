@@ -11,7 +11,7 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds_studies.common import network_predictions
-from trueodds_studies.images import split_results
+from trueodds_studies.images import published_numbers, split_results
 from trueodds_studies.images.split_results import ALL_METHODS, estimate_parameters, vary_min_prob
 from trueodds_studies.images.study import Cell, Plan, choose_images, find_images, images, measure_cell
 
@@ -151,7 +151,7 @@ def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
     # standard deviation 1.5 √8, so that the mean of 200 is within four standard errors of 0.3. Rejected, by the
     # survival function of χ²: (1 + x) exp(−x) at x = 9.488/3, 17.6 % instead of 5.
     x = 9.487729036781154 / 3
-    assert split_results.false_rejection_rates(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
+    assert split_results.false_rejection_rate(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
     rng, statistics = np.random.default_rng(0), []
     for _ in range(200):
         P = rng.dirichlet(np.ones(3), 600)
@@ -285,11 +285,11 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 @pytest.mark.reference
 def test_the_papers_images_and_numbers_in_the_real_predictions():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
-    y, P = network_predictions.load_softmax("vgg16", data)
+    y, P = network_predictions.load_cifar10_softmax("vgg16", data)
     # The first image of the paper's figure is an airplane, said with 1.00; the second's number is a cat here.
     assert (network_predictions.CIFAR10_CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == (
         "airplane",
-        split_results.PUBLISHED_IMAGES[5037],
+        published_numbers.PUBLISHED_IMAGES[5037],
     )
     assert network_predictions.CIFAR10_CLASSES[y[4526]] == "cat"
     assert (P == 0).sum() == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds_studies.common.miscalibrated_worlds import (
+from trueodds_studies.common.distorted_worlds import (
     DISTORTION_SHAPES,
     DistortedWorld,
     count_noise_floors,
@@ -19,7 +19,7 @@ def test_rows_come_with_the_stated_truth(shape, k):
     # 20,000 rows: the mean outcome of each class stays within 4.4 standard errors of its mean truth, at most .0035 each
     world = DistortedWorld("x", k, "normal", shape, 0.5)
     rng = np.random.default_rng(0)
-    preds, truth = world.rows(rng, 20_000), world.truth(world.predictions(np.random.default_rng(0), 20_000))
+    preds, truth = world.rows(rng, 20_000), world.true_probs(world.draw_predictions(np.random.default_rng(0), 20_000))
     np.testing.assert_allclose(truth.sum(axis=1), 1, atol=1e-9)
     assert (truth >= 0).all()
     rates = np.bincount(preds.y, minlength=k) / 20_000

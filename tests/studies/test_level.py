@@ -22,6 +22,7 @@ from trueodds_studies.common.rejection_rates import (
     summarize_sizes,
 )
 from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, MISCALIBRATIONS
+from trueodds_studies.insert_tables import insert_table
 from trueodds_studies.level import (
     COSTLY_FORMS,
     EXTRA_FORMS,
@@ -35,7 +36,6 @@ from trueodds_studies.level import (
     measure_cell,
     simulate_pvalues,
 )
-from trueodds_studies.page import write_into
 from trueodds_studies.uniform import Plan as UniformPlan
 from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, uniform, uniform_distances
 
@@ -53,27 +53,27 @@ ROW = {
 @pytest.mark.parametrize("world", CALIBRATED_WORLDS, ids=lambda world: world.name)
 def test_outcomes_come_as_the_world_says(world):
     for name, how in [("", {}), *MISCALIBRATIONS.items()]:
-        bent = world.bent(name, **how)
-        rows = bent.rows(np.random.default_rng(0), 20_000)
-        r = bent.true(rows.P.copy())
+        miscalibrated = world.miscalibrated(name, **how)
+        rows = miscalibrated.rows(np.random.default_rng(0), 20_000)
+        r = miscalibrated.true_probs(rows.P.copy())
         gap = np.eye(world.k)[rows.y] - r
         # The mean of 20,000 gaps is within four standard errors, weighed by anything known beforehand.
         for weighed in (gap, gap * rows.P):
             assert (np.abs(weighed.mean(axis=0)) < 4 * weighed.std(axis=0) / np.sqrt(rows.n) + 1e-12).all()
-        assert bent.calibrated == (how == {})
+        assert miscalibrated.calibrated == (how == {})
 
 
 def test_a_distorted_world_has_the_truth_worked_by_hand():
     # Odds of 3 to 1 to the power of 0.7 are 3^0.7; odds of 1 to 3 times 1.5 are 1 to 2.
     world, P = CALIBRATED_WORLDS[0], np.array([[0.25, 0.75], [0.75, 0.25]])
-    assert world.bent("", power=0.7).true(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
-    assert world.bent("", odds=1.5).true(P)[1, 1] == pytest.approx(1 / 3)
+    assert world.miscalibrated("", power=0.7).true_probs(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
+    assert world.miscalibrated("", odds=1.5).true_probs(P)[1, 1] == pytest.approx(1 / 3)
 
 
 def test_the_whole_world_holds_the_true_probabilities():
-    world = next(world for world in CALIBRATED_WORLDS if world.k == 3).bent("shift", odds=1.5)
+    world = next(world for world in CALIBRATED_WORLDS if world.k == 3).miscalibrated("shift", odds=1.5)
     population = world.population(100)
-    assert np.allclose(population.Y, world.true(population.P))
+    assert np.allclose(population.Y, world.true_probs(population.P))
     assert (population.Y[:, 2] > population.P[:, 2]).all()
 
 
@@ -136,13 +136,13 @@ def test_every_form_answers_in_every_world_that_it_fits(name):
 
 
 def test_slow_forms_get_a_share_of_the_data_sets():
-    assert [HypothesisForm("ece", "redraw", slow=100).sets(n, 200) for n in (30, 100)] == [200, 40]
+    assert [HypothesisForm("ece", "redraw", slow_from=100).count_sets(n, 200) for n in (30, 100)] == [200, 40]
 
 
 def test_vectors_are_seen_whole_where_the_test_takes_them():
-    assert [form.claim(3) for form in hypothesis_forms("consistency")[:2]] == ["canonical", "confidence"]
-    assert hypothesis_forms("spiegelhalter")[0].claim(3) == "confidence"
-    assert hypothesis_forms("spiegelhalter")[0].claim(2) == "positive"
+    assert [form.lens_name(3) for form in hypothesis_forms("consistency")[:2]] == ["canonical", "confidence"]
+    assert hypothesis_forms("spiegelhalter")[0].lens_name(3) == "confidence"
+    assert hypothesis_forms("spiegelhalter")[0].lens_name(2) == "positive"
 
 
 # Verdicts
@@ -182,7 +182,11 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
 
 def test_an_undefined_p_value_rejects_nothing():
     result = SimulatedPValues(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
-    assert (result.hits(0.05), result.hits(0.05, ~result.doubted), result.rate(0.01)) == (2, 1, 0.25)
+    assert (
+        result.count_rejections(0.05),
+        result.count_rejections(0.05, ~result.doubted),
+        result.rejection_rate(0.01),
+    ) == (2, 1, 0.25)
 
 
 # The studies
@@ -199,7 +203,7 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     (form,) = (form for form in hypothesis_forms(name) if form.null == "asymptotic" and not form.variant)
     for world in (world for world in CALIBRATED_WORLDS if world.k == 2):
         rate, sets = known[f"{designs[world.name]} n=30"][published]
-        hits = simulate_pvalues(form, world, 30, 400, Plan()).hits(0.05)
+        hits = simulate_pvalues(form, world, 30, 400, Plan()).count_rejections(0.05)
         combined = (hits + rate * sets) / (400 + sets)
         error = (combined * (1 - combined) * (1 / 400 + 1 / sets)) ** 0.5
         assert abs(hits / 400 - rate) < 4 * error
@@ -281,8 +285,8 @@ def test_a_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path)
     page, table = tmp_path / "page.md", tmp_path / "level.tests.md"
     page.write_text("Before.\n<!-- level.tests -->\nold\n<!-- end of level.tests -->\nAfter.\n")
     table.write_text("new \\1\n")
-    write_into(page, table)
+    insert_table(page, table)
     assert page.read_text() == "Before.\n<!-- level.tests -->\nnew \\1\n<!-- end of level.tests -->\nAfter.\n"
     page.write_text("Nothing.\n")
     with pytest.raises(LookupError, match=r"level\.tests"):
-        write_into(page, table)
+        insert_table(page, table)

@@ -48,9 +48,9 @@ OF = {
 def test_stand_ins_worked_by_hand():
     votes = np.array([[3, 1, 0], [2, 2, 0]])
     # (3, 1, 0) + 1/2 each over 5.5; shares (.75, .25, 0) with 0 → .25 over 1.25; 2/3 of them and 1/3 of thirds.
-    assert ZeroReplacement("votes", 0.5).of(votes)[0] == pytest.approx([3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5])
-    assert ZeroReplacement("floor", 0.25).of(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
-    assert ZeroReplacement("mixture").of(votes)[0] == pytest.approx([0.5 + 1 / 9, 1 / 6 + 1 / 9, 1 / 9])
+    assert ZeroReplacement("votes", 0.5).replace_zeros(votes)[0] == pytest.approx([3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5])
+    assert ZeroReplacement("floor", 0.25).replace_zeros(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
+    assert ZeroReplacement("mixture").replace_zeros(votes)[0] == pytest.approx([0.5 + 1 / 9, 1 / 6 + 1 / 9, 1 / 9])
     assert has_no_votes(votes, np.array([2, 0])).tolist() == [True, False]
 
 
@@ -65,7 +65,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     )
     votes, y = reference.columns(table, "v"), table["y"].astype(int)
     assert ((votes == 0).any(axis=1).sum(), has_no_votes(votes.astype(int), y).sum()) == (117, 5)
-    odds = MclloModel.from_view(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
+    odds = MclloModel.from_view(View(p=OF[name].replace_zeros(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
     published = known["by_base"][baseline]
     assert odds.identity_likelihood.value == pytest.approx(known["nll_null"], rel=1e-9)
     assert odds.mle.converged
@@ -107,7 +107,7 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
 def test_in_a_forest_votes_and_a_half_are_exactly_right():
     # The mean of 40,000 residuals, weighed by anything that is known beforehand, is within 4 standard errors of 0.
     votes, y = SimulatedForest(40_000).rows(np.random.default_rng(0))
-    P = ZeroReplacement("votes", 0.5).of(votes)
+    P = ZeroReplacement("votes", 0.5).replace_zeros(votes)
     gap = np.eye(3)[y] - P
     for weighed in (gap, gap * P, gap * (votes == 0)):
         assert (np.abs(weighed.mean(axis=0)) < 4 * weighed.std(axis=0) / 200).all()
@@ -118,7 +118,7 @@ def test_in_a_forest_votes_and_a_half_are_exactly_right():
 
 
 def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
-    votes, y = SMALL.shown()
+    votes, y = SMALL.find_shown_forest()
     assert has_no_votes(votes, y).sum() >= SMALL.missed
     tiny, large = ZeroReplacement("floor", MIN_PROBS[0]), ZeroReplacement("floor", 1e-3)
     every = [forest_row(votes, y, Cell(replacement, ROW_SUBSETS[0]), SMALL)["lrt"] for replacement in (tiny, large)]
@@ -183,7 +183,7 @@ def test_who_decides_is_what_the_verdicts_say(pvalues, words):
 
 
 def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
-    (votes, y), (repeat, _), (other, _) = (replace(SMALL, seed=seed).shown() for seed in (0, 0, 1))
+    (votes, y), (repeat, _), (other, _) = (replace(SMALL, seed=seed).find_shown_forest() for seed in (0, 0, 1))
     assert (votes == repeat).all()
     assert (votes != other).any()
     cell = Cell(ZeroReplacement("votes", 0.5), ROW_SUBSETS[0])

@@ -172,7 +172,7 @@ def test_sizes_are_those_of_the_reference_simulation():
 def test_rows_of_the_network_are_its_own_and_labels_come_from_them():
     folder = reference.path("data/plambda_cifar10_vgg16.npz").parent
     world = size_simulation.load_network(folder)
-    P = world.stated(np.random.default_rng(0), 2000)
+    P = world.draw_predictions(np.random.default_rng(0), 2000)
     predicted = np.maximum(reference.data("plambda_cifar10_vgg16.npz")["probs"].astype(float), 1e-6)
     predicted = {row.tobytes() for row in predicted / predicted.sum(axis=1, keepdims=True)}
     assert all(row.tobytes() in predicted for row in P)

@@ -14,7 +14,6 @@ from tests import reference
 from trueodds.cli import main
 from trueodds_studies.common import network_predictions
 from trueodds_studies.model_comparison import ranking_tables, rankings
-from trueodds_studies.model_comparison import rankings as orders
 from trueodds_studies.model_comparison.study import Plan, model_comparison, opposite_pairs
 
 N = 400
@@ -92,7 +91,7 @@ def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 30, 7))
     want = [kendalltau(x, y).statistic for x, y in zip(a, b, strict=True)]
-    np.testing.assert_allclose(orders.kendall_tau(a, b), want, atol=1e-12)
+    np.testing.assert_allclose(rankings.kendall_tau(a, b), want, atol=1e-12)
     # b < c < a against a < c < b: all three pairs stand the other way round. Halves against a < c < b: −1;
     # −1/3 (b, c alike only); 1/3 (bc not alike); −1.
     # Of these −1, −1, −1/3, 1/3 the 2.5 % quantile is −1 and the 97.5 % one 1/3 − .075 · 2/3.
@@ -128,8 +127,8 @@ def test_the_pair_that_the_paper_warns_of_is_found_by_hand():
 
 def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_rows_do(folder):
     nets = rankings.load_models(NETS, str(folder))
-    brier = orders.values_in_halves(rankings.MEASURES["Brier"], nets, 60, 0)
-    twin = orders.values_in_halves(rankings.MEASURES["Brier"], {"x": nets["vgg16"]}, 60, 0)
+    brier = rankings.values_in_halves(rankings.MEASURES["Brier"], nets, 60, 0)
+    twin = rankings.values_in_halves(rankings.MEASURES["Brier"], {"x": nets["vgg16"]}, 60, 0)
     np.testing.assert_array_equal(brier[:, 0], twin[:, 0])
     rows = np.square(nets["vgg16"].P - np.eye(10)[nets["vgg16"].y]).sum(axis=1)
     # A mean of half the rows has variance σ²/n about that of all;
@@ -214,10 +213,10 @@ def test_seven_real_nets_speak_of_the_same_rows_and_some_pairs_are_not_settled()
     nets = rankings.load_models(tuple(network_predictions.CIFAR10_NETWORKS), data)
     assert len(nets) == 7
     assert {preds.n for preds in nets.values()} == {10000}
-    ranking = orders.rank_models("ECE, 15 bins", nets, 4, 500, 0)
+    ranking = rankings.rank_models("ECE, 15 bins", nets, 4, 500, 0)
     place = dict(
         zip(
-            ranking_tables.ranked_names(ranking),
+            ranking_tables.network_names(ranking),
             ranking_tables.rank_values(ranking_tables.model_values(ranking)),
             strict=True,
         )

@@ -8,10 +8,10 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from tests.studies.made_mnist import write_made_mnist
-from trueodds_studies.common import required_torch
+from trueodds_studies.common import network_training
 from trueodds_studies.common.mnist import load_mnist_split
 from trueodds_studies.network_factors import factor_effects
-from trueodds_studies.network_factors.network_designs import BASELINE, LEVELS, design_at, list_designs
+from trueodds_studies.network_factors.network_designs import BASELINE, LEVELS, build_convnet, design_at, list_designs
 from trueodds_studies.network_factors.study import Plan, measure_cell, network_factors
 
 torch = pytest.importorskip("torch")
@@ -53,8 +53,6 @@ def test_one_factor_at_a_time_differs_from_the_baseline():
 
 @pytest.mark.parametrize("design", list_designs(), ids=str)
 def test_a_network_has_the_depth_width_and_normalization_of_its_design(design):
-    from trueodds_studies.network_factors.convnet import build_convnet
-
     network = build_convnet(design.depth, design.width, design.batch_norm)
     convolutions = [layer for layer in network if isinstance(layer, torch.nn.Conv2d)]
     assert [layer.out_channels for layer in convolutions] == [design.width] * design.depth
@@ -66,7 +64,6 @@ def test_a_network_has_the_depth_width_and_normalization_of_its_design(design):
 
 def test_weight_decay_shrinks_weights_and_drops_slow_the_training(folder):
     from trueodds_studies.common.network_training import TrainingSettings, build_network, train_epochs
-    from trueodds_studies.network_factors.convnet import build_convnet, cross_entropy
 
     rows = load_mnist_split(str(folder), 200, 50, 50, seed=0).train
 
@@ -75,7 +72,7 @@ def test_weight_decay_shrinks_weights_and_drops_slow_the_training(folder):
         training_settings = TrainingSettings(4, 50, "sgd", 0.05, **settings)
         return [
             torch.cat([weights.detach().flatten() for weights in network.parameters()])
-            for _ in train_epochs(network, rows, cross_entropy, training_settings, 0)
+            for _ in train_epochs(network, rows, torch.nn.functional.cross_entropy, training_settings, 0)
         ]
 
     assert norms(weight_decay=0.1)[-1].norm() < norms()[-1].norm()
@@ -169,7 +166,7 @@ def test_an_interrupted_study_continues_with_equal_results(study, folder, out, m
 
 
 def test_without_pytorch_the_study_names_the_installation(monkeypatch, folder):
-    monkeypatch.setattr(required_torch, "find_spec", lambda name: None)
+    monkeypatch.setattr(network_training, "find_spec", lambda name: None)
     with refused("TO806", "no torch", fix=".[torch]"):
         network_factors(data=folder, plan=TINY)
 

@@ -61,7 +61,7 @@ def quick(tmp_path_factory):
 
 def test_votes_and_recalibrations_are_those_of_the_reference():
     # golden/recalibration/obesity_methods.json: pandas, scikit-learn and scipy, all but Weight, votes floored at 1e-3.
-    forest, min_prob = predict_votes(ObesityData.of("no Weight", folder()), 500, 0), 1e-3
+    forest, min_prob = predict_votes(ObesityData.load("no Weight", folder()), 500, 0), 1e-3
     learn, evaluation = (
         Predictions(part.y, _replace_zeros(part.P, min_prob, 500)) for part in (forest.learn, forest.held_out)
     )
@@ -86,7 +86,7 @@ def test_the_parts_have_the_papers_sizes_and_share_no_row():
 
 
 def test_classes_are_in_alphabetical_order():
-    people = ObesityData.of("all", folder())
+    people = ObesityData.load("all", folder())
     assert len(people.y) == 2111
     assert people.classes[1] == "Normal_Weight"
     assert list(people.classes) == sorted(people.classes)
@@ -94,13 +94,13 @@ def test_classes_are_in_alphabetical_order():
 
 
 def test_words_become_a_column_each_and_the_features_left_out_are_gone():
-    sizes = [ObesityData.of(features, folder()).X.shape[1] for features in FEATURE_SETS]
+    sizes = [ObesityData.load(features, folder()).X.shape[1] for features in FEATURE_SETS]
     # Eight numbers and the words of eight columns: 2 + 2 + 2 + 4 + 2 + 2 + 4 + 5.
     assert sizes == [8 + 23, 7 + 23, 6 + 23]
 
 
 def test_a_forest_grows_in_as_many_threads_as_trueodds_takes_and_is_the_same(monkeypatch):
-    people, grown = ObesityData.of("all", folder()), []
+    people, grown = ObesityData.load("all", folder()), []
 
     class Watched(RandomForestClassifier):
         def fit(self, X, y):

@@ -28,7 +28,7 @@ from trueodds_studies.pathologies.confidence_toys import (
 from trueodds_studies.pathologies.multiclass_toys import (
     ANIMAL,
     EXAGGERATED,
-    MISSES,
+    MISCALIBRATED,
     NOTHING,
     OPTIMUM,
     OTHER_LENSES,
@@ -37,15 +37,14 @@ from trueodds_studies.pathologies.multiclass_toys import (
     SIX_PREDICTIONS,
     VECTOR_CASES,
     VISIBLE_FEATURES,
-    VOTE_PREDICTIONS,
     coarsen,
     coarsened_classifier_toy,
     six_predictions,
     ten_pictures,
-    vote_scores,
 )
 from trueodds_studies.pathologies.study import make_toys, pathologies
 from trueodds_studies.pathologies.toy import brier_resolution, distinct_ece
+from trueodds_studies.pathologies.votes_toy import VOTE_PREDICTIONS, vote_scores
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "pathologies.md"
 CONFIDENCE = np.array([max(sample[:3]) for sample in NINE_SAMPLES])
@@ -178,7 +177,7 @@ def test_resolution_is_what_a_calibrated_model_saves_of_the_score():
 
 
 def test_the_rest_on_the_wrong_class_worked_by_hand():
-    right, wrong, missed = (ten_pictures(*VECTOR_CASES[name]) for name in (PERSON, ANIMAL, MISSES))
+    right, wrong, missed = (ten_pictures(*VECTOR_CASES[name]) for name in (PERSON, ANIMAL, MISCALIBRATED))
     assert [distinct_ece(right, lens) for lens in ("confidence", "classwise", "canonical")] == [0, 0, 0]
     # No creature as said; person 0 said, .1 came; animal .1 said, 0 came.
     assert [distinct_ece(wrong, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx(

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS
+from trueodds_studies.common.power_worlds import POWER_WORLDS
 from trueodds_studies.power import Plan, measure_cell, power, power_cells, summarize
 
 
 @pytest.mark.parametrize("world", POWER_WORLDS, ids=lambda world: f"{world.name} {world.k}")
 def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(world):
-    P, Q = world.make(np.random.default_rng(0), 400)
+    P, Q = world.simulate(np.random.default_rng(0), 400)
     for probs in (P, Q):
         assert probs.shape == (400, world.k)
         assert probs.min() >= 0

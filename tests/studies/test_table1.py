@@ -20,7 +20,7 @@ from trueodds_studies.table1.lens_scores import (
     exact_rows,
     probabilities_and_rates,
 )
-from trueodds_studies.table1.study import Plan, detects_error, rejects_above_level, table1
+from trueodds_studies.table1.study import Plan, detects_error, significant_rejection_rate, table1
 
 SMALL = Plan(rows=300, sets=8, resamples=20, redraws=19)
 
@@ -96,7 +96,7 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
 def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
     # Nine of 50 data sets, and fourteen of 100: the fewest rejections above four standard deviations.
     for sets, fewest, once_in in ((50, 9, 1300), (100, 14, 2200)):
-        assert (fewest - 1) / sets < rejects_above_level(sets) < fewest / sets
+        assert (fewest - 1) / sets < significant_rejection_rate(sets) < fewest / sets
         assert 1 / binom.sf(fewest - 1, sets, 0.05) == pytest.approx(once_in, rel=0.05)
 
 

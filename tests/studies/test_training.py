@@ -10,11 +10,12 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from tests.studies.made_mnist import write_made_mnist
-from trueodds_studies.common import required_torch
+from trueodds_studies.common import network_training
+from trueodds_studies.common.mean_intervals import format_mean, interval_sign, mean_interval
 from trueodds_studies.common.mnist import load_mnist_split
-from trueodds_studies.common.paired_differences import format_mean, interval_sign, mean_interval
 from trueodds_studies.training import epoch_tables
-from trueodds_studies.training.epoch_measures import TESTS_BY_LENS, measure_calibration, rejected_from, train_lenet
+from trueodds_studies.training.epoch_measures import CONSISTENCY_TESTS, first_lasting_rejection, measure_calibration
+from trueodds_studies.training.lenet import build_lenet, make_loss, train_lenet
 from trueodds_studies.training.loss_comparison import LOSSES, STAGES, loss_table, summarize_losses
 from trueodds_studies.training.study import Plan, measure_cell, training
 
@@ -91,7 +92,7 @@ def test_a_file_that_is_missing_small_or_no_mnist_is_refused(tmp_path, folder):
 
 
 def test_without_pytorch_the_study_names_the_installation(monkeypatch, folder):
-    monkeypatch.setattr(required_torch, "find_spec", lambda name: None)
+    monkeypatch.setattr(network_training, "find_spec", lambda name: None)
     with refused("TO806", "no torch", fix=".[torch]"):
         training(data=folder, plan=TINY)
 
@@ -116,8 +117,6 @@ def test_training_depends_on_its_seed_only_and_leaves_pytorch_as_it_was(folder):
 
 
 def test_lenet_has_the_size_of_the_published_one_and_learns(folder):
-    from trueodds_studies.training.lenet import build_lenet
-
     assert sum(weights.numel() for weights in build_lenet().parameters()) == 61_706
     split = load_mnist_split(str(folder), 800, 50, 300, seed=0)
     right = logits_after(split, epochs=6).argmax(axis=1) == split.test.labels
@@ -126,7 +125,6 @@ def test_lenet_has_the_size_of_the_published_one_and_learns(folder):
 
 def test_each_loss_is_what_its_name_states():
     from trueodds.torch import MMCELoss, SoftBinnedECELoss
-    from trueodds_studies.training.lenet import make_loss
 
     rng = torch.Generator().manual_seed(0)
     logits, labels = torch.randn(40, 10, generator=rng), torch.randint(0, 10, (40,), generator=rng)
@@ -157,7 +155,7 @@ def test_a_miscalibrated_model_is_rejected_and_a_calibrated_one_is_not():
     calibrated, overconfident = (
         measure_calibration(to.Predictions.from_logits(y, factor * logits), 99, seed=0) for factor in (1.0, 1.5)
     )
-    for name in TESTS_BY_LENS:
+    for name in CONSISTENCY_TESTS:
         assert overconfident[f"p, {name}"] == 0.01 < 0.05 < calibrated[f"p, {name}"]
         assert abs(calibrated[f"ECE, {name}"] - calibrated[f"noise floor, {name}"]) < 0.02
         assert overconfident[f"ECE, {name}"] > overconfident[f"noise floor, {name}"]
@@ -166,7 +164,7 @@ def test_a_miscalibrated_model_is_rejected_and_a_calibrated_one_is_not():
 def made_run(validation, test, p=(0.5, 0.01, 0.3, 0.02), refinement=None):
     """A run of four epochs with these losses and the same p-value for all lenses."""
     keys = [f"{prefix}{key}, {name}" for prefix in ("", "scaled ", "validation ") for key in ("p", "ECE", "noise floor")
-            for name in TESTS_BY_LENS]  # fmt: skip
+            for name in CONSISTENCY_TESTS]  # fmt: skip
     rows = [
         {
             "epoch": i + 1,
@@ -215,7 +213,7 @@ def test_rejection_counts_where_it_lasts_to_the_end():
     runs = [
         made_run([1.0] * 4, [1.0] * 4, p) for p in ((0.5, 0.01, 0.3, 0.02), (0.01, 0.05, 0.01, 0.01), (0.01, 0, 0, 0.6))
     ]
-    assert [rejected_from(run["rows"], "groups") for run in runs] == [4, 1, None]
+    assert [first_lasting_rejection(run["rows"], "groups") for run in runs] == [4, 1, None]
     row = epoch_tables.rejection_table(runs)[0]
     assert row["from epoch"] == "4, 1, –"
     assert row["all epochs"] == "9 of 12"

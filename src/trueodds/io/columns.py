@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.data.labels import are_numbers
+from trueodds.data.class_names import are_numbers
 from trueodds.io.column_suggestions import suggest_numbered_columns, suggest_outcome_columns, suggest_similar_columns
 from trueodds.io.table import Table
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from trueodds.core.errors import InputError
-from trueodds.data.labels import column_names
+from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io.source import Source
 from trueodds.tallies.tally import Tally

@@ -11,7 +11,7 @@ import torch
 
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Count, check
-from trueodds.data.labels import check_class_names
+from trueodds.data.class_names import check_class_names
 from trueodds.io.torch import Kind
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS

@@ -1,4 +1,4 @@
-"""How often auto recalibration is confirmed without need, and with what gain in log loss where it is needed."""
+"""How often `auto` confirms recalibrations of calibrated and miscalibrated models, and with what gain in log loss."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from trueodds.core.typing import Array
 from trueodds.data.probabilities import two_columns
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import run_cells
-from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormal, PowerTransformedWorld
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormalWorld, PowerTransformedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
 
 @dataclass(frozen=True)
 class TemperedWorld(PowerTransformedWorld):
-    """Vectors softmax(std · z) of standard normal z; class k has the true probability ∝ p_k^powers_k · factors_k.
+    """Vectors softmax(std · z) of standard normal z; class k has true probability ∝ p_k^powers_k · factors_k.
 
     The power 1/T corrects a temperature T; different powers and factors require a map with more parameters.
     """
 
     std: float = 1.5
-    powers: tuple[float, ...] = ()  # of each class; none is `power` for all
-    factors: tuple[float, ...] = ()
+    powers: tuple[float, ...] = ()  # one per class; by default `power` for all
+    factors: tuple[float, ...] = ()  # one per class; by default 1
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """n vectors, (n, k)."""
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
+        """n predicted vectors, (n, k)."""
         return softmax(self.std * rng.normal(size=(n, self.k)))
 
-    def true(self, P: Array) -> Array:
-        """The true probabilities of these vectors, (n, k)."""
+    def true_probs(self, P: Array) -> Array:
+        """The true class probabilities, (n, k), of the predicted vectors P (n, k)."""
         if not self.powers and not self.factors:
-            return super().true(P)
+            return super().true_probs(P)
         r = P ** np.array(self.powers or (self.power,) * self.k) * np.array(self.factors or (1.0,) * self.k)
         return np.asarray(r / r.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
-class WaveWorld(LogitNormal):
+class WaveWorld(LogitNormalWorld):
     """Two classes whose true log odds oscillate around the predicted ones."""
 
     height: float = 0.8
 
-    def true(self, P: Array) -> Array:
-        """The true probabilities, (n, 2)."""
+    def true_probs(self, P: Array) -> Array:
+        """The true class probabilities, (n, 2), of the predicted vectors P (n, 2)."""
         x = np.log(P[:, 1] / P[:, 0])
         return two_columns(expit(x + self.height * np.sin(2 * x)))
 
@@ -68,19 +68,19 @@ class ExactZerosWorld(PowerTransformedWorld):
 
     k: int = 2
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """Confident predictions, many of them exactly 0 or 1."""
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
+        """n vectors (n, 2), confident ones and exact zeros and ones."""
         return two_columns(rng.beta(0.3, 0.3, n) * (rng.random(n) > 1 / 3))
 
 
 @dataclass(frozen=True)
 class HeavyTailsWorld(PowerTransformedWorld):
-    """Two classes, logit p = 3 t with 2 degrees of freedom."""
+    """Two classes, with logit p = 3 t, where t has Student's distribution with 2 degrees of freedom."""
 
     k: int = 2
 
-    def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """Scores with some extremely confident predictions."""
+    def draw_predictions(self, rng: np.random.Generator, n: int) -> Array:
+        """n vectors (n, 2), some of them extremely confident."""
         return two_columns(expit(3 * rng.standard_t(2, n)))
 
 
@@ -94,10 +94,10 @@ class MiscalibratedCase(NamedTuple):
 
 CONFIRM_CALIBRATED = (*CALIBRATED_WORLDS, ExactZerosWorld("exact zeros"), HeavyTailsWorld("heavy tails"))
 CONFIRM_MISCALIBRATED = (
-    MiscalibratedCase(LogitNormal("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
-    MiscalibratedCase(LogitNormal("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
-    MiscalibratedCase(LogitNormal("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
-    MiscalibratedCase(LogitNormal("shift", std=1.5, odds=1.35), 1000, "llo"),
+    MiscalibratedCase(LogitNormalWorld("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
+    MiscalibratedCase(LogitNormalWorld("shift", std=1.5, odds=1.35), 1000, "llo"),
     MiscalibratedCase(WaveWorld("wave", std=1.5), 1000, "spline"),
     MiscalibratedCase(TemperedWorld("T = 1.5, 10 classes", k=10, std=2.25, power=1 / 1.5), 300, "temperature"),
     MiscalibratedCase(
@@ -128,9 +128,9 @@ data sets, including the identity; temperature: the same for temperature scaling
 class Plan:
     """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
-    sets: int = 100  # per calibrated design and number of rows
-    powered: int = 100  # per distorted design
-    rows: tuple[int, ...] = (100, 300, 1000)
+    sets: int = 100  # data sets per calibrated design and number of rows
+    powered: int = 100  # data sets per miscalibrated design
+    rows: tuple[int, ...] = (100, 300, 1000)  # of calibrated designs
     worlds: tuple[str, ...] = tuple(world.name for world in CONFIRM_CALIBRATED) + tuple(
         case.world.name for case in CONFIRM_MISCALIBRATED
     )
@@ -151,7 +151,7 @@ class Cell:
     world: PowerTransformedWorld
     n: int
     sets: int
-    method: str | None = None
+    method: str | None = None  # the best method for a miscalibrated design
 
     @property
     def key(self) -> str:
@@ -190,21 +190,22 @@ def confirm(
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
-    world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH_ROWS)
-    truth = world.true(fresh.copy())
-    reports, gains, n_single, warm = [], [], 0, 0.0
+    world = cell.world
+    fresh = world.draw_predictions(np.random.default_rng(20_070_602), FRESH_ROWS)
+    truth = world.true_probs(fresh.copy())
+    reports, gains, n_single, temperature_gain = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)
         calibrator = fit(AutoSpec(alpha=ALPHA), preds)
         reports.append(calibrator.report.to_dict())
         gains.append(_expected_gain(calibrator.calibration_map, fresh, truth))
-        warm += (
-            _expected_gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
-        )
+        temperature = fit(CALIBRATORS.make("temperature", {}), preds)
+        temperature_gain += _expected_gain(temperature.calibration_map, fresh, truth) / cell.sets
         n_single += cell.method is not None and paired_t_pvalue(cell.method, preds.P, preds.Y) <= ALPHA
     confirmed = np.array([report["confirmed"] for report in reports])
     required_rows = [report["required_rows"] for report in reports if report["outcome"] == "too few rows"]
-    n_confirmed, fresh_gains = int(confirmed.sum()), np.array(gains)
+    n_confirmed = int(confirmed.sum())
+    fresh_gains = np.array(gains)
     low, high = clopper_pearson(n_confirmed, cell.sets)
     confirmed_reports = [report for report in reports if report["confirmed"]]
     return {
@@ -219,54 +220,65 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "alone": n_single / cell.sets if cell.method else None,
         "too_few": len(required_rows) / cell.sets,
         "needed": float(np.median(required_rows)) if required_rows else None,
-        "gain": _finite_mean([report["gain"] for report in confirmed_reports]),
-        "fresh": _finite_mean(fresh_gains[confirmed]),
-        "covers": _finite_mean(
+        "gain": _mean_or_none([report["gain"] for report in confirmed_reports]),
+        "fresh": _mean_or_none(fresh_gains[confirmed]),
+        "covers": _mean_or_none(
             [g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], confirmed_reports, strict=True)]
         ),
         "delivered": float(fresh_gains.mean()),
-        "temperature": warm,
+        "temperature": temperature_gain,
     }
 
 
 def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
-    """P-value of a one-sided paired t test of the cross-fitted gain of a method."""
+    """P-value of a one-sided paired t test of the cross-fitted gain in log loss of a method.
+
+    P and Y are the predicted probabilities and the one-hot labels, (n, K) each.
+    """
     rows = CrossFittingRows(P, Y, np.ones(len(P)), stratified_folds(P, folds, None, np.random.default_rng(0)))
-    gains = (
-        Y * (rows.cross_fitted_logs(CALIBRATORS.make(method, {})) - logs_floored_at_share(P, rows.uniform_shares()))
-    ).sum(axis=1)
+    logs_after = rows.cross_fitted_logs(CALIBRATORS.make(method, {}))
+    logs_before = logs_floored_at_share(P, rows.uniform_shares())
+    gains = (Y * (logs_after - logs_before)).sum(axis=1)  # per row
     gain, se = mean_and_standard_error(gains, rows.w)
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0
 
 
 def _expected_gain(calibration_map: CalibrationMap, P: Array, truth: Array) -> float:
-    """Expected reduction of the log loss of these rows; impossible outcomes contribute nothing."""
+    """Expected reduction of the log loss by a map, mean over predictions P with true probabilities (n, K) each.
+
+    Outcomes with true probability 0 contribute nothing.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.where(truth > 0, truth * (np.log(calibration_map.apply(P)) - np.log(P)), 0.0)
-    return float(steps.sum(axis=1).mean())
+        gains = np.where(truth > 0, truth * (np.log(calibration_map.apply(P)) - np.log(P)), 0.0)
+    return float(gains.sum(axis=1).mean())
 
 
-def _finite_mean(values: Any) -> float | None:
+def _mean_or_none(values: Any) -> float | None:
+    """The mean, or None without values."""
     return float(np.mean(values)) if len(values) else None
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
-    null, bent = ([row for row in rows if (row["method"] is None) == none] for none in (True, False))
+    """In words, how often calibrated and miscalibrated designs are confirmed, and the largest loss on new rows."""
+    calibrated = [row for row in rows if row["method"] is None]
+    miscalibrated = [row for row in rows if row["method"] is not None]
     parts = []
-    if null:
-        sets = sum(row["sets"] for row in null)
-        n_confirmed = round(sum(row["confirmed"] * row["sets"] for row in null))
-        above = sum(row["low"] > ALPHA for row in null)
+    if calibrated:
+        sets = sum(row["sets"] for row in calibrated)
+        n_confirmed = round(sum(row["confirmed"] * row["sets"] for row in calibrated))
+        above = sum(row["low"] > ALPHA for row in calibrated)
         parts.append(
             f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {n_confirmed:,}"
-            f" ({100 * n_confirmed / sets:.1f} %); the rate is significantly above 5 % in {above} of {len(null)} cells."
+            f" ({100 * n_confirmed / sets:.1f} %); the rate is significantly above 5 % in {above} of"
+            f" {len(calibrated)} cells."
         )
-    if bent:
-        largest_shortfall = max(row["alone"] - row["confirmed"] for row in bent)
-        share, other = (float(np.mean([row[name] for row in bent])) for name in ("confirmed", "alone"))
+    if miscalibrated:
+        largest_shortfall = max(row["alone"] - row["confirmed"] for row in miscalibrated)
+        share = float(np.mean([row["confirmed"] for row in miscalibrated]))
+        share_alone = float(np.mean([row["alone"] for row in miscalibrated]))
         parts.append(
-            f"In {len(bent)} distorted designs, it confirms {100 * share:.0f} % on average, compared with"
-            f" {100 * other:.0f} % for a paired test of the best method, specified in advance; it is at most"
+            f"In {len(miscalibrated)} distorted designs, it confirms {100 * share:.0f} % on average, compared with"
+            f" {100 * share_alone:.0f} % for a paired test of the best method, specified in advance; it is at most"
             f" {100 * max(largest_shortfall, 0.0):.0f} points worse."
         )
     smallest_delivered = min(row["delivered"] for row in rows)

@@ -1,4 +1,4 @@
-"""Calibration and recalibration of three models of tree presence on 386 plots, with rows clustered by plot."""
+"""Calibration and recalibration of three models that predict tree species on 386 plots, with rows clustered by plot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.holm import holm
 from trueodds_studies.common.data_files import hash_file, load_parquet
-from trueodds_studies.common.figure import draw_split_dots
+from trueodds_studies.common.figures import draw_split_dots
 from trueodds_studies.common.recalibration_methods import (
     METHODS,
     MIN_PROB,
@@ -42,7 +42,7 @@ ALL_METHODS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Number of random splits of the plots into halves."""
+    """Number of random splits of the plots into halves, of redraws of a test, and of shuffles of the plots."""
 
     splits: int = 12
     resamples: int = 999
@@ -55,7 +55,7 @@ QUICK = Plan(splits=1, resamples=199, shuffles=20)
 
 @dataclass(frozen=True)
 class Cell:
-    """One model and one split."""
+    """One model and one random split of the plots into halves."""
 
     model: str
     split: int
@@ -85,7 +85,7 @@ def ecology(
     whose ecology study is in their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    folder, plots = make_folder(out), SurveyPlots.of(data)
+    folder, plots = make_folder(out), SurveyPlots.load(data)
     data_folder = None if data is None else str(data)
     cells = [Cell(model, split, data_folder) for model in MODELS for split in range(plan.splits)]
     results = run_cells(
@@ -101,8 +101,8 @@ def ecology(
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Every method fitted on one half of the plots and evaluated on the other."""
-    plots = SurveyPlots.of(cell.data)
-    first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
+    plots = SurveyPlots.load(cell.data)
+    first, other = plots.split_plots(np.random.default_rng([plan.seed, cell.split]))
     learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
     rows = []
     for evaluation in evaluate_methods(learn, held_out, ALL_METHODS):
@@ -123,18 +123,18 @@ MODELS = ("GAM", "See5", "SGB")
 
 @dataclass(frozen=True)
 class SurveyPlots:
-    """Presence of each species on each plot and predictions of three models, by species, plots in the same order."""
+    """Observed presence and the predictions of three models, with one row per species and plot."""
 
     species: Array  # (n,) names
-    plot: Array  # (n,) from 0
-    y: Array  # (n,)
-    predicted: dict[str, Array]  # of each model (n,)
+    plot: Array  # (n,) numbers from 0
+    y: Array  # (n,) 1 if present, else 0
+    predicted: dict[str, Array]  # by model: predicted probability of presence, (n,)
 
     @classmethod
-    def of(cls, data: str | Path | None) -> SurveyPlots:
-        """Plot numbers; the file has none, but every species has the same plots in the same order.
+    def load(cls, data: str | Path | None) -> SurveyPlots:
+        """Read the file, which lists the plots in the same order for every species, but without plot numbers.
 
-        The correlation of the residuals confirms it.
+        The numbers are added here. That the order is the same is confirmed by `residual_correlation`.
         """
         table = load_parquet(ECOLOGY_FILE, data, "SPECIES", "OBSERVED", *MODELS)
         species = table["SPECIES"].astype(str)
@@ -145,39 +145,41 @@ class SurveyPlots:
             plot[mask] = np.arange(mask.sum())
         return cls(species, plot, table["OBSERVED"], {model: table[model] for model in MODELS})
 
-    def rows(self, model: str, some: Array | None = None, *, clustered: bool = True) -> Predictions:
-        """Predictions of a model for some rows, with plots as clusters."""
-        keep = np.ones(len(self.y), dtype=bool) if some is None else some
-        cluster = self.plot[keep] if clustered else None
-        return Predictions(self.y[keep], self.predicted[model][keep], cluster=cluster)
+    def rows(self, model: str, mask: Array | None = None, *, clustered: bool = True) -> Predictions:
+        """Predictions of a model for all rows or those of a mask (n,), by default with plots as clusters."""
+        mask = np.ones(len(self.y), dtype=bool) if mask is None else mask
+        cluster = self.plot[mask] if clustered else None
+        return Predictions(self.y[mask], self.predicted[model][mask], cluster=cluster)
 
-    def halves(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Masks of the rows of one half of the plots and of the other."""
+    def split_plots(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Masks (n,) of the rows of a random half of the plots, and of the other half."""
         count = int(self.plot.max()) + 1
         first = np.isin(self.plot, rng.permutation(count)[: count // 2])
         return first, ~first
 
-    def alike(self, model: str) -> float:
-        """Mean square of the correlations between the residuals y − p of two species over plots.
+    def residual_correlation(self, model: str) -> float:
+        """Mean squared correlation between the residuals y − p of two species over plots, mean over pairs of species.
 
         Its expectation is 1 / number of plots if the plots of each species are in a random order.
         """
-        return _correlated(self._by_plot(model))
+        return _mean_squared_correlation(self._residuals_by_species(model))
 
-    def shuffled(self, model: str, rng: np.random.Generator) -> float:
-        """The same with the plots of every species shuffled."""
-        return _correlated(rng.permuted(self._by_plot(model), axis=1))
+    def shuffled_correlation(self, model: str, rng: np.random.Generator) -> float:
+        """The same after shuffling the plots of every species."""
+        return _mean_squared_correlation(rng.permuted(self._residuals_by_species(model), axis=1))
 
-    def _by_plot(self, model: str) -> Array:
+    def _residuals_by_species(self, model: str) -> Array:
+        """Residuals y − p of a model, (species, plots)."""
         residuals = self.y - self.predicted[model]
         return np.stack([residuals[self.species == name] for name in dict.fromkeys(self.species.tolist())])
 
 
-def _correlated(residuals: Array) -> float:
+def _mean_squared_correlation(residuals: Array) -> float:
+    """Mean of r² over all pairs of rows of the residuals, (species, plots)."""
     return float((np.corrcoef(residuals)[np.triu_indices(len(residuals), 1)] ** 2).mean())
 
 
-STANDARD_ERRORS = ("se", "se rows", "se plots")  # by the model's variance, by that of rows, by that of plots
+STANDARD_ERRORS = ("se", "se rows", "se plots")  # from the fitted model, and by jackknife over rows and over plots
 
 LEGEND = """All {n:,} rows of {plots} plots, without recalibration. δ and γ of LLO, which is MCLLO for two classes; se:
 standard error for independent rows with the variance of the fitted map; se rows: jackknife over rows; se plots:
@@ -202,14 +204,14 @@ frequencies."""
 
 
 def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> StudyResult:
-    """The tables, that by model first; `results` has every halving."""
+    """All tables of the study, by model first; `results` has one row per model and split of the plots."""
     by_model = tuple(model_row(plots, model, plan) for model in MODELS)
     species = tuple(row for model in MODELS for row in species_table(plots, model))
-    every, places = len(species) // len(MODELS), int(plots.plot.max()) + 1
+    n_species, n_plots = len(species) // len(MODELS), int(plots.plot.max()) + 1
     halves = recalibration_table(results)
     legend = LEGEND.format(
         n=len(plots.y),
-        plots=places,
+        plots=n_plots,
         min_pvalue=1 / (plan.resamples + 1),
         min_prob=MIN_PROB,
         bins=sqrt_bin_count(len(plots.y)),
@@ -221,7 +223,7 @@ def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> Study
             summarize_species(species),
             species,
             plan.__dict__,
-            SPECIES_LEGEND.format(species=every, bins=sqrt_bin_count(places)),
+            SPECIES_LEGEND.format(species=n_species, bins=sqrt_bin_count(n_plots)),
         ),
         StudyResult(
             "ecology.halves",
@@ -231,26 +233,27 @@ def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> Study
             HALVES_LEGEND.format(splits=format_count(plan.splits, "seeded halving")),
         ),
     )
-    return StudyResult("ecology", summarize(by_model, every, places), by_model, plan.__dict__, legend, also)
+    return StudyResult("ecology", summarize(by_model, n_species, n_plots), by_model, plan.__dict__, legend, also)
 
 
 def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
-    """Results for all rows of one model."""
+    """The row of one model: parameters with three standard errors, p-values, error, and dependence of the rows."""
     rows, independent = plots.rows(model), plots.rows(model, clustered=False)
     by_model, by_row, by_plot = (
         test(preds, "mcllo", min_prob=MIN_PROB, variance=variance)
         for preds, variance in ((independent, None), (independent, "empirical"), (rows, None))
     )
     flips = test(rows, "mcllo", null="redraw", min_prob=MIN_PROB, resamples=plan.resamples)
-    correlation, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
-    draws = np.array([plots.shuffled(model, rng) for _ in range(plan.shuffles)])
-    event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
+    correlation, rng = plots.residual_correlation(model), np.random.default_rng([plan.seed, MODELS.index(model)])
+    draws = np.array([plots.shuffled_correlation(model, rng) for _ in range(plan.shuffles)])
+    event = by_model.parts["event"]
+    events = [verdict.parts["event"] for verdict in (by_model, by_row, by_plot)]
     return {
         "model": model,
         "delta": event["delta"],
-        **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(STANDARD_ERRORS, events, strict=True)},
         "gamma": event["gamma"],
-        **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(STANDARD_ERRORS, events, strict=True)},
         "p rows": float(by_model),
         "p plots": float(by_plot),
         "p flips": float(flips),
@@ -264,7 +267,7 @@ def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
 
 
 def count_zeros(preds: Predictions) -> dict[str, int]:
-    """Number of rows below the smallest probability, and of observed outcomes that had probability 0."""
+    """`floored`: rows with a probability below MIN_PROB; `missed`: observed outcomes with predicted probability 0."""
     assert preds.y is not None
     min_probs = preds.P.min(axis=1)
     return {
@@ -274,7 +277,7 @@ def count_zeros(preds: Predictions) -> dict[str, int]:
 
 
 def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
-    """One row per species."""
+    """One row per species: event rate, parameters, p-value with and without Holm's correction, and error of a model."""
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys(plots.species.tolist()):
         preds = plots.rows(model, plots.species == name, clustered=False)
@@ -303,10 +306,10 @@ def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
 
 
 def recalibration_table(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Each model and method over the splits."""
+    """One row per model and method: means over the splits, and differences from no recalibration."""
     rows = []
     for model in MODELS:
-        runs = [one["rows"] for one in results if one["model"] == model]
+        runs = [result["rows"] for result in results if result["model"] == model]
         none = [run[0] for run in runs]
         for number, first in enumerate(runs[0]):
             method_rows = [run[number] for run in runs]
@@ -316,7 +319,7 @@ def recalibration_table(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize_species(rows: Sequence[Row]) -> str:
-    """Number of rejected species by model."""
+    """In words, the number of species for which calibration is rejected, by model."""
     phrases = []
     for model in MODELS:
         is_significant = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
@@ -325,37 +328,37 @@ def summarize_species(rows: Sequence[Row]) -> str:
 
 
 def summarize_halves(rows: Sequence[Row]) -> str:
-    """Gain of recalibration on held-out plots."""
+    """In words, the log loss on held-out plots without recalibration, after MCLLO and with auto, by model."""
     phrases = []
     for model in MODELS:
-        by = {row["method"]: row for row in rows if row["model"] == model}
-        low = min(by.values(), key=lambda row: float(row["loss"]))
+        by_method = {row["method"]: row for row in rows if row["model"] == model}
+        lowest = min(by_method.values(), key=lambda row: float(row["loss"]))
         phrases.append(
-            f"{model} {by['none']['loss']:.3f} without recalibration, {by['MCLLO']['loss']:.3f} after MCLLO,"
-            f" {by['auto']['loss']:.3f} with auto (lowest: {low['loss']:.3f}, {low['method']})"
+            f"{model} {by_method['none']['loss']:.3f} without recalibration, {by_method['MCLLO']['loss']:.3f} after"
+            f" MCLLO, {by_method['auto']['loss']:.3f} with auto (lowest: {lowest['loss']:.3f}, {lowest['method']})"
         )
     return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
 
 
 def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
-    """Summary of the study in words."""
-    wider = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
-    se_ratios = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
+    """In words, γ with its p-value by model, and how much larger standard errors are for whole plots."""
+    ratios_to_model = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
+    ratios_to_rows = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
     phrases = [
         f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
     ]
     return (
         f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead."
         f" {', '.join(phrases)}, with whole plots as clusters. Standard errors for whole plots are"
-        f" {format_range(wider, 2)} times those of the model, and {format_range(se_ratios, 2)} times those of a"
-        " jackknife over single rows."
+        f" {format_range(ratios_to_model, 2)} times those of the model, and {format_range(ratios_to_rows, 2)} times"
+        " those of a jackknife over single rows."
     )
 
 
 def draw_halves(results: Sequence[Row], path: Path) -> Any:
-    """The same for the models of trees, one dot per half of the plots."""
-    models = list(dict.fromkeys(one["model"] for one in results))
-    grouped = {model: [one["rows"] for one in results if one["model"] == model] for model in models}
+    """Draw log loss and p-value on held-out plots by model and method, one dot per split, and return the figure."""
+    models = list(dict.fromkeys(result["model"] for result in results))
+    grouped = {model: [result["rows"] for result in results if result["model"] == model] for model in models}
     panels = (("mixed", "log loss, nats per row", None), ("p", "p of MCLLO's test, whole plots", 0.05))
     titles = {model: model for model in models}
     return draw_split_dots(

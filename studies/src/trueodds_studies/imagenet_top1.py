@@ -1,4 +1,4 @@
-"""What can be estimated, tested and recalibrated from the confidence and correctness of ImageNet networks alone."""
+"""Estimates, tests and recalibration from the confidence and correctness of three ImageNet networks alone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 
 from trueodds.api.compare import compare
 from trueodds.api.draw import draw
-from trueodds.api.draw import draw as diagram
 from trueodds.api.fit import fit
 from trueodds.api.measure import measure
 from trueodds.api.test import test
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress
 from trueodds.core.registry import Registry
+from trueodds.core.results import Interval
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
@@ -26,18 +25,19 @@ from trueodds.hypotests import TESTS
 from trueodds.lenses.lens_by_name import LENS_NAMES
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.figures import make_figure, save_figure
 from trueodds_studies.common.network_predictions import (
     IMAGENET_FILE,
     IMAGENET_NETWORKS,
-    check_imagenet_network,
-    has_same_images,
+    check_network,
+    have_equal_labels,
     load_imagenet_top1,
     split_in_halves,
 )
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
-ALL_NETS = "together"
+ALL_NETS = "together"  # in place of a network: the cell that compares all of them
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Plan:
 
 
 QUICK = Plan(rows=1500, resamples=100, redraws=99)
-SMALL_ROWS = 2000  # rows for the check of which methods work
+SMALL_ROWS = 2000  # rows with which it is checked which methods work
 
 ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if the confidence were calibrated)."
 TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. floor: replacement of confidences of 0
@@ -69,11 +69,11 @@ REQUIREMENTS_LEGEND = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One network, or all of them."""
+    """One network, or the comparison of all of them."""
 
-    net: str
-    data: str | None
-    nets: tuple[str, ...] = ()
+    net: str  # or ALL_NETS
+    data: str | None  # folder of the data files, which does not change the results
+    nets: tuple[str, ...] = ()  # that are compared
 
     @property
     def key(self) -> str:
@@ -98,13 +98,19 @@ def imagenet_top1(
     figure. `methods` are networks. Source of the rows: Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
-    nets = tuple(check_imagenet_network(name) for name in methods or IMAGENET_NETWORKS)
-    cells = [*(Cell(net, place) for net in nets), Cell(ALL_NETS, place, nets)]
+    folder, data_folder = make_folder(out), None if data is None else str(data)
+    nets = tuple(check_network(name, IMAGENET_NETWORKS) for name in methods or IMAGENET_NETWORKS)
+    cells = [*(Cell(net, data_folder) for net in nets), Cell(ALL_NETS, data_folder, nets)]
     *net_rows, joint_row = run_cells(
-        "imagenet_top1", cells, measure_cell, plan, where, progress, {IMAGENET_FILE: hash_file(IMAGENET_FILE, place)}
+        "imagenet_top1",
+        cells,
+        measure_cell,
+        plan,
+        folder,
+        progress,
+        {IMAGENET_FILE: hash_file(IMAGENET_FILE, data_folder)},
     )
-    made = (
+    tables = (
         ("tests", "All tests that support these data.", pvalue_table(net_rows), TESTS_LEGEND),
         ("fixes", "Effect of recalibration.", recalibration_table(net_rows), RECALIBRATION_LEGEND),
         ("risk", "Selective prediction.", risk_table(net_rows), RISKS_LEGEND),
@@ -112,25 +118,26 @@ def imagenet_top1(
         ("needs", "Supported methods, and requirements of the others.", tuple(joint_row["needs"]), REQUIREMENTS_LEGEND),
     )
     also = tuple(
-        StudyResult(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made
+        StudyResult(f"imagenet_top1.{name}", sentence, rows, plan.__dict__, legend)
+        for name, sentence, rows, legend in tables
     )
-    words = summarize(net_rows, joint_row["needs"])
-    finding = StudyResult("imagenet_top1", words, estimator_table(net_rows), plan.__dict__, ESTIMATORS_LEGEND, also)
-    if where is not None:
-        finding.save(where)
+    sentence = summarize(net_rows, joint_row["needs"])
+    finding = StudyResult("imagenet_top1", sentence, estimator_table(net_rows), plan.__dict__, ESTIMATORS_LEGEND, also)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            models = {net: load_imagenet_top1(net, place, plan.rows, plan.seed) for net in nets}
-            draw_reliability_diagrams(models, where / "imagenet_top1.svg")
+            models = {net: load_imagenet_top1(net, data_folder, plan.rows, plan.seed) for net in nets}
+            draw_reliability_diagrams(models, folder / "imagenet_top1.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one network, or for all of them."""
+    """All results for one network, or comparisons in pairs and requirements of all methods for `ALL_NETS`."""
     if cell.net == ALL_NETS:
         models = {net: load_imagenet_top1(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
         sample = load_imagenet_top1(cell.nets[0], cell.data, SMALL_ROWS, plan.seed)
         pairs = (
-            compare_pairs(models, plan.resamples, plan.seed, paired=has_same_images(cell.data))
+            compare_pairs(models, plan.resamples, plan.seed, paired=have_equal_labels(cell.data))
             if len(models) > 1
             else []
         )
@@ -145,19 +152,19 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     }
 
 
-COVERAGES = (0.5, 0.8, 0.95)
-COMPARED = ("ece", "debiased_l2", "smece", "brier", "log_loss")
-SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+COVERAGES = (0.5, 0.8, 0.95)  # shares of the most confident rows whose risk is reported
+COMPARED = ("ece", "debiased_l2", "smece", "brier", "log_loss")  # estimators by which networks are compared in pairs
+SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))  # column and estimator
 
 
 def estimate_rows(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every estimator that supports these data, with interval and noise floor."""
+    """One row per estimator that supports these data: value, interval and noise floor."""
     rows = []
     for name in ESTIMATORS.names():
         try:
             answer = measure(preds, name, resamples=resamples, rng=seed)
         except InputError:
-            continue  # why is told once, in the table of what works
+            continue  # `check_requirements` reports the reason
         low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
         rows.append(
             {"estimator": name, "value": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
@@ -166,12 +173,12 @@ def estimate_rows(preds: Predictions, resamples: int, seed: int) -> list[dict[st
 
 
 def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """Every test that supports these data, with `min_prob` if required."""
+    """One row per test that supports these data: `min_prob` if it is required, statistic and p-value."""
     rows = []
     for name in TESTS.names():
         resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.has_setting(name, "resamples") else {}
-        tries: tuple[dict[str, Any], ...] = ({}, {"min_prob": MIN_PROB})
-        for min_prob_settings in tries:
+        attempts: tuple[dict[str, Any], ...] = ({}, {"min_prob": MIN_PROB})
+        for min_prob_settings in attempts:
             try:
                 verdict = test(preds, name, rng=seed, **resample_settings, **min_prob_settings)
             except InputError:
@@ -189,7 +196,7 @@ def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, 
 
 
 def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
-    """Fit `auto` on one half of the rows, and evaluate it on the other."""
+    """Fit `auto` on one half of the rows; return the map, and scores of the other half before and after it."""
     learn, held_out = split_in_halves(preds, seed)
     calibrator = fit(learn, "auto", rng=seed)
     assert held_out.y is not None
@@ -199,15 +206,15 @@ def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]
         for when, rows in (("before", held_out), ("after", after)):
             answer = measure(rows, name, resamples=resamples, rng=seed)
             row[f"{label} {when}"] = answer.value
-            row[f"{label} {when} low"], row[f"{label} {when} high"] = _format_ends(answer.interval)
+            row[f"{label} {when} low"], row[f"{label} {when} high"] = _interval_limits(answer.interval)
             row[f"{label} {when} floor"] = answer.noise_floor
     return row
 
 
 def risk_row(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
-    """AURC with its interval, and the risk of the most confident answers."""
+    """Area under the risk-coverage curve (AURC) with its interval, and the error rates of the most confident rows."""
     curve = selective_risk(preds, at=COVERAGES, resamples=resamples, rng=seed)
-    low, high = _format_ends(curve.interval)
+    low, high = _interval_limits(curve.interval)
     row: dict[str, Any] = {"AURC": curve.aurc, "low": low, "high": high, "random": curve.random, "ideal": curve.ideal}
     return row | {f"risk at {share:g}": float(r) for share, r in zip(COVERAGES, curve.at["risk"], strict=True)}
 
@@ -219,42 +226,45 @@ def compare_pairs(
     rows = []
     for name in COMPARED:
         for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
-            low, high = _format_ends(pair.interval)
+            low, high = _interval_limits(pair.interval)
             row: dict[str, Any] = {"estimator": name, "pair": " − ".join(pair.names), "difference": pair.difference}
             rows.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
     return rows
 
 
-def _format_ends(interval: Any) -> tuple[float | None, float | None]:
+def _interval_limits(interval: Interval | None) -> tuple[float | None, float | None]:
+    """The limits of an interval, or None twice without one."""
     return (None, None) if interval is None else (interval.low, interval.high)
 
 
-FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
-    "estimator": (ESTIMATORS, lambda preds, name, **more: measure(preds, name, interval=None, **more)),
-    "test": (TESTS, lambda preds, name, **more: test(preds, name, **_resample_settings(name), **more)),
+METHOD_KINDS: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
+    "estimator": (ESTIMATORS, lambda preds, name, **settings: measure(preds, name, interval=None, **settings)),
+    "test": (TESTS, lambda preds, name, **settings: test(preds, name, **_resample_settings(name), **settings)),
     "calibrator": (CALIBRATORS, fit),
     "diagram": (DIAGRAMS, draw),
 }
+"""By kind of method: its registry, and the function that applies a method by name to predictions."""
 MIN_PROB = 1e-6  # for methods that use log odds, if a confidence is 0 or 1
 
 
 def check_requirements(preds: Predictions) -> list[dict[str, str]]:
-    """Kind, name, and `yes`, `with min_prob=1e-06`, or the error with its code."""
+    """One row per lens and method: whether it works (`yes`, or with `min_prob`), or the error with its code."""
     rows = [
         {"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in LENS_NAMES
     ]
-    for kind, (registry, ask) in FAMILIES.items():
+    for kind, (registry, apply_method) in METHOD_KINDS.items():
         for name in registry.names():
-            answer = _check_method(ask, preds, name)
-            if answer != "yes" and _check_method(ask, preds, name, min_prob=MIN_PROB) == "yes":
+            answer = _check_method(apply_method, preds, name)
+            if answer != "yes" and _check_method(apply_method, preds, name, min_prob=MIN_PROB) == "yes":
                 answer = f"with min_prob={MIN_PROB:g} ({answer.split(':')[0]} without)"
             rows.append({"kind": kind, "name": name, "works": answer})
     return rows
 
 
-def _check_method(ask: Callable[..., Any], preds: Predictions, name: str, **more: Any) -> str:
+def _check_method(apply_method: Callable[..., Any], preds: Predictions, name: str, **settings: Any) -> str:
+    """`yes` if the method works, else the code and the problem of the error."""
     try:
-        ask(preds, name, **more)
+        apply_method(preds, name, **settings)
     except InputError as refusal:
         return f"{refusal.code}: {refusal.problem}"
     return "yes"
@@ -265,7 +275,7 @@ def _resample_settings(name: str) -> dict[str, Any]:
 
 
 def estimator_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row per estimator, a column per network: value [95 % interval] (noise floor)."""
+    """One row per estimator, with a column `value [95 % interval] (noise floor)` per network."""
     names = [row["estimator"] for row in cells[0]["estimates"]]
     table = []
     for name in names:
@@ -287,21 +297,21 @@ def pvalue_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def recalibration_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Map fitted by `auto`, and scores on held-out rows before and after."""
+    """One row per network: the map fitted by `auto`, and scores of the held-out rows before and after it."""
     rows = []
     for cell in cells:
         row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
         for score, _ in SCORES:
             for when in ("before", "after"):
                 prefix = f"{score} {when}"
-                parts = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
-                entry[prefix] = format_estimate(parts | {"noise floor": row[f"{prefix} floor"]})
+                estimate = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
+                entry[prefix] = format_estimate(estimate | {"noise floor": row[f"{prefix} floor"]})
         rows.append(entry)
     return tuple(rows)
 
 
 def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Selective prediction: AURC and the risk of the most confident answers."""
+    """One row per network: AURC with its interval, and the error rates of the most confident rows."""
     rows = []
     for cell in cells:
         row = dict(cell["risk"])
@@ -313,11 +323,11 @@ def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize(cells: Sequence[Row], needs: Sequence[Row]) -> str:
-    """Summary of the study in words."""
+    """In words, how many methods work, and the ECE of each network before and after recalibration."""
     works = sum(row["works"] == "yes" for row in needs)
     with_min_prob = sum(row["works"].startswith("with min_prob") for row in needs)
     phrases = [
-        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']}"
+        f"{cell['net']} ECE {_estimate_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']}"
         f" {cell['fixed']['ECE after']:.4f} on held-out rows"
         for cell in cells
     ]
@@ -333,23 +343,19 @@ def format_estimate(row: Row) -> str:
     return f"{row['value']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")
 
 
-def _value(cell: Row, name: str) -> float:
+def _estimate_value(cell: Row, name: str) -> float:
+    """The value of an estimator for a network."""
     return float(next(row["value"] for row in cell["estimates"] if row["estimator"] == name))
 
 
 def draw_reliability_diagrams(models: Mapping[str, Predictions], path: Path) -> None:
     """Draw the reliability diagrams of the networks side by side, with one legend below."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(models), 4.6), layout="constrained")
+    figure = make_figure((4.2 * len(models), 4.6))
     axes = figure.subplots(1, len(models), squeeze=False)[0]
-    made = [diagram(preds, "reliability") for preds in models.values()]
-    for ax, name, reliability in zip(axes, models, made, strict=True):
+    diagrams = [draw(preds, "reliability") for preds in models.values()]
+    for ax, name, reliability in zip(axes, models, diagrams, strict=True):
         reliability.less("legend").draw(ax)
         ax.set_title(name, fontsize=10)
-    handles, names = zip(*max((reliability.legend() for reliability in made), key=len), strict=True)
+    handles, names = zip(*max((reliability.legend() for reliability in diagrams), key=len), strict=True)
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

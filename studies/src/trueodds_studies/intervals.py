@@ -1,4 +1,4 @@
-"""Coverage and width of the default confidence intervals of calibration errors in miscalibrated worlds."""
+"""Coverage and width of the default confidence intervals of calibration errors, by size of the true error."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds_studies.common.distorted_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
 from trueodds_studies.common.estimator_cases import EstimatorCase
-from trueodds_studies.common.miscalibrated_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
@@ -38,10 +38,11 @@ CASES = (
     EstimatorCase("debiased_l2", growing=True),
     EstimatorCase("ece_linear", fixed_settings=(("bins", 10),)),
 )
-SQUARED = ("rmsce", "debiased_l2")
-FINE = 400  # equal-mass bins that stand for none where vectors, not scores, decide the truth
-TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of the intervals that are to hold the truth
-CLEAR_SE, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
+SQUARED = ("rmsce", "debiased_l2")  # estimators of the root mean square
+FINE_BINS = 400  # equal-mass bins that stand for no bins, where the truth depends on vectors and not on scores alone
+TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of 95 % intervals: of most, and of every one
+CLEAR_FLOORS = 2.0  # noise floors from which on the truth is called clear of noise, and widths are compared
+MAX_WIDTH = 1.5  # largest accepted width, relative to 3.92 standard deviations of the estimate
 
 LEGEND = """{sets} data sets per row. shape: form of the miscalibration; floors: the true error in 15 uniform bins
 divided by its noise floor. truth: limit of the estimate for infinitely many rows, in the same bins; unbinned: the mean
@@ -53,13 +54,13 @@ alternate between two halves; the constants of the intervals were chosen with bo
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated."""
+    """Size of the simulation; `floors` are the true errors as multiples of the noise floor."""
 
-    sets: int = 400
+    sets: int = 400  # data sets per cell
     resamples: int = 300
     redraws: int = 99
     rows: tuple[int, ...] = (100, 300, 1000, 5000)
-    binary: tuple[tuple[str, str], ...] = (
+    binary: tuple[tuple[str, str], ...] = (  # distribution of the scores, and shape of the distortion
         ("normal", "temperature"),
         ("normal", "waves"),
         ("normal", "local"),
@@ -70,6 +71,7 @@ class Plan:
         ("uniform", "smooth"),
         ("uniform", "local"),
     )
+    # number of classes and lens
     several: tuple[tuple[int, str], ...] = ((3, "confidence"), (3, "classwise"), (10, "confidence"), (10, "classwise"))
     floors: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0)
     seed: int = 0
@@ -95,11 +97,11 @@ class Cell:
     world: DistortedWorld
     floors: float
     n: int
-    half: int
+    half: int  # the cells alternate between two halves, 0 and 1
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.case.label} | {self.lens} | {self.world.name} | {self.floors:g} | {self.n}"
 
 
@@ -112,11 +114,11 @@ def intervals(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Coverage and width of the default intervals, in worlds that are 0, 1, 2 and 5 noise floors off.
+    """Coverage and width of the default intervals where the true error is 0, 1, 2 and 5 noise floors.
 
-    Two classes through `positive`, and 3 and 10 through `confidence` and `classwise`; models that are over- or
-    underconfident, shifted, off smoothly, in waves or in 6 % of the rows alone. The truth is integrated over
-    100,000 rows, in the estimator's bins and without bins.
+    Lenses: `positive` for two classes, `confidence` and `classwise` for 3 and 10. Models are over- or underconfident,
+    shifted, or miscalibrated smoothly, in waves, or in 6 % of the rows only. The true value is computed from 100,000
+    rows, in the bins of the estimator and without bins.
 
     >>> worlds = {"binary": (("normal", "local"),), "several": (), "floors": (2.0,)}
     >>> small = Plan(sets=2, rows=(50,), resamples=20, redraws=19, **worlds)
@@ -130,16 +132,17 @@ def intervals(
         names = ", ".join(case.name for case in CASES)
         raise InputError("TO203", "The study has no such estimator.", ", ".join(methods), f"Choose among {names}.")
     cells = [cell for case in cases for cell in _cells(case, plan)]
-    where = make_folder(out)
-    rows = run_cells("intervals", cells, measure_cell, plan, where, progress)
+    folder = make_folder(out)
+    rows = run_cells("intervals", cells, measure_cell, plan, folder, progress)
     finding = StudyResult("intervals", _summarize(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
     return finding
 
 
 def _cells(case: EstimatorCase, plan: Plan) -> Iterator[Cell]:
-    worlds = [("positive", DistortedWorld(f"{s} {shape}", 2, s, shape)) for s, shape in plan.binary]
+    """One case in every world at every multiple of the noise floor; calibrated worlds, whose shapes are equal, once."""
+    worlds = [("positive", DistortedWorld(f"{scores} {shape}", 2, scores, shape)) for scores, shape in plan.binary]
     worlds += [
         (lens, DistortedWorld(f"{k} classes {shape}", k, "softmax", shape))
         for k, lens in plan.several
@@ -150,20 +153,21 @@ def _cells(case: EstimatorCase, plan: Plan) -> Iterator[Cell]:
     for lens, world in worlds:
         for n_floors in plan.floors:
             for n in plan.rows:
-                one = (lens, world.k, world.scores, n)
-                if n_floors == 0 and one in calibrated:
+                calibrated_cell = (lens, world.k, world.scores, n)
+                if n_floors == 0 and calibrated_cell in calibrated:
                     continue
                 if n_floors == 0:
-                    calibrated.add(one)
+                    calibrated.add(calibrated_cell)
                 number += 1
                 yield Cell(case, lens, world, n_floors, n, number % 2)
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell."""
-    world = _world(cell.world, cell.lens, cell.floors, cell.n)
+    """The row of the table for one cell."""
+    world = _scaled_world(cell.world, cell.lens, cell.floors, cell.n)
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
-    truth, unbinned = _true_value(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
+    truth = _binned_truth(estimator, cell.lens, world)
+    unbinned = _unbinned_truth(cell.case.name, cell.lens, world)
     interval_spec = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, noise = [], [], [], []
     for repetition in range(plan.sets):
@@ -171,14 +175,16 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         preds = world.rows(rng, cell.n)
         lens = resolve_lens(preds, cell.lens, estimator)
         estimands = [Estimand.from_predictions(estimator, lens, preds, lens.aggregate)]
-        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
+        draw_noise_floors = partial(_draw_noise_floors, preds, rng, plan.redraws)
+        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, draw_noise_floors)
         values.append(estimate.value)
         noise.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
         lows.append(estimate.interval.low if estimate.interval else math.nan)
         highs.append(estimate.interval.high if estimate.interval else math.nan)
     value, low, high = np.array(values), np.array(lows), np.array(highs)
-    some = np.isfinite(low)
-    low, high, sd = low[some] - 1e-12, high[some], float(value.std(ddof=1)) if len(value) > 1 else math.nan
+    has_interval = np.isfinite(low)
+    low, high = low[has_interval] - 1e-12, high[has_interval]
+    sd = float(value.std(ddof=1)) if len(value) > 1 else math.nan
     return {
         "estimator": cell.case.label,
         "lens": cell.lens,
@@ -194,60 +200,67 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "sd": sd,
         "floor": float(np.mean(noise)),
         "method": estimate.interval.method if estimate.interval else "none",
-        "covers": _share((low <= truth) & (truth <= high)),
-        "low_misses": _share(truth < low),
-        "high_misses": _share(truth > high),
-        "covers_unbinned": _share((low <= unbinned) & (unbinned <= high)),
-        "width": float((high - low).mean() / (3.92 * sd)) if some.any() and sd > 0 else None,
-        "without": int((~some).sum()),
+        "covers": _share_of_true((low <= truth) & (truth <= high)),
+        "low_misses": _share_of_true(truth < low),
+        "high_misses": _share_of_true(truth > high),
+        "covers_unbinned": _share_of_true((low <= unbinned) & (unbinned <= high)),
+        "width": float((high - low).mean() / (3.92 * sd)) if has_interval.any() and sd > 0 else None,
+        "without": int((~has_interval).sum()),
     }
 
 
 @cache
-def _world(world: DistortedWorld, lens: str, n_floors: float, n: int) -> DistortedWorld:
+def _scaled_world(world: DistortedWorld, lens: str, n_floors: float, n: int) -> DistortedWorld:
+    """`scale_to_noise_floors`, computed once for all estimators."""
     return scale_to_noise_floors(world, lens, n_floors, n)
 
 
-def _floors(
-    preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Estimand]
+def _draw_noise_floors(
+    preds: Predictions, rng: np.random.Generator, redraws: int, estimands: Sequence[Estimand]
 ) -> list[Array | None]:
-    return noise_floor_draws(preds, every, rng, redraws)
+    """Values of each estimand for redrawn labels; the estimands come last, as `estimate_all` passes them."""
+    return noise_floor_draws(preds, estimands, rng, redraws)
 
 
-def _true_value(estimator: Estimator, name: str, world: DistortedWorld) -> float:
+def _binned_truth(estimator: Estimator, name: str, world: DistortedWorld) -> float:
     """The limit of the estimate for infinitely many rows, in the estimator's own bins."""
     population = world.population()
     lens = resolve_lens(population, name, estimator)
     views = lens.views(population)
-    return _has_exact_value(
-        np.array([estimator.interval_estimator().value(view) for view in views]), views, lens.aggregate
-    )
+    values = np.array([estimator.interval_estimator().value(view) for view in views])
+    return _combine_views(values, views, lens.aggregate)
 
 
-def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:
-    """Mean distance of score and true probability, or root mean square; for `corp`, without bins, its own value."""
+def _unbinned_truth(name: str, lens_name: str, world: DistortedWorld) -> float:
+    """Mean distance of predicted and true probability, or its root mean square for the estimators in `SQUARED`.
+
+    The estimator `corp` has no bins, so that its unbinned truth is its own population value.
+    """
     if name == "corp":
-        return _true_value(ESTIMATORS.make(name, {}), lens_name, world)
+        return _binned_truth(ESTIMATORS.make(name, {}), lens_name, world)
     population = world.population()
     lens = resolve_lens(population, lens_name, ESTIMATORS.make(name, {}))
     views, power = lens.views(population), 2.0 if name in SQUARED else 1.0
-    fine = [view if world.k == 2 else view.binned(EqualMass(FINE).fit(view)) for view in views]
+    fine = [view if world.k == 2 else view.binned(EqualMass(FINE_BINS).fit(view)) for view in views]
     gaps = [float(v.w @ np.abs(v.y - v.p) ** power / v.total) ** (1 / power) for v in fine]
-    return _has_exact_value(np.array(gaps), views, lens.aggregate)
+    return _combine_views(np.array(gaps), views, lens.aggregate)
 
 
-def _has_exact_value(values: Array, views: Sequence[View], aggregate: str) -> float:
+def _combine_views(values: Array, views: Sequence[View], aggregate: str) -> float:
+    """The aggregate of the values of several views, or the value of a single one."""
     value = values[0] if len(views) == 1 else aggregate_values(values, aggregation_weights(views, aggregate), aggregate)
-    return 0.0 if abs(float(value)) < 1e-9 else float(value)  # what rounding leaves of a zero is zero
+    return 0.0 if abs(float(value)) < 1e-9 else float(value)  # remove what rounding leaves of a zero
 
 
-def _share(hits: Array) -> float | None:
+def _share_of_true(hits: Array) -> float | None:
+    """The share of true values, or None without values."""
     return float(hits.mean()) if len(hits) else None
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, how many intervals cover the truth often enough, and how wide they are where it is clear of noise."""
     with_interval = [row for row in rows if row["covers"] is not None]
-    clear = [row for row in with_interval if row["truth"] >= CLEAR_SE * row["floor"] and row["width"] is not None]
+    clear = [row for row in with_interval if row["truth"] >= CLEAR_FLOORS * row["floor"] and row["width"] is not None]
     enough = sum(row["covers"] >= TARGET_COVERAGE for row in with_interval)
     min_coverage = min((row["covers"] for row in with_interval), default=math.nan)
     text = (
@@ -256,9 +269,10 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     )
     if clear:
         widths = [row["width"] for row in clear]
-        long = sum(width > WIDE for width in widths)
+        n_wide = sum(width > MAX_WIDTH for width in widths)
         text += (
-            f" From {CLEAR_SE:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in"
-            f" the mean, {max(widths):.2f} at most; {long} of {len(clear)} are wider than {WIDE:g} times."
+            f" From {CLEAR_FLOORS:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations"
+            f" wide in the mean, {max(widths):.2f} at most; {n_wide} of {len(clear)} are wider than {MAX_WIDTH:g}"
+            " times."
         )
     return text

@@ -18,7 +18,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
-from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
+from trueodds_studies.common.figures import RED, colors_by_size, draw_dots, make_figure, save_dot_plot
 from trueodds_studies.common.rejection_rates import (
     BY_TEST_LEGEND,
     LEVELS,
@@ -36,9 +36,9 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 class Plan:
     """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
-    sets: int = 1000  # with draws
-    asymptotic_sets: int = 2000  # without draws: cheap
-    powered: int = 200  # per kind of miscalibration
+    sets: int = 1000  # data sets per cell with a simulated null distribution
+    asymptotic_sets: int = 2000  # data sets per cell without one, which is faster
+    powered: int = 200  # data sets per kind of miscalibration
     rows: tuple[int, ...] = (30, 100, 500, 2000)
     worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED_WORLDS)
     resamples: int = 199
@@ -64,6 +64,106 @@ and the data sets without it keep the level. {resamples} redraws."""
 
 
 @dataclass(frozen=True)
+class HypothesisForm:
+    """A test with its null distribution and settings.
+
+    `null` is the null distribution, as in the settings of the test; `redraw` for a test without this setting, and
+    `both` if rows are resampled too. `lens` applies to more than two classes; by default it is `canonical` if the test
+    supports vectors, else `confidence`.
+    """
+
+    name: str
+    null: str
+    variant: str = ""  # part of the label, which distinguishes it from other variants of the test
+    fixed_settings: tuple[tuple[str, Any], ...] = ()  # settings other than the defaults
+    lens: str | None = None
+    min_classes: int = 2
+    max_classes: int = 10**9
+    max_rows: int = 10**9
+    slow_from: int = 10**9  # number of rows from which on it is slow
+    slow_share: float = 0.2  # share of the data sets that are drawn if it is slow
+
+    @property
+    def label(self) -> str:
+        """The name in the table."""
+        return f"{self.name} {self.variant}".strip()
+
+    def lens_name(self, k: int) -> str:
+        """The lens for k classes."""
+        if k == 2:
+            return "positive"
+        return self.lens or ("canonical" if TESTS.load(self.name).accepts_joint_views else "confidence")
+
+    @property
+    def makes_draws(self) -> bool:
+        """Whether the null distribution is simulated, which is expensive."""
+        return self.null in getattr(TESTS.load(self.name), "simulated_nulls", (self.null,)) or self.null == "both"
+
+    def settings(self, resamples: int) -> dict[str, Any]:
+        """The settings, with the study's number of draws if the test makes any."""
+        drawn = {"resamples": resamples} if TESTS.has_setting(self.name, "resamples") else {}
+        return drawn | dict(self.fixed_settings)
+
+    def fits(self, k: int, n: int) -> bool:
+        """Whether the variant is included for k classes and n rows."""
+        return self.min_classes <= k <= self.max_classes and n <= self.max_rows
+
+    def count_sets(self, n: int, sets: int) -> int:
+        """Number of data sets of n rows: `sets`, or a share of them if the variant is slow."""
+        return math.ceil(sets * self.slow_share) if n >= self.slow_from else sets
+
+
+@cache
+def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
+    """All variants of a test: one per null distribution, the default first, then those of `EXTRA_FORMS`."""
+    test_class = TESTS.load(name)
+    if not test_class.null_distributions:
+        return (HypothesisForm(name, "redraw"), *EXTRA_FORMS.get(name, ()))
+    (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
+    nulls = list(test_class.null_distributions)
+    if default in nulls:
+        nulls.sort(key=lambda null: null != default)  # the default first, and the others in their order
+    usual = [HypothesisForm(name, null, fixed_settings=() if null == default else (("null", null),)) for null in nulls]
+    return (
+        *(dataclasses.replace(form, **COSTLY_FORMS.get((name, form.null), {})) for form in usual),
+        *EXTRA_FORMS.get(name, ()),
+    )
+
+
+def _group_by_name(*forms: HypothesisForm) -> dict[str, tuple[HypothesisForm, ...]]:
+    """The forms as a table from the name of the test to its forms."""
+    table: dict[str, tuple[HypothesisForm, ...]] = {}
+    for form in forms:
+        table[form.name] = (*table.get(form.name, ()), form)
+    return table
+
+
+EXTRA_FORMS = _group_by_name(
+    HypothesisForm("consistency", "redraw", "confidence", lens="confidence", min_classes=3),
+    HypothesisForm("consistency", "both", "rows too", (("redraw", "both"),), max_classes=2, max_rows=500, slow_from=0),
+    HypothesisForm(
+        "hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), max_classes=2
+    ),
+    HypothesisForm("cox", "asymptotic", "score", (("form", "score"),)),
+    HypothesisForm("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
+    HypothesisForm("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),
+    HypothesisForm("decision_regret", "asymptotic", "1 : 4", (("cost", ((0, 4), (1, 0))),), max_classes=2),
+)
+COSTLY_FORMS: dict[tuple[str, str], dict[str, Any]] = {
+    ("bins", "redraw"): {"slow_from": 2000},
+    ("cme", "asymptotic"): {"slow_from": 2000},
+    ("cme", "redraw"): {"slow_from": 2000},
+    ("score", "redraw"): {"slow_from": 2000},
+    ("skce", "block"): {"slow_from": 500},
+    ("skce", "bootstrap"): {"slow_from": 500, "max_rows": 500},
+    ("skce", "distribution-free"): {"slow_from": 500},
+    ("skce", "redraw"): {"slow_from": 2000},
+    ("tcal", "redraw"): {"slow_from": 2000},
+}
+"""Limits for tests that take long, by name and null distribution."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One variant of a test, one design, and one number of rows."""
 
@@ -82,16 +182,16 @@ class SimulatedPValues:
     """P-values of a test for many data sets of one design."""
 
     pvalues: Array  # (sets,), NaN where there is none
-    doubted: Array  # (sets,) whether the note TN212 was raised
+    doubted: Array  # (sets,) whether note TN212 says that the null distribution is inaccurate
 
-    def hits(self, level: float, among: Array | None = None) -> int:
-        """Number of rejections; an undefined p-value does not reject."""
+    def count_rejections(self, level: float, among: Array | None = None) -> int:
+        """Number of rejections in all data sets or in those of a mask (sets,); undefined p-values do not reject."""
         rejected = self.pvalues <= level + 1e-12
         return int(rejected.sum() if among is None else rejected[among].sum())
 
-    def rate(self, level: float) -> float:
-        """Rejection rate."""
-        return self.hits(level) / len(self.pvalues)
+    def rejection_rate(self, level: float) -> float:
+        """Share of all data sets that are rejected."""
+        return self.count_rejections(level) / len(self.pvalues)
 
 
 def level(
@@ -115,16 +215,16 @@ def level(
     [('spiegelhalter', 'asymptotic', 2, 30), ('spiegelhalter', 'redraw', 2, 30)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
-    rows = add_verdicts(run_cells("level", list(level_cells(plan, methods)), measure_cell, plan, where, progress))
+    folder = make_folder(out)
+    rows = add_verdicts(run_cells("level", list(level_cells(plan, methods)), measure_cell, plan, folder, progress))
     legend = LEGEND.format(powered=plan.powered, rates=2 * len(rows), resamples=plan.resamples)
     finding = StudyResult("level", summarize_sizes(rows), rows, plan.__dict__, legend)
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         StudyResult("level.tests", summarize_sizes(rows), summarize_by_test(rows), plan.__dict__, BY_TEST_LEGEND).save(
-            where
+            folder
         )
-        _draw_if_possible(finding, where)
+        _draw_if_possible(finding, folder)
     return finding
 
 
@@ -140,9 +240,9 @@ def level_cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Ce
 def simulate_pvalues(
     form: HypothesisForm, world: PowerTransformedWorld, n: int, sets: int, plan: Plan
 ) -> SimulatedPValues:
-    """P-values for `sets` data sets; NaN if the test refuses the data (TO205)."""
+    """P-values of a test for `sets` data sets of n rows; NaN where the test raises TO205, which refuses the data."""
     pvalues, doubted = np.full(sets, np.nan), np.zeros(sets, dtype=bool)
-    settings, lens = form.settings(plan.resamples), form.claim(world.k)
+    settings, lens = form.settings(plan.resamples), form.lens_name(world.k)
     for repetition in range(sets):
         rng = plan.rng(world, n, repetition)
         preds = world.rows(rng, n)
@@ -160,9 +260,9 @@ def simulate_pvalues(
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
     form, world, n = cell.form, cell.world, cell.n
-    sets = form.sets(n, plan.sets if form.draws else plan.asymptotic_sets)
+    sets = form.count_sets(n, plan.sets if form.makes_draws else plan.asymptotic_sets)
     simulation = simulate_pvalues(form, world, n, sets, plan)
-    silent = ~simulation.doubted
+    without_note = ~simulation.doubted
     row: dict[str, Any] = {
         "test": form.label,
         "null": form.null,
@@ -172,134 +272,35 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "sets": sets,
     }
     for name, nominal in LEVELS.items():
-        low, high = clopper_pearson(simulation.hits(nominal), sets)
-        row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}
-    for name, how in MISCALIBRATIONS.items():
-        other = simulate_pvalues(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
-        row[f"power_{name}"] = other.rate(LEVELS["5"])
+        low, high = clopper_pearson(simulation.count_rejections(nominal), sets)
+        row |= {f"size{name}": simulation.rejection_rate(nominal), f"low{name}": low, f"high{name}": high}
+    for name, powers_and_odds in MISCALIBRATIONS.items():
+        miscalibrated = simulate_pvalues(
+            form, world.miscalibrated(name, **powers_and_odds), n, form.count_sets(n, plan.powered), plan
+        )
+        row[f"power_{name}"] = miscalibrated.rejection_rate(LEVELS["5"])
     row["doubt"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():
-        row[f"silent{name}"] = simulation.hits(nominal, silent) / int(silent.sum()) if silent.any() else None
+        rejections = simulation.count_rejections(nominal, without_note)
+        row[f"silent{name}"] = rejections / int(without_note.sum()) if without_note.any() else None
     return row | {"undefined": float(np.isnan(simulation.pvalues).mean())}
 
 
-def _draw_if_possible(finding: StudyResult, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, folder: Path) -> None:
     """Draw size and power if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
-        draw_levels(finding, where / "level.svg")
-
-
-@dataclass(frozen=True)
-class HypothesisForm:
-    """A test with the settings used in a study.
-
-    `null` specifies the null distribution, as in the settings of the test; `redraw` for a test without this setting,
-    `both` if rows are resampled too. `lens` applies to more than two classes; by default the whole vector if the test
-    supports vectors, else the confidence.
-    """
-
-    name: str
-    null: str
-    variant: str = ""  # distinguishes it from other variants of the test
-    fixed_settings: tuple[tuple[str, Any], ...] = ()  # settings other than the defaults
-    lens: str | None = None
-    fewest: int = 2  # minimum number of classes
-    classes: int = 10**9  # maximum number of classes
-    max_rows: int = 10**9
-    slow: int = 10**9  # number of rows from which it is slow: then it gets a share of the data sets
-    share: float = 0.2
-
-    @property
-    def label(self) -> str:
-        """The name in the table."""
-        return f"{self.name} {self.variant}".strip()
-
-    def claim(self, k: int) -> str:
-        """The lens for k classes."""
-        if k == 2:
-            return "positive"
-        return self.lens or ("canonical" if TESTS.load(self.name).accepts_joint_views else "confidence")
-
-    @property
-    def draws(self) -> bool:
-        """Whether it makes draws, which are expensive."""
-        return self.null in getattr(TESTS.load(self.name), "simulated_nulls", (self.null,)) or self.null == "both"
-
-    def settings(self, resamples: int) -> dict[str, Any]:
-        """The settings, with the study's number of draws if the test makes any."""
-        drawn = {"resamples": resamples} if TESTS.has_setting(self.name, "resamples") else {}
-        return drawn | dict(self.fixed_settings)
-
-    def fits(self, k: int, n: int) -> bool:
-        """Whether it is included for k classes and n rows."""
-        return self.fewest <= k <= self.classes and n <= self.max_rows
-
-    def sets(self, n: int, sets: int) -> int:
-        """Number of data sets for this variant."""
-        return math.ceil(sets * self.share) if n >= self.slow else sets
-
-
-@cache
-def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
-    """The default variant, one for each other null distribution, and the extra variants."""
-    test_class = TESTS.load(name)
-    if not test_class.null_distributions:
-        return (HypothesisForm(name, "redraw"), *EXTRA_FORMS.get(name, ()))
-    (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
-    nulls = dict.fromkeys(
-        (default, *test_class.null_distributions)
-        if default in test_class.null_distributions
-        else test_class.null_distributions
-    )
-    usual = [HypothesisForm(name, null, fixed_settings=() if null == default else (("null", null),)) for null in nulls]
-    return (
-        *(dataclasses.replace(form, **COSTLY_FORMS.get((name, form.null), {})) for form in usual),
-        *EXTRA_FORMS.get(name, ()),
-    )
-
-
-def _by_name(*forms: HypothesisForm) -> dict[str, tuple[HypothesisForm, ...]]:
-    table: dict[str, tuple[HypothesisForm, ...]] = {}
-    for form in forms:
-        table[form.name] = (*table.get(form.name, ()), form)
-    return table
-
-
-EXTRA_FORMS = _by_name(
-    HypothesisForm("consistency", "redraw", "confidence", lens="confidence", fewest=3),
-    HypothesisForm("consistency", "both", "rows too", (("redraw", "both"),), classes=2, max_rows=500, slow=0),
-    HypothesisForm("hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), classes=2),
-    HypothesisForm("cox", "asymptotic", "score", (("form", "score"),)),
-    HypothesisForm("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
-    HypothesisForm("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),
-    HypothesisForm("decision_regret", "asymptotic", "1 : 4", (("cost", ((0, 4), (1, 0))),), classes=2),
-)
-COSTLY_FORMS: dict[tuple[str, str], dict[str, Any]] = {
-    ("bins", "redraw"): {"slow": 2000},
-    ("cme", "asymptotic"): {"slow": 2000},
-    ("cme", "redraw"): {"slow": 2000},
-    ("score", "redraw"): {"slow": 2000},
-    ("skce", "block"): {"slow": 500},
-    ("skce", "bootstrap"): {"slow": 500, "max_rows": 500},
-    ("skce", "distribution-free"): {"slow": 500},
-    ("skce", "redraw"): {"slow": 2000},
-    ("tcal", "redraw"): {"slow": 2000},
-}
+        draw_levels(finding, folder / "level.svg")
 
 
 def draw_levels(finding: StudyResult, path: Path) -> None:
-    """Draw three panels: rejection rates at 5 and 1 % for calibrated models, and at 5 % for an overconfident model.
-
-    Lines mark the levels.
-    """
-    from matplotlib.figure import Figure
-
+    """Draw by test the rejection rates at 5 and 1 % for calibrated models, and at 5 % for an overconfident model."""
     rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in finding.rows]
-    place = {name: i for i, name in enumerate(reversed(list(dict.fromkeys(row["estimator"] for row in rows))))}
-    figure = Figure(figsize=(11, 1.6 + 0.24 * len(place)), layout="constrained")
+    names = list(dict.fromkeys(row["estimator"] for row in rows))
+    positions = {name: i for i, name in enumerate(reversed(names))}
+    figure = make_figure((11, 1.6 + 0.24 * len(positions)))
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 2, 2))
     sizes = sorted({row["n"] for row in rows})
-    shade = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
+    color_of_size = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
     panels = (
         ("size5", "rejects at 5 %", 0.05),
         ("size1", "rejects at 1 %", 0.01),
@@ -308,7 +309,7 @@ def draw_levels(finding: StudyResult, path: Path) -> None:
     for ax, (name, title, nominal) in zip(axes, panels, strict=True):
         if nominal is not None:
             ax.axvline(nominal, color=RED, lw=1)
-        draw_dots(ax, rows, place, shade, name)
+        draw_dots(ax, rows, positions, color_of_size, name)
         ax.set(title=title, xlabel="share of data sets")
         ax.set_xlim(0, 1.02 if nominal is None else None)
-    save_dot_plot(figure, axes, list(place), shade, path, "* labels redrawn")
+    save_dot_plot(figure, axes, list(positions), color_of_size, path, "* labels redrawn")

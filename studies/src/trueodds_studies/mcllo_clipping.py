@@ -16,14 +16,14 @@ from trueodds.api.test import test
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import clopper_pearson, exceeds_level
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_change, make_folder
 
 LEVEL = 0.05
-MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
-ROW_SUBSETS = ("all rows", "without them")  # them: the rows whose outcome had no votes
+MIN_TEST_PROB = 1e-15  # smallest value that the test accepts as min_prob
+ROW_SUBSETS = ("all rows", "without them")  # "them": the rows whose observed class had no votes
 
 ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which
 that class was observed. rows: all, or without those {missed}. replacement: what replaces 0. lrt, p: likelihood ratio
@@ -40,26 +40,90 @@ the calibrated probabilities, exceeds if the lower limit, with Bonferroni's corr
 without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
 calibrated there. lrt_median: median likelihood ratio."""
 
+MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is about the rounding error of 1
+
+
+@dataclass(frozen=True)
+class SimulatedForest:
+    r"""Votes v ~ Multinomial(trees, r) and labels with the same probabilities r ~ Dirichlet(½, …, ½).
+
+    Given the votes, class j has probability :math:`(v_j + ½) / (\sum v + K/2)`: votes + ½ are calibrated, and a
+    class without votes is observed in 1 of 43 rows with 20 trees and 3 classes.
+    """
+
+    n: int = 240
+    trees: int = 20
+    k: int = 3
+
+    def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Votes (n, k) and labels (n,)."""
+        r = rng.dirichlet(np.full(self.k, 0.5), self.n)
+        y = (np.cumsum(r, axis=1)[:, :-1] <= rng.random(self.n)[:, None]).sum(axis=1)
+        return rng.multinomial(self.trees, r), y
+
+
+@dataclass(frozen=True)
+class ZeroReplacement:
+    """A way to replace zeros: a smallest share, votes added to every class, or mixing with the uniform distribution."""
+
+    kind: str  # "floor", "votes" or "mixture"
+    amount: float = 0.0  # the smallest share, or the number of added votes
+
+    @property
+    def name(self) -> str:
+        """Name in the tables."""
+        return {
+            "floor": f"floor {self.amount:.2g}",
+            "votes": f"votes + {self.amount:.3g}",
+            "mixture": "mixture 1/(n + 1)",
+        }[self.kind]
+
+    def replace_zeros(self, votes: Array) -> Array:
+        """Probabilities above 0 from votes, (n, k) both, with rows that sum to 1.
+
+        >>> ZeroReplacement("votes", 0.5).replace_zeros(np.array([[1, 0]])).tolist()
+        [[0.75, 0.25]]
+        """
+        n, k = votes.shape
+        if self.kind == "votes":
+            P = votes + self.amount
+        else:
+            P = votes / votes.sum(axis=1, keepdims=True)
+            P = np.maximum(P, self.amount) if self.kind == "floor" else n / (n + 1) * P + 1 / ((n + 1) * k)
+        return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def zero_replacements(k: int = 3) -> Iterator[ZeroReplacement]:
+    """The replacements for k classes, from the smallest probability to the largest number of added votes."""
+    yield from (ZeroReplacement("floor", min_prob) for min_prob in MIN_PROBS)
+    yield ZeroReplacement("mixture")
+    yield from (ZeroReplacement("votes", amount) for amount in (1 / k, 0.5))
+
+
+def has_no_votes(votes: Array, y: Array) -> Array:
+    """Whether the observed class had no votes, (n,)."""
+    return np.asarray(votes[np.arange(len(y)), y] == 0)
+
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation. Each forest has its own random stream."""
+    """Size of the simulation; each forest has its own random stream."""
 
-    sets: int = 500
-    rows: int = 240
-    missed: int = 5  # outcomes without votes that the one forest has at least
-    resamples: int = 999  # for the one forest
-    redraws: int = 199  # for each of many
+    sets: int = 500  # forests
+    rows: int = 240  # per forest
+    missed: int = 5  # minimum number of rows of the shown forest whose observed class had no votes
+    resamples: int = 999  # redraws for the shown forest
+    redraws: int = 199  # redraws for each of the many forests
     seed: int = 0
 
-    def forest(self, repetition: int) -> tuple[Array, Array]:
-        """Votes and labels of one forest."""
+    def simulate_forest(self, repetition: int) -> tuple[Array, Array]:
+        """Votes (rows, 3) and labels (rows,) of one forest."""
         return SimulatedForest(self.rows).rows(np.random.default_rng([self.seed, self.rows, repetition]))
 
-    def shown(self) -> tuple[Array, Array]:
-        """The first forest in which `missed` observed classes had no votes."""
-        every = (self.forest(repetition) for repetition in itertools.count())
-        return next((votes, y) for votes, y in every if has_no_votes(votes, y).sum() >= self.missed)
+    def find_shown_forest(self) -> tuple[Array, Array]:
+        """Votes and labels of the first forest with at least `missed` rows whose observed class had no votes."""
+        forests = (self.simulate_forest(repetition) for repetition in itertools.count())
+        return next((votes, y) for votes, y in forests if has_no_votes(votes, y).sum() >= self.missed)
 
 
 QUICK = Plan(sets=25)
@@ -70,12 +134,12 @@ class Cell:
     """One replacement, for all rows or without those whose observed class had no votes."""
 
     replacement: ZeroReplacement
-    kind: str
+    rows: str  # one of ROW_SUBSETS
 
     @property
     def key(self) -> str:
         """Key of the cell in the saved results."""
-        return f"{self.replacement.name} | {self.kind}"
+        return f"{self.replacement.name} | {self.rows}"
 
 
 def mcllo_clipping(
@@ -96,14 +160,14 @@ def mcllo_clipping(
     (18, ['mcllo_clipping.many'])
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
-    votes, y = plan.shown()
-    cells = [Cell(replacement, kind) for kind in ROW_SUBSETS for replacement in zero_replacements()]
+    folder = make_folder(out)
+    votes, y = plan.find_shown_forest()
+    cells = [Cell(replacement, rows) for rows in ROW_SUBSETS for replacement in zero_replacements()]
     rows = tuple(forest_row(votes, y, cell, plan) for cell in cells)
     zeros, missed = int((votes == 0).any(axis=1).sum()), int(has_no_votes(votes, y).sum())
     legend_values = plan.__dict__ | {"zeros": zeros, "missed": missed}
-    many_cells = [Cell(replacement, kind) for replacement in zero_replacements() for kind in ROW_SUBSETS]
-    many = _side_by_side(run_cells("mcllo_clipping", many_cells, measure_cell, plan, where, progress))
+    many_cells = [Cell(replacement, rows) for replacement in zero_replacements() for rows in ROW_SUBSETS]
+    many = _side_by_side(run_cells("mcllo_clipping", many_cells, measure_cell, plan, folder, progress))
     also = StudyResult(
         "mcllo_clipping.many",
         summarize_many(many),
@@ -114,21 +178,28 @@ def mcllo_clipping(
     finding = StudyResult(
         "mcllo_clipping", summarize(rows, many), rows, plan.__dict__, ONE_FOREST_LEGEND.format(**legend_values), (also,)
     )
-    if where is not None:
-        finding.save(where)
-        _draw_if_possible(finding, where)
+    if folder is not None:
+        finding.save(folder)
+        _draw_if_possible(finding, folder)
     return finding
 
 
+def _select_rows(votes: Array, y: Array, rows: str) -> Array:
+    """The mask (n,) of one of ROW_SUBSETS."""
+    return np.ones(len(y), dtype=bool) if rows == ROW_SUBSETS[0] else ~has_no_votes(votes, y)
+
+
 def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
-    """Test results for one forest."""
-    mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
-    votes, y, replacement = votes[mask], y[mask], cell.replacement
-    preds = Predictions(y, replacement.of(votes))
+    """The row of the table for the shown forest: votes (n, 3) and labels (n,) with one replacement."""
+    replacement = cell.replacement
+    mask = _select_rows(votes, y, cell.rows)
+    votes, y = votes[mask], y[mask]
+    preds = Predictions(y, replacement.replace_zeros(votes))
     ratios = [test(preds, "mcllo", baseline=c) for c in range(votes.shape[1])]
-    last, drawn = ratios[-1], test(preds, "mcllo", null="redraw", resamples=plan.resamples, rng=plan.seed)
+    last = ratios[-1]
+    drawn = test(preds, "mcllo", null="redraw", resamples=plan.resamples, rng=plan.seed)
     row: dict[str, Any] = {
-        "rows": cell.kind,
+        "rows": cell.rows,
         "replacement": replacement.name,
         "n": preds.n,
         "lrt": last.statistic,
@@ -153,12 +224,12 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Row:
-    """Rejection rate of each form of the test for one replacement."""
+    """Rejection rates of both forms of the test over many forests, for one replacement."""
     ratios, pvalues = [], []
     for repetition in range(plan.sets):
-        votes, y = plan.forest(repetition)
-        mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
-        preds = Predictions(y[mask], cell.replacement.of(votes[mask]))
+        votes, y = plan.simulate_forest(repetition)
+        mask = _select_rows(votes, y, cell.rows)
+        preds = Predictions(y[mask], cell.replacement.replace_zeros(votes[mask]))
         drawn = test(preds, "mcllo", null="redraw", resamples=plan.redraws, rng=repetition)
         asymptotic = test(preds, "mcllo")
         ratios.append(asymptotic.statistic)
@@ -166,50 +237,48 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
     hits = (np.array(pvalues) <= LEVEL + 1e-12).sum(axis=0)
     row: dict[str, Any] = {
         "replacement": cell.replacement.name,
-        "rows": cell.kind,
+        "rows": cell.rows,
         "lrt_median": float(np.median(ratios)),
     }
     for name, count in zip(("lrt", "redrawn"), hits.tolist(), strict=True):
         low, high = clopper_pearson(count, plan.sets)
         row |= {name: count / plan.sets, f"{name}_low": low, f"{name}_high": high}
-    right = cell.replacement == ZeroReplacement("votes", 0.5) and cell.kind == ROW_SUBSETS[0]
+    right = cell.replacement == ZeroReplacement("votes", 0.5) and cell.rows == ROW_SUBSETS[0]
     beyond = any(exceeds_level(count, plan.sets, LEVEL, 2) for count in hits.tolist())
     return row | {"verdict": ("exceeds" if beyond else "keeps") if right else ""}
 
 
 def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per replacement."""
+    """Combine the rows of a replacement, those for all rows and those without outcomes that had no votes."""
     table = []
-    for every, without in zip(rows[::2], rows[1::2], strict=True):
-        row = {key: value for key, value in every.items() if key != "rows"}
+    for all_rows, without in zip(rows[::2], rows[1::2], strict=True):
+        row = {key: value for key, value in all_rows.items() if key != "rows"}
         table.append(row | {f"without: {name}": without[name] for name in ("lrt_median", "lrt", "redrawn")})
     return tuple(table)
 
 
 def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
-    """Summary of the study in words."""
-    every, rest = (_describe_dependence([row for row in rows if row["rows"] == kind]) for kind in ROW_SUBSETS)
+    """In words, how much the result depends on the replacement, for the shown forest and for many."""
+    all_rows, without = (_describe_dependence([row for row in rows if row["rows"] == subset]) for subset in ROW_SUBSETS)
     shares = [100 * row["lrt"] for row in many if row["replacement"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
-        f"One forest: {every}. Without the rows whose observed class had no votes, {rest}. Of forests whose votes + 1/2"
-        f" are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected at 5 % in"
-        f" {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
+        f"One forest: {all_rows}. Without the rows whose observed class had no votes, {without}. Of forests whose"
+        f" votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected"
+        f" at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )
 
 
 def _describe_dependence(rows: Sequence[Row]) -> str:
     """How much the result depends on the replacement of zeros."""
-    draw_replacements, rejected = (
-        [row for row in rows if row["replacement"].startswith("floor")],
-        [row["p"] <= LEVEL for row in rows],
-    )
+    rejected = [row["p"] <= LEVEL for row in rows]
+    min_prob_rows = [row for row in rows if row["replacement"].startswith("floor")]
     if all(rejected) or not any(rejected):
-        text = f"{'every replacement rejects' if rejected[0] else 'no replacement rejects'}"
+        text = "every replacement rejects" if rejected[0] else "no replacement rejects"
     else:
         text = f"the replacement decides the result, {sum(rejected)} of {len(rejected)} reject"
-    ends = format_change(draw_replacements[0]["lrt"], draw_replacements[-1]["lrt"], 2)
+    ends = format_change(min_prob_rows[0]["lrt"], min_prob_rows[-1]["lrt"], 2)
     return (
         f"{text}, and the likelihood ratio {ends} as the smallest probability increases from {MIN_PROBS[0]:g} to"
         f" {MIN_PROBS[-1]:g}"
@@ -217,7 +286,7 @@ def _describe_dependence(rows: Sequence[Row]) -> str:
 
 
 def summarize_many(many: Sequence[Row]) -> str:
-    """Summary of many forests in words."""
+    """In words, the largest difference between the rejection rates of the two tests."""
     gap = max(abs(row["lrt"] - row["redrawn"]) for row in many)
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
     return (
@@ -230,113 +299,48 @@ def _format_verdict(pvalue: float) -> str:
     return "rejects" if pvalue <= LEVEL else "does not"
 
 
-def _draw_if_possible(finding: StudyResult, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, folder: Path) -> None:
     """Draw the figure if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
-        draw_replacements(finding.rows, finding.also[0].rows, where / "mcllo_clipping.svg")
+        draw_replacements(finding.rows, finding.also[0].rows, folder / "mcllo_clipping.svg")
 
 
-MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is what rounding leaves of 1
-
-
-@dataclass(frozen=True)
-class SimulatedForest:
-    r"""Votes v ~ Multinomial(trees, r) and labels with the same probabilities r ~ Dirichlet(½, …, ½).
-
-    Given the votes, class j has probability :math:`(v_j + ½) / (\sum v + K/2)`: votes + ½ are calibrated, and a
-    class without votes is observed in 1 of 43 rows with 20 trees and 3 classes.
-    """
-
-    n: int = 240
-    trees: int = 20
-    k: int = 3
-
-    def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Votes (n, k) and labels (n,)."""
-        r = rng.dirichlet(np.full(self.k, 0.5), self.n)
-        y = (np.cumsum(r, axis=1)[:, :-1] <= rng.random(self.n)[:, None]).sum(axis=1)
-        return rng.multinomial(self.trees, r), y
-
-
-@dataclass(frozen=True)
-class ZeroReplacement:
-    """Replacement of zeros: smallest share, votes added to every class, or mixture with the uniform distribution."""
-
-    kind: str
-    amount: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Name in the tables."""
-        return {
-            "floor": f"floor {self.amount:.2g}",
-            "votes": f"votes + {self.amount:.3g}",
-            "mixture": "mixture 1/(n + 1)",
-        }[self.kind]
-
-    def of(self, votes: Array) -> Array:
-        """Probabilities above 0, with rows that sum to 1.
-
-        >>> ZeroReplacement("votes", 0.5).of(np.array([[1, 0]])).tolist()
-        [[0.75, 0.25]]
-        """
-        n, k = votes.shape
-        if self.kind == "votes":
-            P = votes + self.amount
-        else:
-            P = votes / votes.sum(axis=1, keepdims=True)
-            P = np.maximum(P, self.amount) if self.kind == "floor" else n / (n + 1) * P + 1 / ((n + 1) * k)
-        return np.asarray(P / P.sum(axis=1, keepdims=True))
-
-
-def zero_replacements(k: int = 3) -> Iterator[ZeroReplacement]:
-    """The replacements, from the smallest probability to the most votes added."""
-    yield from (ZeroReplacement("floor", min_prob) for min_prob in MIN_PROBS)
-    yield ZeroReplacement("mixture")
-    yield from (ZeroReplacement("votes", amount) for amount in (1 / k, 0.5))
-
-
-def has_no_votes(votes: Array, y: Array) -> Array:
-    """Whether the observed class had no votes, (n,)."""
-    return np.asarray(votes[np.arange(len(y)), y] == 0)
-
-
-CRITICAL_VALUE = float(chdtri(4, 0.05))
+CRITICAL_VALUE = float(chdtri(4, LEVEL))  # of the likelihood ratio for three classes
 
 
 def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
     """Draw likelihood ratio and slopes by replacement for one forest, and the rejection rates of many."""
     names = [row["replacement"] for row in many]
     y = {name: len(names) - i for i, name in enumerate(names)}
-    figure, (ratio, slopes, share) = make_panels(1, 3, (11, 3.9), sharey=True)
-    kinds = list(dict.fromkeys(row["rows"] for row in rows))
-    ratio.axvline(CRITICAL_VALUE, color="#cccccc", lw=1)
-    slopes.axvline(1, color="#cccccc", lw=1)
-    for kind, color, up in zip(kinds, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
-        own = [row for row in rows if row["rows"] == kind]
+    figure, (ratio_ax, slope_ax, rejection_ax) = make_panels(1, 3, (11, 3.9), sharey=True)
+    subsets = list(dict.fromkeys(row["rows"] for row in rows))
+    ratio_ax.axvline(CRITICAL_VALUE, color="#cccccc", lw=1)
+    slope_ax.axvline(1, color="#cccccc", lw=1)
+    for subset, color, up in zip(subsets, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
+        own = [row for row in rows if row["rows"] == subset]
         at = [y[row["replacement"]] + up for row in own]
-        ratio.hlines(at, [row["lrt_low"] for row in own], [row["lrt_high"] for row in own], color=color, lw=1.5)
-        ratio.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {kind}")
+        ratio_ax.hlines(at, [row["lrt_low"] for row in own], [row["lrt_high"] for row in own], color=color, lw=1.5)
+        ratio_ax.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {subset}")
         for name, mark in (("gamma_1", "o"), ("gamma_2", "s")):
-            slopes.plot([row[name] for row in own], at, mark, ms=4, color=color, mfc="none" if mark == "s" else color)
-    share.axvline(5, color="#cccccc", lw=1)
+            slope_ax.plot([row[name] for row in own], at, mark, ms=4, color=color, mfc="none" if mark == "s" else color)
+    rejection_ax.axvline(5, color="#cccccc", lw=1)
     for name, color, text, up in (
         ("lrt", "#b5402a", "likelihood ratio by χ²", 0.12),
         ("redrawn", "#555555", "score, redrawn", -0.12),
     ):
         at = [y[row["replacement"]] + up for row in many]
-        share.hlines(
+        rejection_ax.hlines(
             at,
             [100 * row[f"{name}_low"] for row in many],
             [100 * row[f"{name}_high"] for row in many],
             color=color,
             lw=1.5,
         )
-        share.plot([100 * row[name] for row in many], at, "D", ms=4, color=color, label=f"{text}, 99 % limits")
-    ratio.set_yticks(list(y.values()), list(y), fontsize=8)
-    ratio.set(xscale="log", xlabel="likelihood ratio, over the baselines; line: 5 %", title="one forest")
-    slopes.set(xlabel="γ₁ (filled) and γ₂", title="one forest", xlim=(0, None))
-    share.set(xlabel="percent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
-    handles = [handle for ax in (ratio, share) for handle in ax.get_legend_handles_labels()[0]]
+        rejection_ax.plot([100 * row[name] for row in many], at, "D", ms=4, color=color, label=f"{text}, 99 % limits")
+    ratio_ax.set_yticks(list(y.values()), list(y), fontsize=8)
+    ratio_ax.set(xscale="log", xlabel="likelihood ratio, over the baselines; line: 5 %", title="one forest")
+    slope_ax.set(xlabel="γ₁ (filled) and γ₂", title="one forest", xlim=(0, None))
+    rejection_ax.set(xlabel="percent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
+    handles = [handle for ax in (ratio_ax, rejection_ax) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     save_figure(figure, path)

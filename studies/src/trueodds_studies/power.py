@@ -1,7 +1,8 @@
-"""Power of the audit's family of tests beside that of the best single test in worlds with one known miscalibration."""
+"""Power of the tests of an audit and of the best single test, for designs with one known miscalibration each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +13,13 @@ import numpy as np
 from trueodds.api.test import test
 from trueodds.core.progress import Progress
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS, MiscalibratedWorld
+from trueodds_studies.common.power_worlds import POWER_WORLDS, MiscalibratedWorld
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
 ALPHA = 0.05
-SINGLE_TESTS: Mapping[
-    int, Sequence[tuple[str, str, Mapping[str, Any]]]
-] = {  # by number of classes: test, lens, settings
+SINGLE_TESTS: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {
     2: (
         ("spiegelhalter", "positive", {}),
         ("cox", "positive", {}),
@@ -39,16 +38,17 @@ SINGLE_TESTS: Mapping[
         ("debiased_l2", "classwise", {"null": "redraw"}),
     ),
 }
-MANY_CLASSES = 100  # classes with which half as many sets are drawn
-SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too long
+"""Test, lens and settings, by number of classes; those for three classes are used for more, too."""
+MANY_CLASSES = 100  # number of classes from which on only half as many data sets are drawn
+SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # largest number of rows for tests whose draws take long
 
 
 @dataclass(frozen=True)
 class Plan:
     """Size of the simulation. Each data set has its own random stream."""
 
-    sets: int = 50
-    calibrated: int = 200
+    sets: int = 50  # data sets per miscalibrated design and number of rows
+    calibrated: int = 200  # data sets per calibrated design and number of rows
     rows: tuple[int, ...] = (100, 300, 1000, 5000)
     max_classes: int = 100
     resamples: int = 199
@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def world(self) -> MiscalibratedWorld:
-        """The design; its functions cannot be sent to worker processes."""
+        """The design, looked up by name because its functions cannot be sent to worker processes."""
         return next(world for world in POWER_WORLDS if (world.name, world.k) == (self.name, self.k))
 
     @property
@@ -103,19 +103,19 @@ def power(
     [('calibrated, logits N(0, 2)', 2, 50, 2)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
-    rows = run_cells("power", list(power_cells(plan, worlds)), measure_cell, plan, where, progress)
-    names = ", ".join(dict.fromkeys(name for some in SINGLE_TESTS.values() for name, _, _ in some))
+    folder = make_folder(out)
+    rows = run_cells("power", list(power_cells(plan, worlds)), measure_cell, plan, folder, progress)
+    names = ", ".join(dict.fromkeys(name for tests in SINGLE_TESTS.values() for name, _, _ in tests))
     finding = StudyResult(
         "power", summarize(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples)
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
     return finding
 
 
 def power_cells(plan: Plan, worlds: Sequence[MiscalibratedWorld]) -> Iterator[Cell]:
-    """Every design with every number of rows."""
+    """Every design of at most `plan.max_classes` classes, with every number of rows."""
     for world in worlds:
         if world.k <= plan.max_classes:
             yield from (Cell(world.name, world.k, n) for n in plan.rows)
@@ -125,29 +125,28 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets
-    sets = -(-sets // 2) if world.k >= MANY_CLASSES else sets
-    single = (
-        []
-        if world.calibrated
-        else [candidate for candidate in SINGLE_TESTS[min(world.k, 3)] if n <= SLOW_TESTS.get(candidate[0], n)]
-    )
+    if world.k >= MANY_CLASSES:
+        sets = math.ceil(sets / 2)
+    lenses = ["positive"] if world.k == 2 else ["confidence", "classwise", "canonical"]
+    # Name in the table, test, lenses and settings.
+    tests: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
+        ("audit", "omnibus", lenses, {}),
+        ("before", "consistency", lenses, {}),
+    ]
+    if not world.calibrated:
+        fast_enough = [single for single in SINGLE_TESTS[min(world.k, 3)] if n <= SLOW_TESTS.get(single[0], n)]
+        tests += [(name, name, lens, settings) for name, lens, settings in fast_enough]
     rejected: dict[str, list[bool]] = {}
     for repetition in range(sets):
         rng = plan.rng(world, n, repetition)
         preds = world.rows(rng, n)
         seed = int(rng.integers(2**31))
-        lenses = ["positive"] if world.k == 2 else ["confidence", "classwise", "canonical"]
-        tests: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
-            ("audit", "omnibus", lenses, {}),
-            ("before", "consistency", lenses, {}),
-        ]
-        tests += [(name, name, lens, settings) for name, lens, settings in single]
         for key, name, lens, settings in tests:
             p = _pvalue(preds, name, lens, settings, plan.resamples, seed)
             rejected.setdefault(key, []).append(p <= ALPHA + 1e-12)
-    rate = {key: 100 * float(np.mean(some)) for key, some in rejected.items()}
+    rate = {key: 100 * float(np.mean(rejections)) for key, rejections in rejected.items()}
     row: dict[str, Any] = {"world": world.name, "K": world.k, "n": n, "sets": sets}
-    row |= {"audit": rate.pop("audit"), "before": rate.pop("before")}
+    row |= {"audit": rate.pop("audit"), "before": rate.pop("before")}  # single tests remain
     if world.calibrated:
         low, high = clopper_pearson(sum(rejected["audit"]), sets)
         return row | {"best": None, "by": "", "held out": None, "low": 100 * low, "high": 100 * high}
@@ -158,24 +157,26 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 def _pvalue(
     preds: Predictions, name: str, lens: str | Sequence[str], settings: Mapping[str, Any], resamples: int, seed: int
 ) -> float:
-    drawn = name in ("omnibus", "consistency", "tcal") or settings.get("null") == "redraw"
-    test_settings = {**settings, "resamples": resamples} if drawn else settings
+    """The p-value of a test, joint over the lenses if there are several."""
+    makes_draws = name in ("omnibus", "consistency", "tcal") or settings.get("null") == "redraw"
+    test_settings = {**settings, "resamples": resamples} if makes_draws else settings
     lens = lens[0] if not isinstance(lens, str) and len(lens) == 1 else lens
     verdict = test(preds, name, lens=lens, rng=seed, **test_settings)
     return verdict.pvalue if verdict.family_pvalue is None else verdict.family_pvalue
 
 
 def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Summary of the table in words."""
-    wrong = [row for row in rows if row["best"] is not None]
-    if not wrong:
+    """Mean power in words: of the audit, of the earlier audit, and of the best single test in each cell."""
+    miscalibrated = [row for row in rows if row["best"] is not None]
+    if not miscalibrated:
         return "Only calibrated designs were simulated."
     parts = []
-    for name, some in (("", wrong), ("held-out ", [row for row in wrong if row["held out"]])):
-        if some:
-            audit, before, single = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
+    held_out = [row for row in miscalibrated if row["held out"]]
+    for name, cells in (("", miscalibrated), ("held-out ", held_out)):
+        if cells:
+            audit, before, single = (np.mean([row[key] for row in cells]) for key in ("audit", "before", "best"))
             parts.append(
-                f"over {len(some)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and"
+                f"over {len(cells)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and"
                 f" the best single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
             )
     text = "; ".join(parts)

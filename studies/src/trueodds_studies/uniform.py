@@ -1,4 +1,4 @@
-"""Kolmogorov tests of the uniformity of resampling p-values for calibrated models on few rows."""
+"""Whether p-values from redrawn labels are uniform for calibrated models with few rows, by Kolmogorov tests."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Holm's correction over the rows of the table at 1 %."""
 class Plan:
     """Size of the simulation."""
 
-    sets: int = 2000
-    rows: int = 40
+    sets: int = 2000  # data sets per test and design
+    rows: int = 40  # per data set
     worlds: tuple[str, ...] = ("logit-normal", "dirichlet 3")
     resamples: int = 99
     seed: int = 0
 
     @property
-    def of_level(self) -> LevelPlan:
-        """Plan of the study `level`, whose random streams are reused."""
+    def level_plan(self) -> LevelPlan:
+        """The plan of the study `level` with the same random streams."""
         return LevelPlan(resamples=self.resamples, seed=self.seed)
 
 
@@ -62,16 +62,17 @@ def uniform(
     ('spiegelhalter', 'uniform')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
-    rows = _add_verdicts(run_cells("uniform", list(_cells(plan, methods)), measure_cell, plan, where, progress))
+    folder = make_folder(out)
+    rows = _add_verdicts(run_cells("uniform", list(_cells(plan, methods)), measure_cell, plan, folder, progress))
     legend = LEGEND.format(sets=plan.sets, rows=plan.rows, draws=plan.resamples)
     finding = StudyResult("uniform", _summarize(rows), rows, plan.__dict__, legend)
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
     return finding
 
 
 def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
+    """Every variant of the tests with redrawn labels, with every design to which it applies."""
     for name in methods or TESTS.names():
         for form in hypothesis_forms(name):
             if form.null == "redraw":
@@ -83,7 +84,7 @@ def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
-    simulation = simulate_pvalues(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
+    simulation = simulate_pvalues(cell.form, cell.world, cell.n, plan.sets, plan.level_plan)
     p = simulation.pvalues[~np.isnan(simulation.pvalues)]
     row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
     if len(p) == 0:
@@ -98,20 +99,26 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def _add_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    one_sided, both = (
+    """Add the column `verdict`, from p-values adjusted by Holm's method over all rows."""
+    p_above, p_uniform = (
         holm([float("nan") if row[key] is None else row[key] for row in rows]) for key in ("p_above", "p_uniform")
     )
-    return tuple({**row, "verdict": _verdict(a, b)} for row, a, b in zip(rows, one_sided, both, strict=True))
+    return tuple({**row, "verdict": _verdict(a, b)} for row, a, b in zip(rows, p_above, p_uniform, strict=True))
 
 
-def _verdict(above: float, both: float) -> str:
-    if np.isnan(both):
+def _verdict(p_above: float, p_uniform: float) -> str:
+    """The verdict at 1 %; `exceeds` is a liberal test."""
+    if np.isnan(p_uniform):
         return "undefined"
-    return "exceeds" if above <= 0.01 else "conservative" if both <= 0.01 else "uniform"
+    if p_above <= 0.01:
+        return "exceeds"
+    return "conservative" if p_uniform <= 0.01 else "uniform"
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
-    count = {what: sum(row["verdict"] == what for row in rows) for what in ("uniform", "conservative", "exceeds")}
+    """In words, how many sets of p-values are uniform, conservative and liberal."""
+    verdicts = ("uniform", "conservative", "exceeds")
+    count = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in verdicts}
     return (
         f"Of {len(rows)} sets of p-values from redrawn labels, {count['uniform']} are consistent with a uniform"
         f" distribution, {count['conservative']} are conservative, as with draws that tie with the data, and"
@@ -120,7 +127,9 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def randomize_pvalues(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Make p-values on {1/(B+1), …, 1} continuous: they are uniform on [0, 1] if and only if uniform on their grid.
+    """Make p-values on the grid {1/(B + 1), …, 1} of B draws continuous.
+
+    The results are uniform on [0, 1] if and only if the p-values are uniform on their grid.
 
     >>> float(randomize_pvalues(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99
     True

@@ -1,4 +1,4 @@
-"""Calibration errors of stored predictions under every binning setting, and jumps of TACE along its threshold."""
+"""Calibration errors of a network by number of bins, scheme and norm, and jumps of TACE along its threshold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BINNING_SCHEMES: Mapping[str, Callable[[int, int], Settings]] = {
     "mass": lambda k, n: {"partition": f"mass:{n // k}"},
     "median-variance": lambda k, n: {"partition": "median-variance", "min_size": n // k},
 }
-"""Settings from the number of bins and of rows. The last two specify a minimum number of rows per bin."""
+"""By scheme: the settings for a number of bins and of rows. The last two specify a minimum number of rows per bin."""
 
 ADAPTIVE_SETTINGS: Mapping[str, Settings] = {
     "sweep": {"partition": "sweep"},
@@ -38,27 +38,24 @@ ADAPTIVE_SETTINGS: Mapping[str, Settings] = {
     "equal-mass, n^(2/5) bins": {"partition": "equal-mass", "bins": "auto"},
     "one bin per score": {"partition": "distinct"},
 }
-"""Settings without a number to choose; all except the last are in common use."""
+"""Schemes that choose the number of bins from the data; all except the last are in common use."""
 
 BIN_COUNTS = (2, 5, 10, 15, 20, 25, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
-BIN_COUNT_RANGE = (5, 100)  # from the smallest number in common use to √n of 10,000 rows, as in the paper
+BIN_COUNT_RANGE = (5, 100)  # in common use: up to √n of 10,000 rows, as in Vennos, Xing & Franck (2026)
 NORMS = {"ECE": "ece", "root mean square": "rmsce", "worst bin": "mce"}
 
 _COUNTS_IN_RANGE = tuple(k for k in BIN_COUNTS if BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1])
-OWN_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
-    "ece": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
-    "rmsce": tuple(
-        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
-    ),
-    "mce": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+_UNIFORM_AND_EQUAL_MASS = tuple(
+    BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
+)
+ESTIMATOR_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
+    "ece": _UNIFORM_AND_EQUAL_MASS,
+    "rmsce": _UNIFORM_AND_EQUAL_MASS,
+    "mce": _UNIFORM_AND_EQUAL_MASS,
     "sweep": tuple({"partition": base, "order": order} for base in ("equal-mass", "uniform") for order in (1.0, 2.0)),
     "ece_linear": tuple({"bins": k} for k in _COUNTS_IN_RANGE),
-    "debiased_l2": tuple(
-        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
-    ),
-    "debiased_l1": tuple(
-        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
-    ),
+    "debiased_l2": _UNIFORM_AND_EQUAL_MASS,
+    "debiased_l1": _UNIFORM_AND_EQUAL_MASS,
     "smece": ({}, *({"bandwidth": width} for width in (0.01, 0.02, 0.05, 0.1))),
     "ks": ({},),
     "ecce_r": ({},),
@@ -75,28 +72,31 @@ OWN_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
     "skce": tuple({"form": "unbiased", "bandwidth": width} for width in ("median", 0.1, 0.5, 1.0)),
     "cross_fitted": ({}, {"folds": 3}, {"folds": 10}),
 }
-"""Settings of each estimator that users disagree about; bandwidths have the same order of magnitude."""
+"""The settings of each estimator that are compared: those on which users disagree, such as bins or bandwidths."""
 
 
 def describe_settings(settings: Settings) -> str:
-    """Settings in words.
+    """Settings as text, partition and number of bins first.
 
     >>> describe_settings({"partition": "equal-mass", "bins": 15}), describe_settings({})
     ('equal-mass 15', 'default')
     """
-    plain = [str(settings[name]) for name in ("partition", "bins") if name in settings]
+    binning = [str(settings[name]) for name in ("partition", "bins") if name in settings]
     named = [f"{name} {value}" for name, value in settings.items() if name not in ("partition", "bins")]
-    return " ".join([*plain, *named]) or "default"
+    return " ".join([*binning, *named]) or "default"
 
 
 LENS = "confidence"
 
 
 def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """Every norm for every scheme and number of bins; for ECE also the noise floor and the number of occupied bins."""
+    """One row per scheme and number of bins: the error in every norm, and for ECE noise floor and occupied bins.
+
+    `reasonable` tells whether the setting is in common use.
+    """
     configurations: list[tuple[str, int | None, dict[str, Any]]] = [
-        (scheme, k, dict(make(k, preds.n)))
-        for scheme, make in BINNING_SCHEMES.items()
+        (scheme, k, dict(settings_of(k, preds.n)))
+        for scheme, settings_of in BINNING_SCHEMES.items()
         for k in BIN_COUNTS
         if k < preds.n
     ]
@@ -122,16 +122,16 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
     return rows
 
 
-def score_own_settings(preds: Predictions) -> list[dict[str, Any]]:
-    """Every estimator with its own settings."""
+def score_estimator_settings(preds: Predictions) -> list[dict[str, Any]]:
+    """One row per estimator and settings of `ESTIMATOR_SETTINGS`, with the estimate."""
     return [
         {
             "estimator": name,
             "settings": describe_settings(settings),
             "value": float(_point_estimate(preds, name, settings)),
         }
-        for name, every in OWN_SETTINGS.items()
-        for settings in every
+        for name, variants in ESTIMATOR_SETTINGS.items()
+        for settings in variants
     ]
 
 
@@ -139,77 +139,83 @@ def _point_estimate(preds: Predictions, name: str, settings: Any) -> float:
     return float(measure(preds, name, lens=LENS, interval=None, **settings))
 
 
-THRESHOLD_RANGE = (1e-4, 0.9)
+THRESHOLD_RANGE = (1e-4, 0.9)  # of the grid
 
 
 def tace_by_threshold(preds: Predictions, points: int) -> list[dict[str, Any]]:
-    """TACE on a logarithmic grid of thresholds, with fewer points for many classes."""
+    """TACE on a logarithmic grid of `points` thresholds; of fewer if there are more than ten classes."""
     grid = np.geomspace(*THRESHOLD_RANGE, max(10, round(points * min(1.0, 10 / preds.k))))
     return [{"threshold": float(low), "TACE": _tace(preds, float(low))[0]} for low in grid]
 
 
 def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
-    """Locate a jump in the largest step of the grid by bisection, with the class that causes it.
+    """Locate a jump of TACE in the largest step of the grid by bisection, with the class that changes most.
 
-    Each bisection keeps the half with the larger change of TACE, so this is a jump in that step,
-    not always the largest.
+    Each bisection keeps the half with the larger change of TACE, until at most one score lies between the thresholds.
+    The result is a jump in that step, but not always the largest one.
     """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
     index = int(np.argmax(steps))
     low, high = grid[index]["threshold"], grid[index + 1]["threshold"]
     scores = np.sort(preds.P.astype(np.float64, copy=False), axis=None)
 
-    def passed(a: float, b: float) -> int:
+    def count_scores(a: float, b: float) -> int:
+        """Number of predicted probabilities in (a, b]."""
         return int(np.searchsorted(scores, b, "right") - np.searchsorted(scores, a, "right"))
 
-    tace_before, tace_after = _tace(preds, low), _tace(preds, high)
-    while passed(low, high) > 1 and (middle := (low + high) / 2) not in (low, high):
-        between = _tace(preds, middle)
-        if abs(between[0] - tace_before[0]) >= abs(tace_after[0] - between[0]):
-            high, tace_after = middle, between
+    error_before, by_class_before = _tace(preds, low)
+    error_after, by_class_after = _tace(preds, high)
+    while count_scores(low, high) > 1:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break  # no number lies between
+        error, by_class = _tace(preds, middle)
+        if abs(error - error_before) >= abs(error_after - error):
+            high, error_after, by_class_after = middle, error, by_class
         else:
-            low, tace_before = middle, between
-    moves = {name: tace_after[1][name] - tace_before[1][name] for name in tace_before[1]}
+            low, error_before, by_class_before = middle, error, by_class
+    moves = {name: by_class_after[name] - by_class_before[name] for name in by_class_before}
     largest_move = max(moves, key=lambda name: abs(moves[name]))
     column = [str(name) for name in preds.classes].index(largest_move.removeprefix("class:"))
     counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
     return {
         "step of the grid": steps[index],
         "threshold": high,
-        "scores passed": passed(low, high),
-        "before": tace_before[0],
-        "after": tace_after[0],
+        "scores passed": count_scores(low, high),
+        "before": error_before,
+        "after": error_after,
         "class": largest_move,
-        "class before": tace_before[1][largest_move],
-        "class after": tace_after[1][largest_move],
+        "class before": by_class_before[largest_move],
+        "class after": by_class_after[largest_move],
         "kept before": counts[0],
         "kept after": counts[1],
     }
 
 
 def _tace(preds: Predictions, threshold: float) -> tuple[float, dict[str, float]]:
+    """TACE, and its value for each class by name."""
     answer = measure(preds, "tace", lens="classwise", threshold=threshold, interval=None)
     return answer.value, dict(answer.parts)
 
 
 @dataclass(frozen=True)
-class StoredLogits:
-    """File and names of the arrays with the predictions and labels of a network."""
+class StoredScores:
+    """File of the predictions of a network, and the names of its arrays."""
 
     file: str
-    key: str
-    labels: str = "labels"
+    key: str  # array of logits (if it begins with logits) or probabilities, (n, K)
+    labels: str = "labels"  # array of class numbers, (n,)
 
     @property
-    def logits(self) -> bool:
+    def has_logits(self) -> bool:
         """Whether the file holds logits."""
         return self.key.startswith("logits")
 
 
 NETWORKS = {
-    "cifar100 resnet110": StoredLogits("aigen_cifar100_resnet110.npz", "logits_test", "labels_test"),
-    "resnet50": StoredLogits("aigen_cifar10_resnet50.npz", "logits_test", "labels_test"),
-    **{name: StoredLogits(*where) for name, where in CIFAR10_FILES.items()},
+    "cifar100 resnet110": StoredScores("aigen_cifar100_resnet110.npz", "logits_test", "labels_test"),
+    "resnet50": StoredScores("aigen_cifar10_resnet50.npz", "logits_test", "labels_test"),
+    **{name: StoredScores(*file_and_key) for name, file_and_key in CIFAR10_FILES.items()},
 }
 """The first network has 100 classes, the others the ten classes of CIFAR-10."""
 QUICK_NETWORKS = ("resnet50", "vgg16", "vgg16_bn")  # of a quick study
@@ -228,7 +234,7 @@ def hash_network_files(nets: Sequence[str], data: str | None) -> dict[str, str]:
 
 
 def load_predictions(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
-    """All rows, or a random subset, the same for every network."""
+    """All rows of a network, or a random sample of `rows` of them, the same for every network."""
     preds = _load_predictions(net, data, hash_file(NETWORKS[net].file, data))
     if rows is None or rows >= preds.n:
         return preds
@@ -236,9 +242,10 @@ def load_predictions(net: str, data: str | None, rows: int | None = None, seed: 
 
 
 @lru_cache(maxsize=len(NETWORKS))
-def _load_predictions(net: str, data: str | None, _stamp: str) -> Predictions:
+def _load_predictions(net: str, data: str | None, _file_hash: str) -> Predictions:
     """Cached by the hash of the file."""
     network = NETWORKS[net]
     stored = load_npz(network.file, data, network.labels, network.key)
     labels = stored[network.labels].astype(np.int64)
-    return (Predictions.from_logits if network.logits else Predictions)(labels, stored[network.key])
+    scores = stored[network.key]
+    return Predictions.from_logits(labels, scores) if network.has_logits else Predictions(labels, scores)

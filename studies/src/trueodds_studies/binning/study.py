@@ -1,4 +1,4 @@
-"""How calibration errors and the order of networks depend on the number of bins, the scheme and the norm."""
+"""How calibration errors of networks, and their order, depend on the number of bins, the scheme and the norm."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
-from trueodds_studies.binning import sensitivity
-from trueodds_studies.binning import sensitivity as nets
 from trueodds_studies.binning.sensitivity import (
     BIN_COUNTS,
     BINNING_SCHEMES,
+    ESTIMATOR_SETTINGS,
+    NETWORKS,
     NORMS,
-    OWN_SETTINGS,
+    QUICK_NETWORKS,
+    check_network,
+    hash_network_files,
     largest_jump,
+    load_predictions,
+    score_binnings,
+    score_estimator_settings,
     tace_by_threshold,
 )
+from trueodds_studies.common.figures import make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Number of rows per network (all by default), draws of a noise floor, and thresholds of TACE."""
+    """Number of rows per network (all by default), of redraws for a noise floor, and of thresholds of TACE."""
 
     rows: int | None = None
     redraws: int = 199
@@ -71,10 +76,10 @@ def binning(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     folder, data_folder = make_folder(out), None if data is None else str(data)
-    names = [nets.check_network(name) for name in methods or (nets.QUICK_NETWORKS if quick else nets.NETWORKS)]
-    read = nets.hash_network_files(names, data_folder)
+    names = [check_network(name) for name in methods or (QUICK_NETWORKS if quick else NETWORKS)]
+    file_hashes = hash_network_files(names, data_folder)
     cells = run_cells(
-        "binning", [NetworkCell(net, data_folder) for net in names], measure_cell, plan, folder, progress, read
+        "binning", [NetworkCell(net, data_folder) for net in names], measure_cell, plan, folder, progress, file_hashes
     )
     also = (
         StudyResult(
@@ -111,23 +116,23 @@ def binning(
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one network."""
-    preds = nets.load_predictions(cell.net, cell.data, plan.rows, plan.seed)
+    """All errors of one network: by binning, by estimator and settings, and by threshold of TACE."""
+    preds = load_predictions(cell.net, cell.data, plan.rows, plan.seed)
     grid = tace_by_threshold(preds, plan.points)
     return {
         "net": cell.net,
-        "curve": sensitivity.score_binnings(preds, plan.redraws, plan.seed),
-        "own": sensitivity.score_own_settings(preds),
+        "curve": score_binnings(preds, plan.redraws, plan.seed),
+        "own": score_estimator_settings(preds),
         "thresholds": grid,
         "jump": largest_jump(preds, grid),
     }
 
 
-THRESHOLDS_IN_USE = (0.001, 0.1)  # thresholds
+THRESHOLDS_IN_USE = (0.001, 0.1)  # minimum and maximum of the thresholds of TACE in common use
 
 
 def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Range of each norm over the common settings, by network."""
+    """One row per network and norm: minimum and maximum of the error over the settings in common use."""
     table = []
     for cell in cells:
         rows = [row for row in cell["curve"] if row["reasonable"]]
@@ -138,53 +143,50 @@ def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             row: dict[str, Any] = {"net": cell["net"], "norm": norm, "15 bins": usual[norm]}
             row |= {
                 "least": lowest[norm],
-                "at": setting_of_row(lowest),
+                "at": describe_binning(lowest),
                 "most": highest[norm],
-                "at ": setting_of_row(highest),
+                "at ": describe_binning(highest),
             }
             table.append(row | {"most / least": highest[norm] / lowest[norm]})
     return tuple(table)
 
 
 def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Variation of each estimator over its own settings: minimum and maximum ratio, and pairs that change order."""
+    """One row per estimator: ratio of largest to smallest value over its settings, and pairs that change order."""
     rows = []
-    for name, settings in OWN_SETTINGS.items():
+    for name, settings in ESTIMATOR_SETTINGS.items():
         values = values_of_estimator(cells, name)
-        # A debiased error may be 0 or below somewhere: then a ratio says nothing.
-        ratios = [max(v.values()) / min(v.values()) if min(v.values()) > 0 else None for v in values.values()]
-        known = [ratio for ratio in ratios if ratio is not None]
+        # A debiased error may be 0 or negative; then there is no ratio.
+        positive = [by_setting.values() for by_setting in values.values() if min(by_setting.values()) > 0]
+        ratios = [max(errors) / min(errors) for errors in positive]
         row: dict[str, Any] = {"estimator": name, "settings": len(settings)}
-        row |= {"least ratio": min(known), "most ratio": max(known)} if len(known) == len(ratios) else {}
+        row |= {"least ratio": min(ratios), "most ratio": max(ratios)} if len(ratios) == len(values) else {}
         rows.append(row | {"pairs that change order": len(find_reversals(values))})
     return tuple(rows)
 
 
 def order_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every pair of networks whose order depends on the setting, by norm."""
+    """One row per norm and pair of networks whose order depends on the setting."""
     return tuple({"norm": norm, **row} for norm in NORMS for row in find_reversals(values_by_setting(cells, norm)))
 
 
 def tace_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Range of TACE over common thresholds, and its largest jump for each network with the cause."""
+    """One row per network: minimum and maximum of TACE over the thresholds in common use, and its largest jump."""
     rows = []
+    low, high = THRESHOLDS_IN_USE
     for cell in cells:
-        values = [
-            row["TACE"]
-            for row in cell["thresholds"]
-            if THRESHOLDS_IN_USE[0] <= row["threshold"] <= THRESHOLDS_IN_USE[1]
-        ]
+        values = [row["TACE"] for row in cell["thresholds"] if low <= row["threshold"] <= high]
         rows.append({"net": cell["net"], "least": min(values), "most": max(values), **cell["jump"]})
     return tuple(rows)
 
 
 def threshold_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """TACE at every threshold of the grid."""
+    """One row per network and threshold of the grid: TACE."""
     return tuple({"net": cell["net"], **row} for cell in cells for row in cell["thresholds"])
 
 
 def curve_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every norm at every setting."""
+    """One row per network, scheme and number of bins: the error in every norm."""
     return tuple({"net": cell["net"], **row} for cell in cells for row in cell["curve"])
 
 
@@ -197,13 +199,13 @@ def summarize(cells: Sequence[Row]) -> str:
         phrases.append(f"{norm} by a factor of {max(ratios):.3g} at most")
     pairs = len(cells) * (len(cells) - 1) // 2
     changed = len(find_reversals(values_by_setting(cells, "ECE")))
-    slid = tace_table(cells)
-    slide = max(row["most"] / row["least"] for row in slid)
-    jump = max(abs(row["after"] - row["before"]) for row in slid)
+    tace_rows = tace_table(cells)
+    largest_ratio = max(row["most"] / row["least"] for row in tace_rows)
+    jump = max(abs(row["after"] - row["before"]) for row in tace_rows)
     return (
         f"Common settings change {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of"
         f" networks changes order. Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} change TACE by"
-        f" a factor of {slide:.3g} at most; the jump in its largest step is {jump:.2g} at most."
+        f" a factor of {largest_ratio:.3g} at most; the jump in its largest step is {jump:.2g} at most."
     )
 
 
@@ -231,32 +233,32 @@ def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, 
 
 
 def values_by_setting(cells: Sequence[Row], norm: str) -> dict[str, dict[str, float]]:
-    """Network → setting → value, for the common settings."""
+    """For each network, the error in a norm by setting, for the settings in common use."""
     return {
-        cell["net"]: {setting_of_row(row): row[norm] for row in cell["curve"] if row["reasonable"]} for cell in cells
+        cell["net"]: {describe_binning(row): row[norm] for row in cell["curve"] if row["reasonable"]} for cell in cells
     }
 
 
 def values_of_estimator(cells: Sequence[Row], name: str) -> dict[str, dict[str, float]]:
-    """The same for an estimator with its own settings."""
+    """For each network, the value of an estimator by its settings in words."""
     return {
         cell["net"]: {row["settings"]: row["value"] for row in cell["own"] if row["estimator"] == name}
         for cell in cells
     }
 
 
-def setting_of_row(row: Row) -> str:
-    """Scheme and number of bins of a row."""
+def describe_binning(row: Row) -> str:
+    """The scheme of a row, with the number of bins unless the scheme chooses it."""
     return row["scheme"] if row["bins"] is None else f"{row['scheme']} {row['bins']}"
 
 
-COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#777777")
+COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#777777")  # of schemes, and of networks
 
 
 def draw_bins(cells: Sequence[Row], path: Path) -> None:
     """Draw ECE against the number of bins, a line per scheme, with dashed noise floors."""
     columns = min(4, len(cells))
-    figure = _make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
+    figure = make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
     axes = figure.subplots(math.ceil(len(cells) / columns), columns, squeeze=False).ravel()
     for ax, cell in zip(axes, cells, strict=False):
         for scheme, color in zip(BINNING_SCHEMES, COLORS, strict=False):
@@ -269,19 +271,19 @@ def draw_bins(cells: Sequence[Row], path: Path) -> None:
         ax.set_ylim(bottom=0)
         ax.set_title(cell["net"], fontsize=10)
         ax.set_xlabel("number of bins", fontsize=8)
-        _remove_frame(ax)
+        _draw_horizontal_grid(ax)
     for ax in axes[len(cells) :]:
         ax.set_axis_off()
     handles, names = axes[0].get_legend_handles_labels()
     handles.append(axes[0].plot([], [], "--", lw=0.9, color="#555555")[0])
     figure.legend(handles, [*names, "noise floor"], loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     figure.supylabel("ECE", fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
     """Draw TACE against its threshold, a line per network."""
-    figure = _make_figure((8, 4.2))
+    figure = make_figure((8, 4.2))
     ax = figure.subplots()
     for cell, color in zip(cells, COLORS, strict=False):
         rows = cell["thresholds"]
@@ -292,28 +294,13 @@ def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
     ax.set_xlabel("threshold (dot: jump in the largest step)", fontsize=9)
     ax.set_ylabel("TACE", fontsize=9)
     ax.set_ylim(bottom=0)
-    _remove_frame(ax)
+    _draw_horizontal_grid(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
+def _draw_horizontal_grid(ax: Any) -> None:
+    """Draw horizontal grid lines instead of a frame."""
     ax.set_axisbelow(True)
     ax.grid(axis="y", color="#dddddd", lw=0.6)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    remove_frame(ax)

@@ -1,4 +1,4 @@
-"""Find and read the npz and parquet files of reference data, with their sources and SHA-256 hashes."""
+"""Find, hash and read the npz and parquet files of the studies; missing and broken files are an InputError."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ SOURCES = {
     "tcal_imagenet_top1.npz": "github.com/dh7401/T-Cal",
     "widmann_cifar10_4nets.npz": "github.com/devmotion/CalibrationPaper",
 }
+"""Where each file comes from, for the message if it is missing."""
 
 
 def find_file(name: str, data: str | Path | None) -> Path:
     """Find a file in the folder `data`, by default `$TRUEODDS_REFERENCE/data` or else `../shared/data`.
 
-    If the file does not exist, TO802 is raised with its source.
+    Raises TO802 with the source of the file if it does not exist.
     """
     folder = Path(data) if data is not None else Path(os.environ.get("TRUEODDS_REFERENCE", "../shared")) / "data"
     path = folder / name
@@ -56,16 +57,19 @@ def find_file(name: str, data: str | Path | None) -> Path:
 
 
 def hash_file(name: str, data: str | Path | None) -> str:
-    """The SHA-256 of a file: what was measured on it holds for no other."""
+    """The SHA-256 of a file in hexadecimal; saved results are reused only for a file with the same hash."""
     path = find_file(name, data)
-    with _as_input_error(path):
+    with _convert_read_errors(path):
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def load_npz(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
-    """The arrays of an npz file: those that are needed, or all. TO803 where one is not in it, or it is no such file."""
+    """Arrays of an npz file by name: those in `names`, or all of them.
+
+    Raises TO803 if an array is missing or the file cannot be read.
+    """
     path = find_file(name, data)
-    with _as_input_error(path), path.open("rb") as raw:  # opened here, as NumPy does not close what is broken
+    with _convert_read_errors(path), path.open("rb") as raw:  # opened here, as NumPy leaves a broken file open
         file = np.load(raw, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds one array without a name")
@@ -74,17 +78,21 @@ def load_npz(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
 
 
 def load_parquet(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
-    """The columns of a parquet file as NumPy arrays: those that are needed, or all; TO803 as for arrays."""
+    """Columns of a parquet file as NumPy arrays by name: those in `names`, or all of them.
+
+    Raises TO803 if a column is missing or the file cannot be read.
+    """
     path = find_file(name, data)
     require_pyarrow(name)
     parquet = importlib.import_module("pyarrow.parquet")
-    with _as_input_error(path):
+    with _convert_read_errors(path):
         _check_names(path, names, parquet.read_schema(path).names)
         table = parquet.read_table(path, columns=list(names) or None)
         return {key: table[key].to_numpy() for key in names or table.column_names}
 
 
 def _check_names(path: Path, names: Sequence[str], available: Collection[str]) -> None:
+    """Raise TO803 if a name is not among the arrays or columns of the file."""
     missing = [name for name in names if name not in available]
     if missing:
         raise InputError(
@@ -96,8 +104,8 @@ def _check_names(path: Path, names: Sequence[str], available: Collection[str]) -
 
 
 @contextmanager
-def _as_input_error(path: Path) -> Iterator[None]:
-    """What NumPy and pyarrow raise of a file that is broken or of another kind, as one error."""
+def _convert_read_errors(path: Path) -> Iterator[None]:
+    """Convert the errors that NumPy and pyarrow raise for a broken file or another format to TO803."""
     try:
         yield
     except InputError:
@@ -112,5 +120,6 @@ def _as_input_error(path: Path) -> Iterator[None]:
 
 
 def _describe_source(name: str) -> str:
+    """The hint of an error message: the source of a file, or its format if the source is not listed."""
     source = f"is made from {SOURCES[name]}" if name in SOURCES else f"is a {Path(name).suffix[1:]} file"
     return f"It {source}; docs/studies.md says what it holds."

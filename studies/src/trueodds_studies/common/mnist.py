@@ -1,4 +1,4 @@
-"""MNIST images for studies that train networks: training, validation and test rows of `mnist.npz`."""
+"""MNIST images for the studies that train networks: random training, validation and test rows of `mnist.npz`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LabeledImages:
 
 @dataclass(frozen=True)
 class MnistSplit:
-    """Rows for training, for selection (epochs, strengths, temperatures), and for the reported numbers."""
+    """Images for training, for validation (to choose epochs, strengths and temperatures), and for testing."""
 
     train: LabeledImages
     validation: LabeledImages
@@ -40,24 +40,25 @@ def load_mnist_split(
 ) -> MnistSplit:
     """Disjoint random rows of the training images for training and validation, and random rows of the test images.
 
-    The test rows depend only on their number, so that all splits are evaluated on the same images.
+    `number` selects one of many splits. The test rows depend on `test_rows` only, so that all splits are evaluated on
+    the same images. Raises TO807 if the file has too few images.
     """
     X_train, y_train, X_test, y_test = _load_mnist(data, hash_file(MNIST_FILE, data))
     _check_row_count(train_rows + validation_rows, len(y_train), "training")
     _check_row_count(test_rows, len(y_test), "test")
     order = np.random.default_rng([seed, number]).permutation(len(y_train))
-    learn, validate = order[:train_rows], order[train_rows : train_rows + validation_rows]
+    train, validation = order[:train_rows], order[train_rows : train_rows + validation_rows]
     test = np.sort(np.random.default_rng(0).permutation(len(y_test))[:test_rows])
     return MnistSplit(
-        LabeledImages(_scale(X_train[learn]), y_train[learn]),
-        LabeledImages(_scale(X_train[validate]), y_train[validate]),
-        LabeledImages(_scale(X_test[test]), y_test[test]),
+        LabeledImages(_scale_pixels(X_train[train]), y_train[train]),
+        LabeledImages(_scale_pixels(X_train[validation]), y_train[validation]),
+        LabeledImages(_scale_pixels(X_test[test]), y_test[test]),
     )
 
 
 @lru_cache(maxsize=1)
-def _load_mnist(data: str | None, _stamp: str) -> tuple[Array, Array, Array, Array]:
-    """Images (uint8) and labels (int64) for training and for testing; read once for each file."""
+def _load_mnist(data: str | None, _file_hash: str) -> tuple[Array, Array, Array, Array]:
+    """Images (n, 28, 28) uint8 and labels (n,) int64 for training, then for testing; cached by the hash of the file."""
     file = load_npz(MNIST_FILE, data, "x_train", "y_train", "x_test", "y_test")
     for part in ("train", "test"):
         X, y = file[f"x_{part}"], file[f"y_{part}"]
@@ -71,11 +72,13 @@ def _load_mnist(data: str | None, _stamp: str) -> tuple[Array, Array, Array, Arr
     return file["x_train"], file["y_train"].astype(np.int64), file["x_test"], file["y_test"].astype(np.int64)
 
 
-def _scale(X: Array) -> Array:
+def _scale_pixels(X: Array) -> Array:
+    """Images (n, 28, 28) of bytes as (n, 1, 28, 28) float32 in [0, 1], as PyTorch needs them."""
     return np.asarray(X[:, None] / np.float32(255), dtype=np.float32)
 
 
 def _check_row_count(requested: int, available: int, part: str) -> None:
+    """Raise TO807 if the file has fewer images than requested."""
     if requested > available:
         raise InputError(
             "TO807",

@@ -1,8 +1,8 @@
-"""Stored predictions of neural networks (CIFAR-10, CIFAR-100, ImageNet and others), and random splits of their rows."""
+"""Stored predictions of neural networks for images, text and speech, and random splits and samples of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,36 +23,31 @@ CIFAR10_FILES = {
     "resnet18": ("widmann_cifar10_4nets.npz", "probs_resnet18"),
     "vgg16_bn": ("widmann_cifar10_4nets.npz", "probs_vgg16_bn"),
 }
-"""Name, file and key. The first stands nearest to the paper's: a VGG16, though trained by others."""
+"""File and array of each network. The first is most like that of Vennos, Xing & Franck (2026), also a VGG16."""
 
-CALIBRATION_SHARE = 0.8  # of the rows are learned from, as in the paper
-
-
-def check_cifar10_network(name: str) -> str:
-    """The name itself; an unknown net is an InputError."""
-    if name not in CIFAR10_FILES:
-        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, CIFAR10_FILES))
-    return name
+CALIBRATION_SHARE = 0.8  # share of the rows for fitting, as in Vennos, Xing & Franck (2026)
 
 
-def load_softmax(net: str, data: str | None) -> tuple[Array, Array]:
-    """Labels (n,) and softmax values (n, 10), float32 as they came."""
-    return _load_softmax(net, data, hash_file(CIFAR10_FILES[net][0], data))
+def load_cifar10_softmax(net: str, data: str | None) -> tuple[Array, Array]:
+    """Labels (n,) int64 and softmax values (n, 10) float32 of a CIFAR-10 network."""
+    return _load_cifar10_softmax(net, data, hash_file(CIFAR10_FILES[net][0], data))
 
 
 @lru_cache(maxsize=len(CIFAR10_FILES))
-def _load_softmax(net: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
-    """Read once for each file that lay there."""
+def _load_cifar10_softmax(net: str, data: str | None, _file_hash: str) -> tuple[Array, Array]:
+    """Cached by the hash of the file."""
     name, key = CIFAR10_FILES[net]
     file = load_npz(name, data, "labels", key)
     return file["labels"].astype(np.int64), file[key]
 
 
 def split_rows(n: int, seed: int, number: int) -> tuple[Array, Array]:
-    """Row numbers to learn from and to judge on: one random cut, the same for every net.
+    """Row numbers for fitting and for evaluation, in increasing order: one random split, the same for every network.
 
-    >>> learn, judge = split_rows(10, seed=0, number=0)
-    >>> len(learn), len(judge), sorted([*learn.tolist(), *judge.tolist()]) == list(range(10))
+    `number` selects one of many splits.
+
+    >>> learn, held_out = split_rows(10, seed=0, number=0)
+    >>> len(learn), len(held_out), sorted([*learn.tolist(), *held_out.tolist()]) == list(range(10))
     (8, 2, True)
     """
     order = np.random.default_rng([seed, number]).permutation(n)
@@ -60,30 +55,30 @@ def split_rows(n: int, seed: int, number: int) -> tuple[Array, Array]:
     return np.sort(order[:cut]), np.sort(order[cut:])
 
 
-def load_split(net: str, data: str | None, seed: int, number: int) -> tuple[Predictions, Predictions]:
-    """The rows of a net that are learned from, and those that are held out."""
-    y, P = load_softmax(net, data)
+def load_cifar10_split(net: str, data: str | None, seed: int, number: int) -> tuple[Predictions, Predictions]:
+    """The predictions of a CIFAR-10 network for fitting, and those held out for evaluation."""
+    y, P = load_cifar10_softmax(net, data)
     learn, held_out = (Predictions(y[rows], P[rows]) for rows in split_rows(len(y), seed, number))
     return learn, held_out
 
 
 @dataclass(frozen=True)
 class StoredNetwork:
-    """Where a net's word is kept, and for what."""
+    """File and arrays with the predictions of a network, and its task."""
 
     task: str
     file: str
-    key: str  # logits, probabilities, or the largest probability alone
-    labels: str  # class numbers; beside a confidence alone whether it was right
+    key: str  # array of logits, of probabilities, or (if it begins with conf_) of the largest probability only
+    labels: str  # array of class numbers or, beside the largest probability only, of whether the prediction is correct
     classes: int
 
     @property
     def has_class_probs(self) -> bool:
-        """Whether the file holds the probability of every class."""
+        """Whether the file has the probabilities of all classes, not only the largest one."""
         return not self.key.startswith("conf_")
 
     def predictions(self, data: str | None) -> Predictions:
-        """The rows of the test part."""
+        """Labels and predictions of all rows, which are test rows."""
         stored = load_npz(self.file, data, self.labels, self.key)
         y, scores = stored[self.labels].astype(np.int64), stored[self.key]
         if not self.has_class_probs:
@@ -98,7 +93,7 @@ CIFAR10_NETWORKS = {
         "CIFAR-10", "aigen_focal_cifar10_wide_resnet.npz", "logits_test", "labels_test", 10
     ),
 }
-"""Seven nets that judged the same images in the same order."""
+"""Seven networks, evaluated on the same images in the same order."""
 
 _NLI = ("roberta_base_0", "roberta_base_1", "roberta_base_2", "bert_base_uncased_0", "bert_base_uncased_1")
 NETWORKS = {
@@ -118,20 +113,22 @@ NETWORKS = {
 }
 
 
-def check_network(name: str, among: dict[str, StoredNetwork] = NETWORKS) -> str:
-    """The name itself; an unknown net is an InputError."""
-    if name not in among:
-        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, among))
+def check_network(name: str, names: Collection[str] = NETWORKS) -> str:
+    """Return a name that is among `names`; raise TO201 with similar names if it is not."""
+    if name not in names:
+        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, names))
     return name
 
 
 def hash_network_files(nets: Sequence[str], data: str | None) -> dict[str, str]:
-    """Every file that is read for these nets, with its stamp."""
+    """The SHA-256 hash of every file with predictions of these networks."""
     return {name: hash_file(name, data) for name in dict.fromkeys(NETWORKS[net].file for net in nets)}
 
 
 def three_class_groups(classes: int) -> tuple[tuple[int, ...], ...]:
-    """Three groups of neighboring classes, the last the largest, as the paper has {0, 1, 2}, {3, 4, 5}, {6, 7, 8, 9}.
+    """Three groups of neighboring classes, the last one the largest.
+
+    Ten classes are grouped as in Vaicenavicius et al. (2019): {0, 1, 2}, {3, 4, 5}, {6, 7, 8, 9}.
 
     >>> three_class_groups(10), three_class_groups(4)
     (((0, 1, 2), (3, 4, 5), (6, 7, 8, 9)), ((0,), (1,), (2, 3)))
@@ -142,7 +139,7 @@ def three_class_groups(classes: int) -> tuple[tuple[int, ...], ...]:
 
 
 def groups_lens(classes: int) -> str:
-    """The same as a lens.
+    """The name of the lens for the three groups of `three_class_groups`.
 
     >>> groups_lens(4)
     'groups:[[0],[1],[2,3]]'
@@ -151,7 +148,7 @@ def groups_lens(classes: int) -> str:
 
 
 def sample_predictions(preds: Predictions, rows: int | None, seed: int) -> Predictions:
-    """All rows, or some of them in their order."""
+    """All rows, or a random sample of `rows` of them in their order."""
     if rows is None or rows >= preds.n:
         return preds
     return preds[np.sort(np.random.default_rng([seed, 1]).choice(preds.n, rows, replace=False))]
@@ -161,15 +158,11 @@ IMAGENET_FILE = "tcal_imagenet_top1.npz"
 IMAGENET_NETWORKS = ("densenet161", "efficientnet_b7", "resnet152")
 
 
-def check_imagenet_network(name: str) -> str:
-    """The name itself; an unknown net is an InputError."""
-    if name not in IMAGENET_NETWORKS:
-        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, IMAGENET_NETWORKS))
-    return name
-
-
 def load_imagenet_top1(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
-    """Confidence and correctness: all rows, or `rows` of them drawn with the seed, the same ones for every network."""
+    """Confidence and correctness of an ImageNet network for all rows, or for a random sample of `rows` of them.
+
+    The sample is the same for every network.
+    """
     file = load_npz(IMAGENET_FILE, data, f"conf_{net}", f"correct_{net}")
     preds = Predictions.from_confidence(file[f"conf_{net}"], file[f"correct_{net}"])
     if rows is None or rows >= preds.n:
@@ -177,15 +170,15 @@ def load_imagenet_top1(net: str, data: str | None, rows: int | None = None, seed
     return preds[np.sort(np.random.default_rng([seed, rows]).choice(preds.n, rows, replace=False))]
 
 
-def has_same_images(data: str | None) -> bool:
-    """Whether the labels say that the rows of all nets are those of the same images."""
+def have_equal_labels(data: str | None) -> bool:
+    """Whether the labels of all ImageNet networks are equal, as they are if their rows are the same images."""
     file = load_npz(IMAGENET_FILE, data, *(f"label_{net}" for net in IMAGENET_NETWORKS))
     first, *others = file.values()
     return all(np.array_equal(first, other) for other in others)
 
 
 def split_in_halves(preds: Predictions, seed: int) -> tuple[Predictions, Predictions]:
-    """Rows to learn from and rows to judge on, by one random cut."""
+    """A random half of the rows for fitting, and the other half for evaluation."""
     order = np.random.default_rng([seed, preds.n]).permutation(preds.n)
     cut = preds.n // 2
     return preds[np.sort(order[:cut])], preds[np.sort(order[cut:])]

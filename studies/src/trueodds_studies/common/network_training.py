@@ -1,37 +1,55 @@
-"""Train PyTorch networks on one thread from a seed, and predict their logits."""
+"""Train PyTorch networks on one thread from a seed, and predict their logits.
+
+PyTorch is an optional dependency: it is imported inside the functions, so that this module can be imported without it,
+and `require_torch` checks that it is installed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import torch
 
+from trueodds.core.errors import InputError, install_command
 from trueodds.core.typing import Array
 from trueodds_studies.common.mnist import LabeledImages
 
-PREDICTED_AT_ONCE = 1000  # rows of one forward pass without gradients
+PREDICTION_BATCH_SIZE = 1000  # rows of one forward pass without gradients
+
+
+def require_torch(study: str) -> None:
+    """Raise TO806, which names the study, if PyTorch is not installed."""
+    if find_spec("torch") is None:
+        raise InputError(
+            "TO806", f"The study {study} trains networks with PyTorch.", "no torch", install_command("torch")
+        )
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Optimizer and schedule."""
+    """Optimizer, its settings, and the schedule of the learning rate."""
 
     epochs: int
     batch_size: int = 128
-    optimizer: str = "adam"  # or "sgd", with momentum
+    optimizer: str = "adam"  # or "sgd", with Nesterov momentum
     learning_rate: float = 1e-3
-    momentum: float = 0.9
+    momentum: float = 0.9  # of "sgd"
     weight_decay: float = 0.0
     drops: tuple[int, ...] = ()  # epochs after which the learning rate is divided by ten
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let PyTorch use one thread: the same sums on every machine with the same library, and room for other workers."""
+    """Let PyTorch use one thread.
+
+    Sums are then the same on every machine with the same version of PyTorch, and other processes keep their cores.
+    """
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -41,7 +59,9 @@ def one_thread() -> Iterator[None]:
 
 
 def build_network(build: Callable[[], Any], seed: int) -> Any:
-    """A network whose initial weights depend on the seed only; the global random state is left as it was."""
+    """Call `build` with PyTorch's global generator seeded, and restore the state of the generator afterwards."""
+    import torch
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
@@ -50,7 +70,12 @@ def build_network(build: Callable[[], Any], seed: int) -> Any:
 def train_epochs(
     network: Any, rows: LabeledImages, loss: Callable[[Any, Any], Any], settings: TrainingSettings, seed: int
 ) -> Iterator[int]:
-    """Train epoch by epoch, and yield the number of each finished one, from 1; batches depend on the seed only."""
+    """Train a network in place, and yield the number of each finished epoch, counted from 1.
+
+    The order of the batches depends on the seed only.
+    """
+    import torch
+
     images, labels = torch.from_numpy(rows.images), torch.from_numpy(rows.labels)
     optimizer = _make_optimizer(network, settings)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(settings.drops), gamma=0.1)
@@ -66,15 +91,21 @@ def train_epochs(
 
 
 def _make_optimizer(network: Any, settings: TrainingSettings) -> Any:
-    common = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
+    """The optimizer of the settings for the weights of a network."""
+    import torch
+
+    shared_settings = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer == "adam":
-        return torch.optim.Adam(network.parameters(), **common)
-    return torch.optim.SGD(network.parameters(), momentum=settings.momentum, nesterov=True, **common)
+        return torch.optim.Adam(network.parameters(), **shared_settings)
+    return torch.optim.SGD(network.parameters(), momentum=settings.momentum, nesterov=True, **shared_settings)
 
 
 def predict_logits(network: Any, rows: LabeledImages) -> Array:
-    """Logits (n, K) in float64, by one thread; the network is in evaluation mode."""
+    """Logits (n, K) in float64 of the network in evaluation mode, on one thread."""
+    import torch
+
     network.eval()
     with torch.no_grad(), one_thread():
-        parts = [network(batch).double().numpy() for batch in torch.from_numpy(rows.images).split(PREDICTED_AT_ONCE)]
-    return np.concatenate(parts)
+        batches = torch.from_numpy(rows.images).split(PREDICTION_BATCH_SIZE)
+        logits = [network(batch).double().numpy() for batch in batches]
+    return np.concatenate(logits)

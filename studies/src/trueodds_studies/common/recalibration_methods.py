@@ -1,4 +1,4 @@
-"""Fit recalibration methods on one part of the rows, score them on another, and average losses over splits."""
+"""Recalibration methods fitted on one part of the rows and evaluated on another, and their means over splits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.resumable_runs import Row
 
-MIN_PROB = 1e-6  # of the tests: what replaces smaller probabilities
+MIN_PROB = 1e-6  # smaller probabilities are replaced by it in the tests
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,7 @@ METHODS = (
     RecalibrationMethod("temperature on log p", "temperature"),
     RecalibrationMethod("vector on log p", "vector"),
 )
-"""Those of the paper: MCLLO and four others; the ridge is ours."""
-
-METHODS_LEGEND = """n: rows of the table's part that no fit saw. p: of MCLLO's likelihood-ratio test there, floor
-{min_prob:g}. ECE: confidence, {bins} bins (√n). log loss: nats per row, infinite where an outcome had probability 0.
-changed: share of rows whose label changes."""
+"""The methods of Vennos, Xing & Franck (2026), and MCLLO with a ridge penalty."""
 
 
 def method_rows(
@@ -54,7 +50,7 @@ def method_rows(
     baseline: int = -1,
     rng: int = 0,
 ) -> tuple[dict[str, Any], ...]:
-    """Each method fitted on the rows `learn` and judged on the rows `held_out`."""
+    """One row of results per method, fitted on the rows `learn` and evaluated on the rows `held_out`."""
     return tuple(
         evaluation.row for evaluation in evaluate_methods(learn, held_out, methods, baseline=baseline, rng=rng)
     )
@@ -62,11 +58,11 @@ def method_rows(
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedMethod:
-    """A method's row, and what it was made from."""
+    """The row of results of a fitted method, with its map, the recalibrated rows, and the verdict of the MCLLO test."""
 
     row: dict[str, Any]
     calibration_map: CalibrationMap
-    after: Predictions  # the rows that no fit saw, recalibrated
+    after: Predictions  # the held-out rows after recalibration
     verdict: Verdict
 
 
@@ -78,7 +74,10 @@ def evaluate_methods(
     baseline: int = -1,
     rng: int = 0,
 ) -> Iterator[EvaluatedMethod]:
-    """The same with what was fitted; where rows come in clusters p is that of whole clusters flipped."""
+    """Fit each method on the rows `learn`, and evaluate it on the rows `held_out`.
+
+    `baseline` is the baseline class of MCLLO.
+    """
     labels = held_out.P.argmax(axis=1)
     for method in methods:
         settings = dict(method.settings) | ({"baseline": baseline} if method.name == "mcllo" else {})
@@ -89,36 +88,42 @@ def evaluate_methods(
 
 
 def replace_probs(preds: Predictions, Q: Array) -> Predictions:
-    """The same outcomes with other probabilities."""
-    assert preds.y is not None  # labels, no votes
+    """The same labels and clusters with the probabilities Q, (n, K)."""
+    assert preds.y is not None  # the rows have labels, not votes
     return Predictions(preds.y, Q, cluster=preds.cluster)
 
 
 def evaluate_predictions(
     label: str, after: Predictions, labels: Array, baseline: int = -1
 ) -> tuple[dict[str, Any], Verdict]:
-    """The row of what a method made of the rows that it has not seen, and the verdict its p is from."""
+    """The row of results for recalibrated held-out rows, and the verdict of the MCLLO test on them.
+
+    `labels` are the predicted classes before recalibration. If the rows have clusters, the null distribution of the
+    test flips the signs of the residuals of whole clusters.
+    """
     null_settings: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
     verdict = test(after, "mcllo", baseline=baseline, min_prob=MIN_PROB, **null_settings)
-    changed = after.P.argmax(axis=1)
+    predicted = after.P.argmax(axis=1)
     return {
         "method": label,
         "n": after.n,
         "p": float(verdict),
         "ECE": float(measure(after, "ece", bins=sqrt_bin_count(after.n), interval=None)),
         "log loss": float(measure(after, "log_loss", interval=None)),
-        "accuracy": float(np.mean(changed == after.y)),
-        "changed": float(np.mean(changed != labels)),
+        "accuracy": float(np.mean(predicted == after.y)),
+        "changed": float(np.mean(predicted != labels)),
     }, verdict
 
 
 def sqrt_bin_count(n: int) -> int:
-    """The paper's number of bins, √n."""
+    """⌈√n⌉, the number of bins in Vennos, Xing & Franck (2026)."""
     return math.ceil(math.sqrt(n))
 
 
 def mixed_log_loss(P: Array, y: Array, n: int) -> float:
-    """Log loss after 1/(n + 1) of the uniform is mixed in: what `auto` scores maps by that were fitted on n rows.
+    """Log loss of predictions mixed with a share 1/(n + 1) of the uniform distribution, which makes it finite.
+
+    `auto` compares maps that were fitted on n rows by this loss.
 
     >>> round(mixed_log_loss(np.array([[0.0, 1.0]]), np.array([0]), 1), 4)  # −log(¼)
     1.3863
@@ -128,17 +133,17 @@ def mixed_log_loss(P: Array, y: Array, n: int) -> float:
 
 
 def standard_error(values: Array) -> float | None:
-    """The standard error of a mean over splits; none of one split."""
+    """The standard error of a mean over splits; None for a single split."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
 def split_values(rows: Sequence[Row], name: str) -> Array:
-    """One number of each split."""
+    """The values of one column, (splits,)."""
     return np.array([row[name] for row in rows], dtype=np.float64)
 
 
 def summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
-    """A method's rows of several splits as one."""
+    """Means over splits of the rows of one method."""
     loss = split_values(rows, "mixed")
     return {
         "splits": len(rows),
@@ -154,13 +159,15 @@ def summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def loss_changes(method_rows: Sequence[Row], none: Sequence[Row], *, shared: float) -> dict[str, Any]:
-    """A method's losses less those without recalibration on the same rows.
+    """Losses of a method minus those without recalibration (`none`), over splits.
 
-    Splits of the same rows are not independent: the standard error of the mean over J of them is multiplied by
-    √(1 + J · `shared`), shared being the rows judged on over the others. Source: Nadeau & Bengio (2003).
+    Splits of the same rows are not independent: `wide` is the standard error of the mean over J splits, multiplied by
+    √(1 + J · `shared`), where `shared` is the number of evaluated rows divided by that of the others. Source: Nadeau &
+    Bengio (2003).
     """
     differences = split_values(method_rows, "mixed") - split_values(none, "mixed")
-    se, choices = standard_error(differences), [row["chose"] for row in method_rows]
+    se = standard_error(differences)
+    choices = [row["chose"] for row in method_rows]
     chose = ", ".join(f"{choices.count(name)} {name}" for name in sorted(set(choices)))
     return {
         "difference": float(differences.mean()),

@@ -1,4 +1,4 @@
-"""The result of a study, which is a table with a summary sentence and settings, and how it is printed and saved."""
+"""The result of a study: tables with summary sentences as text, CSV, Markdown and JSON, and the texts of numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from trueodds.core.json_files import strict_json
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
-    """What a study found: one row per case, the sentence that sums it up, and the settings that made it."""
+    """A table with one row per case, a sentence that summarizes it, and the settings of the study."""
 
     name: str
     sentence: str
     rows: tuple[Mapping[str, Any], ...]
     settings: Mapping[str, Any]
-    legend: str = ""  # what the columns mean
-    also: tuple[StudyResult, ...] = ()  # further tables of the same study, each with a sentence of its own
+    legend: str = ""  # meaning of the columns
+    also: tuple[StudyResult, ...] = ()  # further tables of the study
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -42,14 +42,14 @@ class StudyResult:
         return table
 
     def markdown(self, columns: Sequence[str] | None = None) -> str:
-        """The table for a page of the documentation."""
+        """The table in Markdown, with these columns or all of them."""
         names = columns or self.columns
         lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
         lines += [f"| {' | '.join(_format_cell(row.get(name)) for name in names)} |" for row in self.rows]
         return "\n".join(lines) + "\n"
 
     def save(self, folder: str | Path) -> list[Path]:
-        """The table as CSV and as text, and the further ones; returns the files."""
+        """Save this table and the further ones as `NAME.csv` and `NAME.md` in a folder, and return the paths."""
         folder_path = Path(folder)
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
@@ -58,17 +58,17 @@ class StudyResult:
         csv_path, markdown_path = folder_path / f"{self.name}.csv", folder_path / f"{self.name}.md"
         json_files.write_text(csv_path, text.getvalue(), "TO801")
         json_files.write_text(markdown_path, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
-        return [csv_path, markdown_path, *(path for finding in self.also for path in finding.save(folder))]
+        return [csv_path, markdown_path, *(path for table in self.also for path in table.save(folder))]
 
     def to_dict(self) -> dict[str, Any]:
-        """The study as JSON holds it."""
+        """The result as a JSON-compatible dict."""
         document = {
             "schema": "trueodds.study/1",
             "study": self.name,
             "found": self.sentence,
             "rows": strict_json(list(self.rows)),
         }
-        return document | ({"also": [finding.to_dict() for finding in self.also]} if self.also else {})
+        return document | ({"also": [table.to_dict() for table in self.also]} if self.also else {})
 
     def __str__(self) -> str:
         text = f"{self.sentence}\n\n{align_columns(self.rows, self.columns)}\n\n{self.legend}".rstrip()
@@ -76,7 +76,7 @@ class StudyResult:
 
 
 def format_count(n: int, noun: str) -> str:
-    """How many there are.
+    """A count with its noun, in the plural unless it is 1.
 
     >>> format_count(1, "net"), format_count(1500, "net")
     ('1 net', '1,500 nets')
@@ -85,7 +85,7 @@ def format_count(n: int, noun: str) -> str:
 
 
 def format_range(values: Iterable[float], digits: int = 3, between: str = " to ") -> str:
-    """Format the minimum and maximum of some values, or one number if both are displayed alike.
+    """The minimum and maximum of some values, or one number if both are equal after rounding.
 
     >>> format_range([0.2, 0.1], 1), format_range([0.04831, 0.0484])
     ('0.1 to 0.2', '0.048')
@@ -95,7 +95,7 @@ def format_range(values: Iterable[float], digits: int = 3, between: str = " to "
 
 
 def format_change(before: float, after: float, digits: int = 3) -> str:
-    """How a number changed, as far as its digits show.
+    """The change of a number in words, after rounding to `digits`.
 
     >>> format_change(0.2, 0.1, 1), format_change(0.1, 0.2, 1), format_change(0.1001, 0.1, 1)
     ('falls from 0.2 to 0.1', 'rises from 0.1 to 0.2', 'stays at 0.1')
@@ -108,16 +108,17 @@ def format_change(before: float, after: float, digits: int = 3) -> str:
 
 
 def align_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """The table as text whose columns line up: words to the left, numbers to the right."""
+    """The table as text with aligned columns: text to the left, numbers to the right."""
     cells = [[_format_cell(row.get(name)) for name in columns] for row in rows]
     is_text_column = [any(isinstance(row.get(name), str) for row in rows) for name in columns]
     widths = [max(len(name), *(len(line[c]) for line in cells)) for c, name in enumerate(columns)]
 
-    def line(texts: Sequence[str]) -> str:
-        placed = zip(texts, widths, is_text_column, strict=True)
-        return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in placed).rstrip()
+    def align_line(texts: Sequence[str]) -> str:
+        columns_of_line = zip(texts, widths, is_text_column, strict=True)
+        aligned = [text.ljust(width) if is_text else text.rjust(width) for text, width, is_text in columns_of_line]
+        return "  ".join(aligned).rstrip()
 
-    return "\n".join([line(list(columns)), *(line(texts) for texts in cells)])
+    return "\n".join([align_line(columns), *(align_line(texts) for texts in cells)])
 
 
 def _format_cell(value: Any) -> str:
@@ -127,7 +128,7 @@ def _format_cell(value: Any) -> str:
 
 
 def make_folder(out: str | Path | None) -> Path | None:
-    """The folder for what a study keeps, made if it is not there."""
+    """The output folder as a path, created if it does not exist; None without one. Raises TO801 if that fails."""
     if out is None:
         return None
     folder = Path(out)

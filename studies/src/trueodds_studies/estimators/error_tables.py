@@ -1,4 +1,4 @@
-"""Tables of estimation errors by number of rows, the best number of bins, and the recommended estimators."""
+"""Tables of estimation errors by number of rows, of the best number of bins, and of recommended estimators."""
 
 from __future__ import annotations
 
@@ -14,170 +14,197 @@ from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.estimators.estimator_variants import BIN_COUNTS, LENSES, VARIANTS
 from trueodds_studies.estimators.simulation import PARTITIONS
 
-STATS = ("bias", "sd", "p95", "mean0", "sd0", "power")
+STATS = ("bias", "sd", "p95", "mean0", "sd0", "power")  # the numbers of `simulation._error_stats`, in their order
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """The cells of one world; all trajectories in the order of their cells."""
+    """The results of one world: a trajectory per trained model, with the errors of every estimator by number of rows.
+
+    `cells` are the rows of `simulation.measure_cell`, each with the trajectories of four models. Models of the same
+    distribution are dependent, so that bootstrap samples are of distributions.
+    """
 
     cells: Sequence[Row]
-    sizes: tuple[int, ...]
-    boots: int
+    sizes: tuple[int, ...]  # numbers of rows
+    boots: int  # bootstrap samples
     seed: int
 
     @cached_property
-    def names(self) -> list[tuple[int, int, int]]:
-        """The distribution of each trajectory."""
+    def distributions(self) -> list[tuple[int, int, int]]:
+        """The distribution of each trajectory: classes, dimensions and number."""
         return [(c["k"], c["d"], c["number"]) for c in self.cells for _ in c["models"]]
 
     @cached_property
     def samples(self) -> list[Array]:
-        """Trajectories of distributions drawn with replacement, all those of one distribution together (dependent)."""
-        return _bootstrap_samples(self.names, self.boots, self.seed)
+        """Bootstrap samples of distributions, as index arrays of their trajectories."""
+        return _bootstrap_samples(self.distributions, self.boots, self.seed)
+
+    def _models(self, lens: str) -> list[Row]:
+        """The results of every trajectory through a lens."""
+        return [model["lenses"][lens] for cell in self.cells for model in cell["models"]]
 
     def labels(self, lens: str) -> list[str]:
-        """The members of a lens."""
+        """The labels of the estimators that are evaluated through a lens."""
         return list(self.cells[0]["models"][0]["lenses"][lens]["members"])
 
     def stat(self, lens: str, label: str, name: str) -> Array:
-        """A number of every trajectory at every size (trajectories, sizes), NaN where there is none."""
-        at = STATS.index(name)
-        values = [[s[at] for s in m["lenses"][lens]["members"][label]] for c in self.cells for m in c["models"]]
+        """One of STATS for an estimator, (trajectories, sizes); NaN where it is missing."""
+        index = STATS.index(name)
+        values = [[stats[index] for stats in model["members"][label]] for model in self._models(lens)]
         return np.array(values, dtype=np.float64)
 
     def rmse(self, lens: str, label: str, *, calibrated: bool = False) -> Array:
-        """The root mean square error, from its two parts; where the model is calibrated the truth is 0."""
+        """Root mean squared error, (trajectories, sizes); `calibrated` is for labels drawn from the model."""
         bias, sd = ("mean0", "sd0") if calibrated else ("bias", "sd")
         return np.hypot(self.stat(lens, label, bias), self.stat(lens, label, sd))
 
     def truth(self, lens: str, name: str = "l1") -> Array:
-        """A number about the truth of every trajectory."""
-        return np.array([m["lenses"][lens]["truth"][name] for c in self.cells for m in c["models"]])
+        """The true error or a bound on it, (trajectories,); `name` is an attribute of `TrueErrorBounds`."""
+        return np.array([model["truth"][name] for model in self._models(lens)])
 
     def bins(self, lens: str, partition: str) -> Array:
-        """The RMSE of ECE by number of bins, (trajectories, sizes, counts)."""
-        values = [m["lenses"][lens]["bins"][partition] for c in self.cells for m in c["models"]]
+        """The RMSE of ECE by number of bins, (trajectories, sizes, bin counts)."""
+        values = [model["bins"][partition] for model in self._models(lens)]
         return np.array(values, dtype=np.float64)
 
-    def right(self, lens: str, label: str) -> Array:
-        """How often pairs of models are put in order, (cells, sizes); the mean over the pairs that differ."""
+    def share_in_order(self, lens: str, label: str) -> Array:
+        """Share of resamples in which the worse of two models has the larger estimate, (cells, sizes).
+
+        The mean over pairs of models of one training set with different true errors.
+        """
         means = []
-        for c in self.cells:
-            pairs = [p["right"][label] for p in c["ranks"][lens] if p["gap"]]
-            some = np.array(pairs, dtype=np.float64).reshape(len(pairs), len(self.sizes))
-            means.append(some.mean(axis=0) if len(pairs) else np.full(len(self.sizes), np.nan))
+        for cell in self.cells:
+            pairs = [pair["right"][label] for pair in cell["ranks"][lens] if pair["gap"]]
+            shares = np.array(pairs, dtype=np.float64).reshape(len(pairs), len(self.sizes))
+            means.append(shares.mean(axis=0) if len(pairs) else np.full(len(self.sizes), np.nan))
         return np.array(means)
 
     def limits(self, values: Array, statistic: Callable[..., Any] = np.median) -> tuple[Array, Array, Array]:
-        """A statistic along the first axis with 95 % limits; the axis has all trajectories, or all cells."""
+        """A statistic along the first axis (trajectories or cells) with 95 % bootstrap limits over distributions."""
         samples = self.samples
-        if len(values) != len(self.names):
-            samples = _bootstrap_samples([(c["k"], c["d"], c["number"]) for c in self.cells], self.boots, self.seed)
+        if len(values) != len(self.distributions):
+            cells = [(cell["k"], cell["d"], cell["number"]) for cell in self.cells]
+            samples = _bootstrap_samples(cells, self.boots, self.seed)
         drawn = np.array([statistic(values[sample], axis=0) for sample in samples])
         low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
         return np.asarray(statistic(values, axis=0)), low, high
 
 
-def _bootstrap_samples(names: Sequence[tuple[int, int, int]], boots: int, seed: int) -> list[Array]:
+def _bootstrap_samples(distributions: Sequence[tuple[int, int, int]], boots: int, seed: int) -> list[Array]:
+    """Index arrays of bootstrap samples, which contain either all or none of the entries with one distribution."""
     groups: dict[tuple[int, int, int], list[int]] = {}
-    for i, name in enumerate(names):
-        groups.setdefault(name, []).append(i)
+    for i, distribution in enumerate(distributions):
+        groups.setdefault(distribution, []).append(i)
     indices = [np.array(group) for group in groups.values()]
     rng = np.random.default_rng([seed, 5])
     return [np.concatenate([indices[i] for i in rng.integers(0, len(indices), len(indices))]) for _ in range(boots)]
 
 
-SHOWN_SIZES = (30, 88, 259, 759, 2229)  # sizes that the pages show, or those next to them
-MIN_FIT_ROWS = 500  # where the paper's figure ends
-MAX_BOUND_WIDTH = 0.005  # by which a lower bound on finer bins exceeds the bracket of a curve that is not smooth
+SHOWN_SIZES = (30, 88, 259, 759, 2229)  # numbers of rows in the short tables, or those closest to them
+MAX_RANKED_ROWS = 500  # the estimators of the paper are ranked for fewer rows, as in its figure
+ROUGHNESS_TOLERANCE = 0.005  # if `fine` is above `high` by more than this, the calibration curve is not smooth
 
 
-def values_at_shown_sizes(sizes: Sequence[int]) -> list[int]:
-    """The numbers of the sizes nearest to AT."""
+def shown_size_indices(sizes: Sequence[int]) -> list[int]:
+    """Indices of the sizes closest to SHOWN_SIZES on a logarithmic scale."""
     return sorted({int(np.argmin(np.abs(np.log(np.array(sizes) / n)))) for n in SHOWN_SIZES})
 
 
-def percentile_table(of: Trajectories) -> tuple[dict[str, Any], ...]:
-    """The paper's fifteen and 0: median over trajectories of the 95th percentile of |estimate − truth|, with limits.
+def percentile_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
+    """One row per estimator of the paper and for the constant 0: the 95th percentile of |estimate − truth| by size.
 
-    Also the mean rank among the fifteen over the sizes of the paper's figure.
+    It is the median over trajectories, with 95 % limits. `mean rank` is that among the fifteen estimators of the paper,
+    over the sizes of its figure.
     """
     rows = []
     for lens in LENSES:
-        labels = [label for label in of.labels(lens) if VARIANTS[label].kind in ("zero", "paper", "swapped")]
-        values, low, high = of.limits(np.stack([of.stat(lens, label, "p95") for label in labels], axis=-1))
+        labels = [label for label in trajectories.labels(lens) if VARIANTS[label].kind in ("zero", "paper", "swapped")]
+        values, low, high = trajectories.limits(
+            np.stack([trajectories.stat(lens, label, "p95") for label in labels], axis=-1)
+        )
         fifteen = [i for i, label in enumerate(labels) if VARIANTS[label].kind == "paper"]
-        cut = [i for i, n in enumerate(of.sizes) if n < MIN_FIT_ROWS]
-        ranks = (np.argsort(np.argsort(values[np.ix_(cut, fifteen)], axis=1), axis=1) + 1).mean(axis=0)
+        ranked_sizes = [i for i, n in enumerate(trajectories.sizes) if n < MAX_RANKED_ROWS]
+        ranks = (np.argsort(np.argsort(values[np.ix_(ranked_sizes, fifteen)], axis=1), axis=1) + 1).mean(axis=0)
         for j, label in enumerate(labels):
             row: dict[str, Any] = {"lens": lens, "estimator": label}
             row["mean rank"] = float(ranks[fifteen.index(j)]) if j in fifteen else None
-            for i in range(len(of.sizes)):
-                row[str(of.sizes[i])] = float(values[i, j])
-                row[f"{of.sizes[i]} low"], row[f"{of.sizes[i]} high"] = float(low[i, j]), float(high[i, j])
+            for i in range(len(trajectories.sizes)):
+                row[str(trajectories.sizes[i])] = float(values[i, j])
+                row[f"{trajectories.sizes[i]} low"], row[f"{trajectories.sizes[i]} high"] = (
+                    float(low[i, j]),
+                    float(high[i, j]),
+                )
             rows.append(row)
     return tuple(rows)
 
 
 def short_percentile_table(rows: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> tuple[dict[str, Any], ...]:
-    """The figure for a page: few sizes, best first, limits in brackets."""
+    """The percentiles at few sizes with limits in brackets, best estimator first."""
     table = []
     for row in sorted(rows, key=lambda row: (row["lens"] != LENSES[0], row["mean rank"] or 99)):
-        one = {"lens": row["lens"], "estimator": row["estimator"], "mean rank": row["mean rank"]}
-        for n in (str(sizes[i]) for i in values_at_shown_sizes(sizes)):
-            one[f"n = {n}"] = f"{row[n]:.3f} [{row[f'{n} low']:.3f}, {row[f'{n} high']:.3f}]"
-        table.append(one)
+        short_row = {"lens": row["lens"], "estimator": row["estimator"], "mean rank": row["mean rank"]}
+        for n in (str(sizes[i]) for i in shown_size_indices(sizes)):
+            short_row[f"n = {n}"] = f"{row[n]:.3f} [{row[f'{n} low']:.3f}, {row[f'{n} high']:.3f}]"
+        table.append(short_row)
     return tuple(table)
 
 
-def error_table(of: Trajectories) -> tuple[dict[str, Any], ...]:
-    """Bias, standard deviation, RMSE, and p95 of every estimator at every size; medians over trajectories."""
+def error_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
+    """One row per lens, estimator and size: medians over trajectories of bias, sd, RMSE and p95, and mean power."""
     rows = []
     for lens in LENSES:
-        zero = of.rmse(lens, "0")
-        for label in of.labels(lens):
+        zero = trajectories.rmse(lens, "0")
+        for label in trajectories.labels(lens):
             target = VARIANTS[label].target
-            named = {
-                "bias": of.stat(lens, label, "bias"),
-                "sd": of.stat(lens, label, "sd"),
-                "p95": of.stat(lens, label, "p95"),
+            columns = {
+                "bias": trajectories.stat(lens, label, "bias"),
+                "sd": trajectories.stat(lens, label, "sd"),
+                "p95": trajectories.stat(lens, label, "p95"),
             }
-            named |= {"RMSE": of.rmse(lens, label), "RMSE calibrated": of.rmse(lens, label, calibrated=True)}
-            truth = of.truth(lens, "l2" if target == "l2" else "l1")[:, None]
-            named["relative"] = named["RMSE"] / np.maximum(truth, 1e-4)
-            named["beats 0"] = (named["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
-            power, order = of.stat(lens, label, "power").mean(axis=0), of.right(lens, label).mean(axis=0)
-            if VARIANTS[label].slow:  # of few draws no quantile has the level of the others'
+            columns |= {
+                "RMSE": trajectories.rmse(lens, label),
+                "RMSE calibrated": trajectories.rmse(lens, label, calibrated=True),
+            }
+            truth = trajectories.truth(lens, "l2" if target == "l2" else "l1")[:, None]
+            columns["relative"] = columns["RMSE"] / np.maximum(truth, 1e-4)
+            columns["beats 0"] = (columns["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
+            power = trajectories.stat(lens, label, "power").mean(axis=0)
+            in_order = trajectories.share_in_order(lens, label).mean(axis=0)
+            if VARIANTS[label].slow:  # a quantile of few resamples is too inaccurate for a test
                 power = np.full_like(power, np.nan)
-            for i, n in enumerate(of.sizes):
+            for i, n in enumerate(trajectories.sizes):
                 row: dict[str, Any] = {"lens": lens, "estimator": label, "target": target, "n": n}
-                for name, values in named.items():
-                    lacks = np.isnan(values[:, i]).any() or (name == "beats 0" and np.isnan(named["RMSE"][:, i]).any())
-                    row[name] = None if lacks else float((np.mean if name == "beats 0" else np.median)(values[:, i]))
-                row["power"], row["in order"] = (None if np.isnan(x[i]) else float(x[i]) for x in (power, order))
+                for name, values in columns.items():
+                    required = columns["RMSE"] if name == "beats 0" else values
+                    average = np.mean if name == "beats 0" else np.median
+                    row[name] = None if np.isnan(required[:, i]).any() else float(average(values[:, i]))
+                row["power"] = None if np.isnan(power[i]) else float(power[i])
+                row["in order"] = None if np.isnan(in_order[i]) else float(in_order[i])
                 rows.append(row)
     return tuple(row for row in rows if row["in order"] is not None)
 
 
-def bin_count_table(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
-    """The number of bins with the least median RMSE by size, and the exponent with which it grows, with limits."""
-    sizes, rows = of.sizes[::every], []
+def bin_count_table(trajectories: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
+    """One row per lens and partition: the number of bins with the lowest median RMSE by size, and its exponent in n."""
+    sizes, rows = trajectories.sizes[::every], []
     for lens in LENSES:
         for partition in PARTITIONS:
-            table = of.bins(lens, partition)
+            table = trajectories.bins(lens, partition)
             if not table.size:
                 return ()
             complete = ~np.isnan(table).any(axis=0)
             table = np.where(np.isnan(table), np.inf, table)
 
-            def optimal_bins(x: Array, axis: int, complete: Any = complete) -> Array:
-                counts = np.array(BIN_COUNTS)[np.where(complete, np.median(x, axis=axis), np.inf).argmin(axis=-1)]
+            def optimal_bins(rmse: Array, axis: int, complete: Any = complete) -> Array:
+                """The best numbers of bins, (sizes,), and the slope of their logarithms in log n."""
+                medians = np.where(complete, np.median(rmse, axis=axis), np.inf)
+                counts = np.array(BIN_COUNTS)[medians.argmin(axis=-1)]
                 slope = np.polyfit(np.log(sizes), np.log(counts), 1)[0] if len(sizes) > 1 else np.nan
                 return np.append(counts, slope)
 
-            value, low, high = of.limits(table, optimal_bins)
-            se = float(np.std([optimal_bins(table[sample], 0)[-1] for sample in of.samples], ddof=1))
+            value, low, high = trajectories.limits(table, optimal_bins)
+            se = float(np.std([optimal_bins(table[sample], 0)[-1] for sample in trajectories.samples], ddof=1))
             row: dict[str, Any] = {"lens": lens, "partition": partition, "exponent": float(value[-1]), "se": se}
             row |= {"exponent low": float(low[-1]), "exponent high": float(high[-1])}
             row |= {f"n = {n}": int(value[i]) for i, n in enumerate(sizes)}
@@ -185,45 +212,50 @@ def bin_count_table(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def worlds_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
-    """The best estimator and some common ones in every world at the sizes of the page: truth and RMSE, also of 0."""
+def worlds_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
+    """One row per world, lens and shown size: true error, and RMSE of 0, of the best estimator and of common ones."""
     rows = []
-    for world, trajectories in of.items():
+    for world, trajectories in by_world.items():
         for lens in LENSES:
             truth = float(np.median(trajectories.truth(lens)))
-            for i in values_at_shown_sizes(trajectories.sizes):
-                named = {
-                    label: float(np.median(trajectories.rmse(lens, label)[:, i]))
-                    for label in _has_l1_target(trajectories, lens, i)
-                }
-                winner = min((label for label in named if label != "0"), key=lambda label: named[label])
+            for i in shown_size_indices(trajectories.sizes):
+                labels = _l1_labels(trajectories, lens, i)
+                rmse = {label: float(np.median(trajectories.rmse(lens, label)[:, i])) for label in labels}
+                winner = min((label for label in labels if label != "0"), key=lambda label: rmse[label])
                 row: dict[str, Any] = {
                     "world": world,
                     "lens": lens,
                     "n": trajectories.sizes[i],
                     "truth": truth,
-                    "0": named["0"],
+                    "0": rmse["0"],
                 }
-                row |= {"best": winner, "RMSE of best": named[winner]}
+                row |= {"best": winner, "RMSE of best": rmse[winner]}
                 row |= {
-                    label: named.get(label)
+                    label: rmse.get(label)
                     for label in ("ece", "ece debiased", "ece_linear", "ece_linear debiased", "debiased_l1")
                 }
                 rows.append(row)
     return tuple(rows)
 
 
-def _has_l1_target(of: Trajectories, lens: str, i: int) -> list[str]:
-    known = (label for label in of.labels(lens) if VARIANTS[label].target == "l1" and VARIANTS[label].kind != "swapped")
-    return [label for label in known if not np.isnan(of.rmse(lens, label)[:, i]).any()]
+def _l1_labels(trajectories: Trajectories, lens: str, i: int) -> list[str]:
+    """The estimators of the mean distance that have an error at the size with index i in every trajectory."""
+    known = (
+        label
+        for label in trajectories.labels(lens)
+        if VARIANTS[label].target == "l1" and VARIANTS[label].kind != "swapped"
+    )
+    return [label for label in known if not np.isnan(trajectories.rmse(lens, label)[:, i]).any()]
 
 
-def truth_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
-    """Accuracy of the truth: width of the bracket, the value for the authors' 2,000 bins, and that for finer bins."""
+def truth_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
+    """One row per world and lens: the true error, the width of its bounds, and its value with 2,000 and 10,000 bins."""
     rows = []
-    for world, trajectories in of.items():
+    for world, trajectories in by_world.items():
         for lens in LENSES:
-            l1, low, high, legacy, fine = (trajectories.truth(lens, x) for x in ("l1", "low", "high", "legacy", "fine"))
+            l1, low, high, legacy, fine = (
+                trajectories.truth(lens, name) for name in ("l1", "low", "high", "legacy", "fine")
+            )
             rows.append(
                 {
                     "world": world,
@@ -235,7 +267,7 @@ def truth_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
                     "half width": float(np.median(high - low) / 2),
                     "widest": float((high - low).max() / 2),
                     "2000 bins": float(np.median(legacy - l1)),
-                    "rough": float((fine > high + MAX_BOUND_WIDTH).mean()),
+                    "rough": float((fine > high + ROUGHNESS_TOLERANCE).mean()),
                     "finer": float(np.median(fine)),
                     "l2": float(np.median(trajectories.truth(lens, "l2"))),
                 }
@@ -245,79 +277,88 @@ def truth_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
 
 SIZE_BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")
-DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # of which the numbers are shown
+DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # estimators whose values are shown
 DEFAULT_VARIANTS = {label for label, variant in VARIANTS.items() if variant.kind == "ours" and not variant.settings}
-MAX_SHOWN = 5  # of those that cannot be told from the best
+MAX_SHOWN = 5  # number of estimators shown as level with the best
 
 
-def recommendation_table(of: Trajectories) -> list[dict[str, Any]]:
-    """One row per lens, band of sizes and purpose.
+def recommendation_table(trajectories: Trajectories) -> list[dict[str, Any]]:
+    """One row per lens, band of sizes and purpose: the best estimator, and those that are not significantly worse.
 
-    Single number: least RMSE against the mean distance, the median over trajectories; the constant 0 takes part.
-    Ranking: largest mean share of pairs in order. Test of 0: largest mean power at 5 %, of those that see all
-    resamples. Over the sizes of a band the mean counts. Those are level with the best whose difference from it has 95 %
-    limits, over distributions, that hold 0.
+    For a single number, it has the smallest RMSE against the mean distance, median over trajectories, and the constant
+    0 is included. For ranking, it has the largest mean share of pairs in order. For a test of 0, it has the largest
+    mean power at 5 %, among the estimators that are computed for all resamples. Values are means over the sizes of a
+    band. An estimator is level with the best if the 95 % limits of the difference, over distributions, include 0.
     """
     questions = [(lens, band, purpose) for lens in LENSES for band in SIZE_BANDS for purpose in PURPOSES]
     table = []
     for lens, (low, high), purpose in questions:
-        at = [i for i, n in enumerate(of.sizes) if low <= n <= high]
-        row = _recommend(of, lens, at, purpose) if at else None
+        sizes = [i for i, n in enumerate(trajectories.sizes) if low <= n <= high]
+        row = _recommend(trajectories, lens, sizes, purpose) if sizes else None
         table += [{"lens": lens, "n": f"{low} to {high}", "purpose": purpose, **row}] if row else []
     return table
 
 
-def _recommend(of: Trajectories, lens: str, at: Sequence[int], purpose: str) -> dict[str, Any] | None:
-    values, average = _purpose_values(of, lens, at, purpose)
+def _recommend(trajectories: Trajectories, lens: str, sizes: Sequence[int], purpose: str) -> dict[str, Any] | None:
+    """The row of one lens, band and purpose; `sizes` are indices of the sizes of the band."""
+    values, average = _purpose_values(trajectories, lens, sizes, purpose)
     if not values:
         return None
     names = list(values)
     sign = 1.0 if purpose == "single number" else -1.0
-    table = np.stack([values[name] for name in names], axis=-1)  # (trajectories, sizes, members)
+    table = np.stack([values[name] for name in names], axis=-1)  # (trajectories or cells, sizes, estimators)
     first = int(np.argmin(sign * average(table, axis=0).mean(axis=0)))
-    score, low, high = of.limits(table, lambda x, axis: _format_ties(average(x, axis=axis).mean(axis=0), first))
-    (score, _), (low, below), (high, above) = score, low, high
-    level = [names[i] for i in np.argsort(sign * score) if below[i] <= 0 <= above[i] and i != first]
-    real = [i for i in np.argsort(sign * score) if names[i] != "0"]
+
+    def score_and_difference(sample: Array, axis: int) -> Array:
+        """Score of each estimator, and its difference from that of the best, (2, estimators)."""
+        scores = average(sample, axis=axis).mean(axis=0)
+        return np.stack([scores, scores - scores[first]])
+
+    (score, _), (low, difference_low), (high, difference_high) = trajectories.limits(table, score_and_difference)
+    ranked = np.argsort(sign * score)
+    level = [names[i] for i in ranked if difference_low[i] <= 0 <= difference_high[i] and i != first]
+    winner_except_zero = next(i for i in ranked if names[i] != "0")
     default_positions = {name: names.index(name) for name in DEFAULTS if name in names}
     default_texts = [
         f"{name} {score[i]:.3g}{' (level)' if name in level or i == first else ''}"
         for name, i in default_positions.items()
     ]
+    more = f" and {len(level) - MAX_SHOWN} more" if len(level) > MAX_SHOWN else ""
     return {
         "take": names[first],
         "value": float(score[first]),
         "low": float(low[first]),
         "high": float(high[first]),
-        "level": (
-            ", ".join(level[:MAX_SHOWN]) + (f" and {len(level) - MAX_SHOWN} more" if len(level) > MAX_SHOWN else "")
-        ),
-        "best but 0": names[real[0]],
-        "its value": float(score[real[0]]),
+        "level": ", ".join(level[:MAX_SHOWN]) + more,
+        "best but 0": names[winner_except_zero],
+        "its value": float(score[winner_except_zero]),
         "defaults": ", ".join(default_texts),
         "agree": not DEFAULT_VARIANTS.isdisjoint({names[first], *level}),
     }
 
 
-def _format_ties(score: Array, first: int) -> Array:
-    return np.stack([score, score - score[first]])
+def _purpose_values(
+    trajectories: Trajectories, lens: str, sizes: Sequence[int], purpose: str
+) -> tuple[dict[str, Array], Any]:
+    """The values of each estimator for a purpose, (trajectories or cells, sizes), and how they are averaged.
 
-
-def _purpose_values(of: Trajectories, lens: str, at: Sequence[int], purpose: str) -> tuple[dict[str, Array], Any]:
-    """By member (trajectories or cells, sizes); those that have a number at each of these sizes."""
+    Only estimators that have a value at each of these sizes are included.
+    """
     values = {}
-    for label in of.labels(lens):
+    for label in trajectories.labels(lens):
         if VARIANTS[label].kind == "swapped" or (purpose == "single number" and VARIANTS[label].target != "l1"):
             continue
-        if purpose == "test of 0" and VARIANTS[label].slow:  # of few draws no quantile has the level of the others'
+        if purpose == "test of 0" and VARIANTS[label].slow:  # a quantile of few resamples is too inaccurate for a test
             continue
         if purpose == "single number":
-            every = of.rmse(lens, label)
+            by_size = trajectories.rmse(lens, label)
+        elif purpose == "ranking":
+            by_size = trajectories.share_in_order(lens, label)
         else:
-            every = of.right(lens, label) if purpose == "ranking" else of.stat(lens, label, "power")
-        selected = every[:, at]
+            by_size = trajectories.stat(lens, label, "power")
+        selected = by_size[:, sizes]
         selected = selected[:, ~np.isnan(selected).all(axis=0)]
-        expected = len(at) if purpose != "test of 0" else selected.shape[1]
+        expected = len(sizes) if purpose != "test of 0" else selected.shape[1]
         if selected.size and selected.shape[1] == expected and not np.isnan(selected).any():
             values[label] = selected
     n_sizes = max((v.shape[1] for v in values.values()), default=0)
@@ -326,13 +367,13 @@ def _purpose_values(of: Trajectories, lens: str, at: Sequence[int], purpose: str
 
 
 def summarize_defaults(results: Sequence[dict[str, Any]]) -> str:
-    """Whether the defaults of the library agree."""
+    """In words, how often an estimator with default settings is best or level with it, and how often 0 is best."""
     agree = [row for row in results if row["agree"]]
-    away = [
+    disagreements = [
         f"{row['purpose']} through {row['lens']}, n {row['n']}: {row['take']}" for row in results if not row["agree"]
     ]
     zero = sum(row["take"] == "0" for row in results if row["purpose"] == "single number")
     n_bands = sum(row["purpose"] == "single number" for row in results)
     text = f"In {len(agree)} of {len(results)} cases an estimator without settings is the best or level with it"
-    text += f"; not for {'; '.join(away)}." if away else "."
+    text += f"; not for {'; '.join(disagreements)}." if disagreements else "."
     return f"{text} As a single number the constant 0 comes closest in {zero} of {n_bands} bands of sizes."

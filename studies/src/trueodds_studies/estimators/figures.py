@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.estimators.estimator_variants import LENSES
 
-FAMILIES = {"ece": "#7a7a7a", "ece_a": "#c79a2b", "ece_c": "#5b9a68", "ece_ac": "#7d5ba6", "kde": BLUE}
-DASHES = {"10": "-", "30": ":", "sqrt": "--", "silverman": "-", "0.1": "--", "0.033": ":"}
-SHOWN = {
+FAMILY_COLORS = {"ece": "#7a7a7a", "ece_a": "#c79a2b", "ece_c": "#5b9a68", "ece_ac": "#7d5ba6", "kde": BLUE}
+LINE_STYLES = {"10": "-", "30": ":", "sqrt": "--", "silverman": "-", "0.1": "--", "0.033": ":"}
+SHOWN_COLORS = {
     "ece": "#7a7a7a",
     "ece debiased": "#222222",
     "ece_linear": "#5b9a68",
@@ -25,8 +24,11 @@ SHOWN = {
 
 
 def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
-    """A panel per lens, a line per estimator of the paper; a band has the limits of the best on average; 0 is red."""
-    figure = _make_figure((11, 5.6))
+    """Draw the 95th percentile of the error against n: a panel per lens, a line per estimator of the paper.
+
+    Bands are the limits of the estimator with the best mean rank and of the constant 0, which is red.
+    """
+    figure = make_figure((11, 5.6))
     axes = figure.subplots(1, 2)
     for ax, lens in zip(axes, LENSES, strict=True):
         lens_rows = [row for row in rows if row["lens"] == lens]
@@ -34,11 +36,13 @@ def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> N
             family, _, setting = row["estimator"].rstrip("]").partition("[")
             if row["mean rank"] is not None:
                 values = [row[str(n)] for n in sizes]
-                ax.plot(sizes, values, color=FAMILIES[family], ls=DASHES[setting], lw=1.3, label=row["estimator"])
+                ax.plot(
+                    sizes, values, color=FAMILY_COLORS[family], ls=LINE_STYLES[setting], lw=1.3, label=row["estimator"]
+                )
         ranked = [row for row in lens_rows if row["mean rank"] is not None]
         if ranked:
             leader = min(ranked, key=lambda row: float(row["mean rank"]))
-            _draw_band(ax, leader, sizes, FAMILIES[leader["estimator"].partition("[")[0]])
+            _draw_band(ax, leader, sizes, FAMILY_COLORS[leader["estimator"].partition("[")[0]])
         zero = next(row for row in lens_rows if row["estimator"] == "0")
         _draw_band(ax, zero, sizes, RED)
         ax.plot(sizes, [zero[str(n)] for n in sizes], color=RED, lw=1.8, label="the constant 0")
@@ -49,12 +53,12 @@ def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> N
         ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"], minor=False)
         ax.minorticks_off()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_errors(rows: Sequence[Row], path: Path) -> None:
-    """Rows of panels by lens: bias, RMSE with the line of the constant 0, pairs of models in order, power at 5 %."""
-    figure = _make_figure((12, 6.4))
+    """Draw bias, RMSE, share of pairs in order and power against n for seven estimators; a row of panels per lens."""
+    figure = make_figure((12, 6.4))
     panels = (
         ("bias", "bias"),
         ("RMSE", "RMSE"),
@@ -62,9 +66,9 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
         ("power", "told from calibrated"),
     )
     axes = figure.subplots(len(LENSES), len(panels), squeeze=False)
-    for line, lens in zip(axes, LENSES, strict=True):
-        for ax, (name, title) in zip(line, panels, strict=True):
-            for label, color in SHOWN.items():
+    for panel_row, lens in zip(axes, LENSES, strict=True):
+        for ax, (name, title) in zip(panel_row, panels, strict=True):
+            for label, color in SHOWN_COLORS.items():
                 selected = [r for r in rows if (r["lens"], r["estimator"]) == (lens, label) and r[name] is not None]
                 if selected:
                     ax.plot([r["n"] for r in selected], [r[name] for r in selected], color=color, lw=1.3, label=label)
@@ -80,12 +84,12 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
-    """The best number of bins by size; dotted: the square root of n, and n to the power 2/5."""
-    figure = _make_figure((7, 4))
+    """Draw the best number of bins against n; dotted lines are √n and n^(2/5)."""
+    figure = make_figure((7, 4))
     ax = figure.subplots()
     sizes = [int(name.removeprefix("n = ")) for name in rows[0] if name.startswith("n = ")]
     for row in rows:
@@ -101,35 +105,21 @@ def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
     _set_size_axis(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_band(ax: Any, row: Row, sizes: Sequence[int], color: str) -> None:
+    """Fill the area between the limits of a row."""
     low, high = ([row[f"{n} {end}"] for n in sizes] for end in ("low", "high"))
     ax.fill_between(sizes, low, high, color=color, alpha=0.15, lw=0)
 
 
 def _set_size_axis(ax: Any) -> None:
+    """Set the logarithmic axis for the number of rows, and draw horizontal grid lines instead of a frame."""
     ax.set_xscale("log")
     ax.set_xticks([30, 100, 300, 1000, 5000], ["30", "100", "300", "1,000", "5,000"])
     ax.minorticks_off()
     ax.set_xlabel("rows", fontsize=9)
     ax.grid(axis="y", color="#dddddd", lw=0.6)
     ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    remove_frame(ax)

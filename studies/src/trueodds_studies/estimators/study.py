@@ -10,8 +10,7 @@ from pathlib import Path
 from trueodds.core.progress import Progress
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
-from trueodds_studies.estimators import error_tables, figures
-from trueodds_studies.estimators import simulation as classes
+from trueodds_studies.estimators import error_tables, figures, many_classes
 from trueodds_studies.estimators.error_tables import Trajectories, recommendation_table, summarize_defaults
 from trueodds_studies.estimators.estimator_variants import BIN_COUNTS, LENSES, VARIANTS, choose_variants
 from trueodds_studies.estimators.simulation import WORLDS, Cell, measure_cell
@@ -21,28 +20,32 @@ SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is made: 45 distributions of 3 train sets and 4 models are the paper's 540 trajectories."""
+    """Size of the experiment; by default 45 distributions with 3 training sets and 4 models each: 540 trajectories.
+
+    Settings that begin with `other_` are for recalibrated and uneven models, and those that begin with `many` for the
+    experiment with many classes.
+    """
 
     classes: tuple[int, ...] = (2, 5, 7)
     dimensions: tuple[int, ...] = (2, 5, 7)
-    distributions: int = 5  # of each shape
-    splits: int = 3
-    train: int = 300
-    models: tuple[str, ...] = ()  # all
-    pool: int = 500_000  # rows of the holdout, which also gives the truth
+    distributions: int = 5  # per number of classes and dimensions
+    splits: int = 3  # training sets per distribution
+    train: int = 300  # rows of a training set
+    models: tuple[str, ...] = ()  # by default all
+    pool: int = 500_000  # rows of the holdout set, from which resamples are drawn and the true error is computed
     resamples: int = 200
-    slow_resamples: int = 30  # of them, for members whose calls take long
-    floors: int = 3  # redraws for a noise floor
+    slow_resamples: int = 30  # number of the resamples that slow estimators are computed for
+    floors: int = 3  # sets of redrawn labels for a noise floor
     sizes: tuple[int, ...] = SIZES
-    every: int = 4  # each fourth size is also seen with calibrated labels, and with other numbers of bins
-    other_distributions: int = 2  # of each shape in the other worlds, with one train set
-    other_every: int = 4
-    many: tuple[int, ...] = (3, 5, 10, 20, 50, 100)  # classes, for errors of whole vectors
+    every: int = 4  # every fourth size also has calibrated labels and other numbers of bins
+    other_distributions: int = 2  # per number of classes and dimensions, with one training set
+    other_every: int = 4  # every fourth size is used
+    many: tuple[int, ...] = (3, 5, 10, 20, 50, 100)  # numbers of classes
     many_distributions: int = 3
     many_pool: int = 50_000
     many_rows: tuple[int, ...] = (200, 580, 2000)
     many_resamples: int = 20
-    boots: int = 200
+    boots: int = 200  # bootstrap samples of distributions
     methods: tuple[str, ...] = ()
     seed: int = 0
 
@@ -111,126 +114,149 @@ def estimators(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Which estimator of the calibration error comes closest, ranks models, and tells a model from a calibrated one?
+    """Which estimator of the calibration error is closest to the truth, ranks models best, and detects miscalibration?
 
-    The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models
-    of scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside
-    them the constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models,
-    the best number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are
-    labels of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
+    The complete experiment of Posocco & Bonnefoy (2021): 45 mixtures of Gaussians, three training sets of 300 rows,
+    four models of scikit-learn, 200 resamples of 30 to 5,000 rows, and fifteen estimators with the lenses confidence
+    and classwise. The constant 0 and the estimators of the library are added, on the same resamples, and also
+    calibrated, recalibrated and uneven models, the best number of bins, up to 100 classes, and a table of recommended
+    estimators. `methods` are labels of the table or names of estimators. The coverage of intervals is measured by the
+    study `coverage`.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng, methods=tuple(methods or ()))
-    choose_variants(plan.methods)  # an unknown one is refused before anything is measured
-    where = make_folder(out)
-    main = run_cells("estimators", _cells(plan), measure_cell, plan, where, progress)
+    choose_variants(plan.methods)  # raises an error for an unknown name before anything is measured
+    folder = make_folder(out)
+    main = run_cells("estimators", _cells(plan), measure_cell, plan, folder, progress)
     other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
-    others = run_cells("estimators.worlds", _other_worlds(plan), measure_cell, other_plan, where, progress)
-    vectors = run_cells("estimators.classes", _class_cells(plan), classes.measure_classes_cell, plan, where, progress)
+    others = run_cells("estimators.worlds", _other_world_cells(plan), measure_cell, other_plan, folder, progress)
+    vectors = run_cells(
+        "estimators.classes", _class_cells(plan), many_classes.measure_classes_cell, plan, folder, progress
+    )
     finding = summarize(main, others, vectors, plan)
-    if where is not None:
-        _save_findings(finding, where, plan)
+    if folder is not None:
+        _save_findings(finding, folder, plan)
     return finding
 
 
 def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> StudyResult:
-    """The tables."""
-    of = Trajectories(main, plan.sizes, plan.boots, plan.seed)
-    rest = {
+    """The result of the study with all tables.
+
+    `main` are the cells of models as trained, `others` those of other worlds, and `vectors` those with many classes.
+    """
+    trajectories = Trajectories(main, plan.sizes, plan.boots, plan.seed)
+    other_trajectories = {
         world: Trajectories(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
         for world in WORLDS[1:]
         if (cells := [cell for cell in others if cell["world"] == world])
     }
     settings = plan.__dict__
-    advised = tuple(recommendation_table(of))
-    made = f"{len(of.names)} trajectories, {len(set(of.names))} distributions, {plan.resamples} resamples"
-    drawn, every = error_tables.percentile_table(of), error_tables.error_table(of)
-    counts, truths = error_tables.bin_count_table(of, plan.every), error_tables.truth_table({WORLDS[0]: of, **rest})
+    recommendations = tuple(recommendation_table(trajectories))
+    n_distributions = len(set(trajectories.distributions))
+    size_text = (
+        f"{len(trajectories.distributions)} trajectories, {n_distributions} distributions, {plan.resamples} resamples"
+    )
+    percentiles = error_tables.percentile_table(trajectories)
+    errors = error_tables.error_table(trajectories)
+    bin_counts = error_tables.bin_count_table(trajectories, plan.every)
+    truths = error_tables.truth_table({WORLDS[0]: trajectories, **other_trajectories})
     also = [
         StudyResult(
             "estimators.figure",
-            _describe_winners(drawn, plan),
-            drawn,
+            _describe_winners(percentiles, plan),
+            percentiles,
             settings,
-            FIGURE_LEGEND.format(made=made, cut=error_tables.MIN_FIT_ROWS),
+            FIGURE_LEGEND.format(made=size_text, cut=error_tables.MAX_RANKED_ROWS),
         ),
-        StudyResult("estimators.errors", _describe_zero(every), every, settings, _rmse_values(plan)),
+        StudyResult("estimators.errors", _describe_zero(errors), errors, settings, _errors_legend(plan)),
         StudyResult(
             "estimators.truths",
             _describe_precision(truths),
             truths,
             settings,
-            TRUTHS_LEGEND.format(rough=error_tables.MAX_BOUND_WIDTH),
+            TRUTHS_LEGEND.format(rough=error_tables.ROUGHNESS_TOLERANCE),
         ),
     ]
-    if counts:
+    if bin_counts:
         exponents = ", ".join(
-            f"{row['exponent']:.2f} ± {row['se']:.2f} ({row['lens']}, {row['partition']})" for row in counts
+            f"{row['exponent']:.2f} ± {row['se']:.2f} ({row['lens']}, {row['partition']})" for row in bin_counts
         )
         legend = BINS_LEGEND.format(counts=", ".join(map(str, BIN_COUNTS)))
         also.append(
             StudyResult(
                 "estimators.bins",
                 f"The best number of bins grows as n to the power {exponents}.",
-                counts,
+                bin_counts,
                 settings,
                 legend,
             )
         )
-    if rest:
+    if other_trajectories:
         also.append(
             StudyResult(
                 "estimators.worlds",
                 "The same of other models.",
-                error_tables.worlds_table(rest),
+                error_tables.worlds_table(other_trajectories),
                 settings,
                 WORLDS_LEGEND.format(train=plan.train),
             )
         )
     if vectors:
-        rows = classes.classes_table(vectors)
-        also.append(StudyResult("estimators.classes", classes.summarize_classes(rows), rows, settings, CLASSES_LEGEND))
-    return StudyResult("estimators", summarize_defaults(advised), advised, settings, ADVICE_LEGEND, tuple(also))
+        rows = many_classes.classes_table(vectors)
+        also.append(
+            StudyResult("estimators.classes", many_classes.summarize_classes(rows), rows, settings, CLASSES_LEGEND)
+        )
+    return StudyResult(
+        "estimators", summarize_defaults(recommendations), recommendations, settings, ADVICE_LEGEND, tuple(also)
+    )
 
 
 def _cells(plan: Plan) -> list[Cell]:
+    """The cells of models as trained."""
     shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
-    return [Cell(k, d, i, s) for i in range(plan.distributions) for k, d in shapes for s in range(plan.splits)]
+    numbers, splits = range(plan.distributions), range(plan.splits)
+    return [Cell(k, d, number, split) for number in numbers for k, d in shapes for split in splits]
 
 
-def _other_worlds(plan: Plan) -> list[Cell]:
+def _other_world_cells(plan: Plan) -> list[Cell]:
+    """The cells of recalibrated and uneven models, with one training set per distribution."""
     shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
-    return [Cell(k, d, i, 0, w) for i in range(plan.other_distributions) for k, d in shapes for w in WORLDS[1:]]
+    numbers = range(plan.other_distributions)
+    return [Cell(k, d, number, 0, world) for number in numbers for k, d in shapes for world in WORLDS[1:]]
 
 
-def _class_cells(plan: Plan) -> list[classes.ClassesCell]:
-    return [classes.ClassesCell(k, i) for i in range(plan.many_distributions) for k in plan.many]
+def _class_cells(plan: Plan) -> list[many_classes.ClassesCell]:
+    """The cells of the experiment with many classes."""
+    return [many_classes.ClassesCell(k, i) for i in range(plan.many_distributions) for k in plan.many]
 
 
 def _describe_winners(rows: Sequence[Row], plan: Plan) -> str:
-    """Which of the paper's fifteen is best at which sizes of its figure, and where 0 is better than all."""
+    """In words, which of the fifteen published estimators is best at which size, and where 0 is better than all."""
     phrases = []
     for lens in LENSES:
         ranked = [row for row in rows if row["lens"] == lens and row["mean rank"] is not None]
         zero = next(row for row in rows if row["lens"] == lens and row["estimator"] == "0")
-        sizes = [n for n in plan.sizes if n < error_tables.MIN_FIT_ROWS]
+        sizes = [n for n in plan.sizes if n < error_tables.MAX_RANKED_ROWS]
         if not ranked:
             continue
         closest = {n: _find_closest(ranked, n) for n in sizes}
         names = dict.fromkeys(row["estimator"] for row in closest.values())
-        runs = [
+        size_texts = [
             f"{name} at n = {', '.join(str(n) for n in sizes if closest[n]['estimator'] == name)}" for name in names
         ]
         beaten = [str(n) for n in sizes if zero[str(n)] < closest[n][str(n)]]
-        phrases.append(f"{lens}: {'; '.join(runs)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
+        phrases.append(
+            f"{lens}: {'; '.join(size_texts)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}"
+        )
     return f"The best of the paper's fifteen. {'. '.join(phrases)}."
 
 
 def _find_closest(rows: Sequence[Row], n: int) -> Row:
+    """The row of the estimator with the smallest percentile at n rows."""
     return min(rows, key=lambda row: float(row[str(n)]))
 
 
 def _describe_zero(rows: Sequence[Row]) -> str:
-    """How often the default ECE is closer than answering 0."""
+    """In words, how often the default ECE is closer to the truth than 0, at the smallest and largest size."""
     phrases = []
     for lens in LENSES:
         ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
@@ -244,35 +270,37 @@ def _describe_zero(rows: Sequence[Row]) -> str:
     )
 
 
-def _rmse_values(plan: Plan) -> str:
+def _errors_legend(plan: Plan) -> str:
+    """The legend of the table of errors."""
     slow_labels = ", ".join(variant.label for variant in VARIANTS.values() if variant.slow)
     return ERRORS_LEGEND.format(floors=plan.floors, few=plan.slow_resamples, names=slow_labels)
 
 
 def _describe_precision(rows: Sequence[Row]) -> str:
-    """How wide the bracket is, and of which models it is not one of the whole error."""
-    wide = max(rows, key=lambda row: float(row["widest"]))
-    text = f"Half the width of the bracket is at most {wide['widest']:.4f}"
+    """In words, the precision of the true errors, and for which models they are only those with 100 bins."""
+    widest = max(rows, key=lambda row: float(row["widest"]))
+    text = f"Half the width of the bracket is at most {widest['widest']:.4f}"
     rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
     return f"{text}; the event rate jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
 
 
-def _save_findings(finding: StudyResult, where: Path, plan: Plan) -> None:
-    finding.save(where)
-    drawn, every = finding.also[0], finding.also[1]
-    sizes = [plan.sizes[i] for i in error_tables.values_at_shown_sizes(plan.sizes)]
+def _save_findings(finding: StudyResult, folder: Path, plan: Plan) -> None:
+    """Save all tables, short versions of two of them, and the figures."""
+    finding.save(folder)
+    percentiles, errors = finding.also[0], finding.also[1]
+    sizes = [plan.sizes[i] for i in error_tables.shown_size_indices(plan.sizes)]
     StudyResult(
         "estimators.figure.short",
-        drawn.sentence,
-        error_tables.short_percentile_table(drawn.rows, plan.sizes),
-        drawn.settings,
-        drawn.legend,
-    ).save(where)
-    shown_rows = tuple(row for row in every.rows if row["n"] in sizes[::2])
-    StudyResult("estimators.errors.short", every.sentence, shown_rows, every.settings, every.legend).save(where)
+        percentiles.sentence,
+        error_tables.short_percentile_table(percentiles.rows, plan.sizes),
+        percentiles.settings,
+        percentiles.legend,
+    ).save(folder)
+    shown_rows = tuple(row for row in errors.rows if row["n"] in sizes[::2])
+    StudyResult("estimators.errors.short", errors.sentence, shown_rows, errors.settings, errors.legend).save(folder)
     if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-        figures.draw_percentiles(drawn.rows, plan.sizes, where / "estimators.svg")
-        figures.draw_errors(every.rows, where / "estimators.errors.svg")
-        counts = [table for table in finding.also if table.name == "estimators.bins"]
-        if counts:
-            figures.draw_bin_counts(counts[0].rows, where / "estimators.bins.svg")
+        figures.draw_percentiles(percentiles.rows, plan.sizes, folder / "estimators.svg")
+        figures.draw_errors(errors.rows, folder / "estimators.errors.svg")
+        bin_counts = [table for table in finding.also if table.name == "estimators.bins"]
+        if bin_counts:
+            figures.draw_bin_counts(bin_counts[0].rows, folder / "estimators.bins.svg")

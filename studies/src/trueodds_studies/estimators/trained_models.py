@@ -1,4 +1,4 @@
-"""Random Gaussian mixtures, scikit-learn classifiers trained on them, and bounds on their true calibration error."""
+"""Random Gaussian mixtures, scikit-learn classifiers trained on them, and bounds on their true calibration errors."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.lenses.view import View
 
-MODES_PER_CLASS = 4  # of each class
-MAX_ENTRY = 0.3  # entries of the matrix that a mode's normal numbers are multiplied by lie in ± this
-MAX_CLASS_RATIO = 10.0  # how many times as often the first class comes as the last one, where classes are uneven
+MODES_PER_CLASS = 4
+MAX_ENTRY = 0.3  # largest absolute entry of the matrices A
+MAX_CLASS_RATIO = 10.0  # frequency of the first class divided by that of the last one, where classes are uneven
 
 
 @dataclass(frozen=True)
 class RandomMixture:
-    """A distribution of the experiment: K classes in d dimensions.
+    """A random mixture of Gaussians with k classes in d dimensions and four modes per class.
 
-    Means are uniform on [−1, 1]^d, covariances AᵀA with entries of A uniform on [−.3, .3], modes of a class equally
-    frequent. Source: Posocco & Bonnefoy (2021), section 5.1.
+    Means are uniform on [−1, 1]^d, covariances AᵀA with entries of A uniform on [−0.3, 0.3], and the modes of a class
+    equally frequent. Source: Posocco & Bonnefoy (2021), section 5.1.
     """
 
     k: int
     d: int
-    number: int  # of the distributions of this shape
+    number: int  # distinguishes the distributions with the same k and d
     seed: int = 0
     even: bool = True  # whether classes are equally frequent
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What seeds everything that is drawn from it."""
+        """The seeds of all random streams of this distribution."""
         return (self.seed, self.k, self.d, self.number, int(self.even))
 
     @cached_property
-    def parts(self) -> tuple[Array, Array]:
-        """Means (K·modes, d) and matrices (K·modes, d, d); uneven classes have the same."""
+    def modes(self) -> tuple[Array, Array]:
+        """Means (k · modes, d) and matrices A (k · modes, d, d), which do not depend on `even`."""
         rng = np.random.default_rng([*self.key[:-1], 1])
         size = self.k * MODES_PER_CLASS
         return rng.uniform(-1, 1, (size, self.d)), rng.uniform(-MAX_ENTRY, MAX_ENTRY, (size, self.d, self.d))
 
     @property
     def prior(self) -> Array:
-        """How often each class comes, (K,)."""
+        """The class probabilities, (k,)."""
         p = np.ones(self.k) if self.even else MAX_CLASS_RATIO ** -(np.arange(self.k) / (self.k - 1))
         return np.asarray(p / p.sum())
 
     def rows(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         """Features (n, d) and labels (n,) of n independent rows."""
-        means, matrices = self.parts
+        means, matrices = self.modes
         mode = rng.choice(self.k * MODES_PER_CLASS, n, p=np.repeat(self.prior / MODES_PER_CLASS, MODES_PER_CLASS))
         normal = rng.standard_normal((n, self.d))
         X = np.empty_like(normal)
@@ -75,8 +75,8 @@ class RandomMixture:
         return X, mode // MODES_PER_CLASS
 
     def posterior(self, X: Array) -> Array:
-        """The true probability of each class at X (n, d), (n, K)."""
-        means, matrices = self.parts
+        """The true class probabilities, (n, k), at features X (n, d)."""
+        means, matrices = self.modes
         logs = np.empty((len(X), len(means)))
         for m, (mean, A) in enumerate(zip(means, matrices, strict=True)):
             z = np.linalg.solve(A.T, (X - mean).T)  # x = mean + z A, so that zᵀ = A⁻ᵀ (x − mean)ᵀ
@@ -86,11 +86,14 @@ class RandomMixture:
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-RANDOM_STATE = 1  # random_state of all, as in the authors' code
+RANDOM_STATE = 1  # of all models, as in the released code of Posocco & Bonnefoy (2021)
 
 
 def probability_svc() -> Any:
-    """Support vector classifier with probabilities, wrapped if scikit-learn no longer provides them by itself."""
+    """A support vector classifier with probabilities.
+
+    It is wrapped in `CalibratedClassifierCV` for versions of scikit-learn without `SVC(probability=True)`.
+    """
     if "probability" in SVC().get_params():
         return SVC(probability=True, random_state=RANDOM_STATE)
     return CalibratedClassifierCV(SVC(random_state=RANDOM_STATE), ensemble=False)
@@ -106,11 +109,9 @@ RECALIBRATIONS = ("temperature", "isotonic")
 
 
 def train(name: str, X: Array, y: Array) -> Any:
-    """The model with all its defaults, trained on these rows."""
+    """A model of MODELS with default settings, trained on features X (n, d) and labels y (n,)."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", FutureWarning
-        )  # of the parameter that `probability_svc` asks for while it exists
+        warnings.simplefilter("ignore", FutureWarning)  # SVC(probability=True) is deprecated
         return MODELS[name]().fit(X, y)
 
 
@@ -121,51 +122,51 @@ def predict_proba(model: Any, X: Array, k: int) -> Array:
     return P
 
 
-def recalibrate(name: str, P: Array, y: Array, others: Array) -> Array:
-    """Other predictions, after a map fitted on these rows."""
-    return np.asarray(fit(Predictions(y, P), name).predict_proba(others))
+def recalibrate(name: str, P: Array, y: Array, P_other: Array) -> Array:
+    """Fit a calibrator on predictions P (n, k) and labels y (n,), and apply it to other predictions (m, k)."""
+    return np.asarray(fit(Predictions(y, P), name).predict_proba(P_other))
 
 
-BOUND_BINS = 100  # of equal mass; within them a curve of a model is all but straight
-FINE_BINS = 10_000  # of equal mass, which see what jumps between neighboring scores
-LEGACY_BINS = 2000  # uniform bins of the authors' truth
+BOUND_BINS = 100  # equal-mass bins of the bounds; within them, the calibration curve of a model is nearly straight
+FINE_BINS = 10_000  # equal-mass bins, which reveal jumps of the event rate between neighboring scores
+LEGACY_BINS = 2000  # uniform bins with which Posocco & Bonnefoy (2021) computed the true error
 
 
 @dataclass(frozen=True)
 class TrueErrorBounds:
-    """The mean distance of said and true between an estimate that errs upward and one that errs downward."""
+    """Bounds on the mean distance of predicted and true probabilities: estimates with negative and positive bias."""
 
     low: float
     high: float
-    l2: float
-    legacy: float
-    fine: float  # errs downward on the finest bins: above the bracket only where a model's curve is not smooth
+    l2: float  # the root mean square distance
+    legacy: float  # the plug-in estimate with LEGACY_BINS
+    fine: float  # as `low`, with FINE_BINS: above `high` only if the calibration curve is not smooth
 
     @property
     def l1(self) -> float:
-        """The middle; no distance is below 0."""
+        """The midpoint of the bounds, at least 0."""
         return max(0.0, (self.low + self.high) / 2)
 
     @classmethod
-    def of(cls, views: Sequence[View]) -> TrueErrorBounds:
-        """The mean over the views.
+    def estimate(cls, views: Sequence[View]) -> TrueErrorBounds:
+        """Estimate the bounds from views with very many rows, and average them over the views.
 
-        Above: the plug-in on equal-mass bins, to whose every bin chance adds. Below: each half of the rows judged in
-        the direction that the other half shows, which chance can only turn the wrong way. The squared error has an
-        unbiased estimate.
+        The upper bound is the plug-in estimate with equal-mass bins, to which noise adds in every bin. For the lower
+        bound, each half of the rows is evaluated with the direction of the deviation in the other half, which noise can
+        only reverse. The squared distance has an unbiased estimate.
         """
-        folds = [
+        lower, lower_fine = (
             CrossFitted(calibrator=HistogramSpec(b, "equal-mass"), folds=2, fit_on="others")
             for b in (BOUND_BINS, FINE_BINS)
-        ]
+        )
         estimators = (
-            folds[0],
+            lower,
             BinnedError(EqualMass(BOUND_BINS)),
             DebiasedL2(EqualMass(BOUND_BINS)),
             BinnedError(Uniform(LEGACY_BINS)),
-            folds[1],
+            lower_fine,
         )
-        return cls(*(float(np.mean([one.value(view) for view in views])) for one in estimators))
+        return cls(*(float(np.mean([estimator.value(view) for view in views])) for estimator in estimators))
 
     def of_target(self, target: str) -> float:
         """The truth for estimators of the mean distance (`l1`), or of its root mean square (`l2`)."""

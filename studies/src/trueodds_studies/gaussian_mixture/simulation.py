@@ -1,4 +1,4 @@
-"""True calibration error of logistic models of a Gaussian mixture by quadrature, and simulated estimates of it."""
+"""Logistic models of a Gaussian mixture: their true calibration error by quadrature, and simulated estimates of it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds_studies.common.simulated_worlds import GaussianMixtureWorld
 
-MAX_X = 10.0  # of x; what lies beyond weighs 1e-19
-STEP = 0.25  # between the stretches of the quadrature
-NODES = 12  # of Gauss and Legendre in each stretch: more change no digit of double precision
-QUANTILES = 20_000  # that stand for the law of the predictions where a tree is grown on it
+MAX_X = 10.0  # end of the quadrature over x; larger |x| have density below 1e-18
+SEGMENT_LENGTH = 0.25  # of the quadrature
+NODES = 12  # Gauss-Legendre nodes per segment; more do not change results in double precision
+N_QUANTILES = 20_000  # quantiles of x that represent its distribution where a tree is fitted
 PARTITION_KINDS = ("uniform", "equal-mass", "tree")
 
 
@@ -42,7 +42,7 @@ class LogisticModel:
     second: float
 
     @property
-    def design(self) -> GaussianMixtureWorld:
+    def world(self) -> GaussianMixtureWorld:
         """The distribution of the rows."""
         return GaussianMixtureWorld(self.name, self.first, self.second)
 
@@ -56,14 +56,14 @@ class LogisticModel:
         """The latent x at which prediction and true probability are equal: first + second x = −2x."""
         return None if self.calibrated or self.second == -2 else -self.first / (self.second + 2)
 
-    def comes(self, p: Array) -> Array:
-        """Probability of the class given the prediction p: r(p)."""
+    def calibration_function(self, p: Array) -> Array:
+        """The true probability r(p) of the class given predictions p, (n,) both."""
         if self.second == 0:
             return np.full_like(p, 0.5)
         return np.asarray(expit(-2 * (logit(p) - self.first) / self.second))
 
-    def side(self, p: Array) -> Array:
-        """The sign of p − r(p), 0 everywhere for a calibrated model."""
+    def deviation_sign(self, p: Array) -> Array:
+        """The sign of p − r(p) for predictions p (n,); 0 for a calibrated model."""
         if self.calibrated:
             return np.zeros_like(p)
         if self.second == 0:
@@ -90,7 +90,7 @@ def find_model(name: str) -> LogisticModel:
 
 
 def make_partition(kind: str, bins: int) -> Partition:
-    """The bins of an estimate; a tree has at most this number of leaves of at least ten rows."""
+    """The partition of an estimate; a tree has at most `bins` leaves of at least ten rows."""
     if kind == "tree":
         return MedianVariance(max_bins=bins)
     return Uniform(bins) if kind == "uniform" else EqualMass(bins)
@@ -117,68 +117,75 @@ def binned_limit(model: LogisticModel, kind: str, bins: int, distance: str = "tv
 
 
 def binned_limit_at_edges(model: LogisticModel, edges: tuple[float, ...], distance: str = "tv") -> float:
-    """The same for bins with given inner edges."""
+    """Limit of the estimate for infinitely many rows with bins between these inner edges and 0 and 1."""
     return BinnedError(FixedEdges((0.0, *edges, 1.0)), distance=distance).value(population_view(model, edges))
 
 
 @lru_cache(maxsize=4096)
 def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float, ...]:
-    """Inner edges of a partition for the distribution of the predictions."""
+    """Inner edges of the bins that a partition has for infinitely many rows."""
     if kind == "uniform":
         return tuple((np.arange(1, bins) / bins).tolist())
     if model.second == 0:
-        return ()  # all predictions are tied, and ties are not parted
+        return ()  # all predictions are equal, and ties are never split
     if kind == "equal-mass":
         edges = expit(model.first + model.second * mixture_quantiles(np.arange(1, bins) / bins))
         return tuple(np.sort(edges).tolist())
-    p = expit(model.first + model.second * _sample())
-    tree = MedianVariance(max_bins=bins).fit(View(p=p, y=model.comes(p)))
+    p = expit(model.first + model.second * _x_quantiles())
+    tree = MedianVariance(max_bins=bins).fit(View(p=p, y=model.calibration_function(p)))
     assert isinstance(tree, Tree)
     return tuple(sorted(cut for cut, axis in zip(tree.cut, tree.axis, strict=True) if axis >= 0))
 
 
 @lru_cache(maxsize=1)
-def _sample() -> Array:
-    """The distribution of x as equally many rows from each component."""
-    return mixture_quantiles((np.arange(QUANTILES) + 0.5) / QUANTILES)
+def _x_quantiles() -> Array:
+    """Equally spaced quantiles of x, (N_QUANTILES,)."""
+    return mixture_quantiles((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES)
 
 
-def mixture_quantiles(share: Array) -> Array:
-    """Quantile of the mixture, by bisection.
+def mixture_quantiles(probs: Array) -> Array:
+    """Quantiles of x at these probabilities, by bisection.
 
     >>> bool(abs(mixture_quantiles(np.array([0.5]))[0]) < 1e-12)
     True
     """
-    low, high = np.full(len(share), -MAX_X), np.full(len(share), MAX_X)
+    low, high = np.full(len(probs), -MAX_X), np.full(len(probs), MAX_X)
     for _ in range(60):
         middle = (low + high) / 2
-        below = (ndtr(middle + 1) + ndtr(middle - 1)) / 2 < share
+        below = (ndtr(middle + 1) + ndtr(middle - 1)) / 2 < probs
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return (low + high) / 2
 
 
 def population_view(model: LogisticModel, edges: tuple[float, ...]) -> View:
-    """Predictions, event rates, and weights at Gauss-Legendre nodes between all kinks of the integrand."""
-    cuts = np.arange(-MAX_X, MAX_X + STEP / 2, STEP)
+    """A view that represents infinitely many rows: predictions, true probabilities and weights at quadrature nodes.
+
+    Gauss-Legendre nodes are placed between all points where the integrand has a kink: bin edges and the crossing.
+    """
+    cuts = np.arange(-MAX_X, MAX_X + SEGMENT_LENGTH / 2, SEGMENT_LENGTH)
     if model.second != 0 and edges:
-        at = (logit(np.array(edges)) - model.first) / model.second
-        cuts = np.append(cuts, at[np.abs(at) < MAX_X])
+        x_of_edges = (logit(np.array(edges)) - model.first) / model.second
+        cuts = np.append(cuts, x_of_edges[np.abs(x_of_edges) < MAX_X])
     if model.crossing is not None:
         cuts = np.append(cuts, model.crossing)
     cuts = np.unique(cuts)
-    place, share = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = np.diff(cuts)[:, None] / 2
-    x = ((cuts[:-1, None] + half) + half * place).ravel()
-    w = (half * share).ravel() * (np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2))
+    x = ((cuts[:-1, None] + half) + half * nodes).ravel()
+    w = (half * weights).ravel() * (np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2))
     return View(p=expit(model.first + model.second * x), y=expit(-2 * x), w=w / w.sum())
 
 
-MAX_BATCH_ROWS = 2_000_000  # rows that are drawn together
+MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation; `rows` and `tree_rows` are the maximum total rows of a cell."""
+    """Size of the simulation; `rows` and `tree_rows` are the maximum total rows of a cell.
+
+    `powers` are the a of rules with ⌈n^a⌉ bins, and `drawn_sizes` and `drawn_bins` the n and numbers of bins in the
+    figures.
+    """
 
     sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
     bins: tuple[int, ...] = (2, 5, 10, 15, 20, 40, 100)
@@ -191,12 +198,12 @@ class Plan:
     tree_rows: int = 2_000_000
     seed: int = 0
 
-    def bins_of(self, n: int) -> list[int]:
+    def bin_counts(self, n: int) -> list[int]:
         """The numbers of bins for n rows: fixed ones, and those of each rule."""
         return sorted({*self.bins, *(rule_bin_count(n, power) for power in self.powers)})
 
-    def sets_of(self, n: int, kind: str) -> int:
-        """Number of data sets of n rows."""
+    def count_sets(self, n: int, kind: str) -> int:
+        """Number of data sets of n rows for a kind of partition."""
         sets, max_rows = (self.tree_sets, self.tree_rows) if kind == "tree" else (self.sets, self.rows)
         return min(sets, max(2, max_rows // n))
 
@@ -227,49 +234,55 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The results of one cell: statistics of the estimates for each partition."""
     model = find_model(cell.model)
     estimates: dict[tuple[str, int], list[Array]] = {
-        (kind, k): [] for kind in PARTITION_KINDS for k in plan.bins_of(cell.n)
+        (kind, k): [] for kind in PARTITION_KINDS for k in plan.bin_counts(cell.n)
     }
     unbiased_means: list[Array] = []
-    for of in draw_batches(model, cell.n, plan):
-        unbiased_means.append(oracle_estimates(model, of))
-        n_drawn = sum(map(len, unbiased_means))
+    n_done = 0
+    for batch in draw_batches(model, cell.n, plan):
+        unbiased_means.append(oracle_estimates(model, batch))
         for (kind, k), values in estimates.items():
-            left = plan.sets_of(cell.n, kind) - (n_drawn - len(of))
-            if left > 0:
-                some = of if left >= len(of) else RowSelections(of.view, of.rows[:left])
-                values.append(BinnedError(make_partition(kind, k)).evaluate_selections(some))
-    known_mean = np.concatenate(unbiased_means)
+            n_left = plan.count_sets(cell.n, kind) - n_done
+            if n_left > 0:
+                used = batch if n_left >= len(batch) else RowSelections(batch.view, batch.rows[:n_left])
+                values.append(BinnedError(make_partition(kind, k)).evaluate_selections(used))
+        n_done += len(batch)
+    oracle_means = np.concatenate(unbiased_means)
     rows = [
-        summary_row(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in estimates.items()
+        summary_row(cell, kind, k, np.concatenate(values), oracle_means, plan)
+        for (kind, k), values in estimates.items()
     ]
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
 
 def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[RowSelections]:
-    """The data sets of n rows, in batches, with the same x and outcomes for each model."""
-    total = max(plan.sets_of(n, kind) for kind in PARTITION_KINDS)
-    batch = max(1, MAX_BATCH_ROWS // n)
-    for start in range(0, total, batch):
-        sets = min(batch, total - start)
+    """Data sets of n rows in batches, as selections of rows of one view; x and outcomes are the same for each model."""
+    total = max(plan.count_sets(n, kind) for kind in PARTITION_KINDS)
+    batch_size = max(1, MAX_BATCH_ROWS // n)
+    for start in range(0, total, batch_size):
+        sets = min(batch_size, total - start)
         rng = np.random.default_rng([plan.seed, n, start])
         (view,) = as_lens("positive").views(model.design.rows(rng, n * sets))
         yield RowSelections(view, np.arange(n * sets).reshape(sets, n))
 
 
-def oracle_estimates(model: LogisticModel, of: RowSelections) -> Array:
-    """The mean of sign(p − r(p)) (p − y) of each data set, which requires the true r: its expectation is η.
+def oracle_estimates(model: LogisticModel, data_sets: RowSelections) -> Array:
+    """The mean of sign(p − r(p)) (p − y) in each data set, (data sets,), which requires the true r.
 
-    An estimate minus this mean has the bias of the estimate with most of the noise removed: outside of the bins near
-    the crossing, both are equal.
+    Its expectation is the true calibration error. An estimate minus this mean has the same bias as the estimate but
+    much less noise (a control variate): both are equal outside of the bins near the crossing of p and r(p).
     """
-    view = of.view
-    return np.asarray((model.side(view.p) * (view.p - view.y)).reshape(len(of), -1).mean(axis=1))
+    view = data_sets.view
+    return np.asarray((model.deviation_sign(view.p) * (view.p - view.y)).reshape(len(data_sets), -1).mean(axis=1))
 
 
-def summary_row(cell: Cell, kind: str, bins: int, values: Array, known_mean: Array, plan: Plan) -> dict[str, Any]:
-    """Mean, spread, bias with its standard error, and how many estimates are above the true error."""
+def summary_row(cell: Cell, kind: str, bins: int, values: Array, unbiased_means: Array, plan: Plan) -> dict[str, Any]:
+    """Statistics of the estimates (data sets,) with one partition.
+
+    `unbiased_means` are the `oracle_estimates` of the data sets, from which the bias and its standard error are
+    computed.
+    """
     truth = true_error(find_model(cell.model))
-    errors = values - known_mean[: len(values)]
+    errors = values - unbiased_means[: len(values)]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
     row: dict[str, Any] = {
         "kind": kind,

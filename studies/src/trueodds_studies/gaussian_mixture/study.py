@@ -1,4 +1,4 @@
-"""Bias of binned calibration errors in a Gaussian mixture: tables and figures beside the true error."""
+"""Bias of binned calibration errors in a Gaussian mixture whose true error is known: tables and figures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.progress import Progress
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds_studies.common.figure import BLUE, RED, make_panels, save_figure
+from trueodds_studies.common.figures import BLUE, RED, make_panels, save_figure
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.gaussian_mixture import convergence_rates
 from trueodds_studies.gaussian_mixture.convergence_rates import (
     MIN_ROWS_PER_BIN,
-    binning_losses,
+    binning_biases,
     has_narrow_bins,
     noise_bias,
 )
@@ -74,51 +74,51 @@ def gaussian_mixture(
 
     Tables: estimates by rows and bins; the limit for fixed bins, strictly below the true error; exponents of bias and
     variance; rules for the number of bins. Figures: histograms of the estimates, reliability diagrams with the true
-    deviation, convergence_rates. `methods` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
+    deviation, convergence rates. `methods` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
 
     >>> small = Plan(sizes=(100, 300, 1000), bins=(5, 15), drawn_bins=(5,), sets=20, tree_sets=5)
     >>> gaussian_mixture(methods=["perfect"], plan=small).rows[0]["uniform above"]
     1.0
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
+    folder = make_folder(out)
     models = [find_model(name).name for name in methods or MODELS]
     cells = run_cells(
-        "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measure_cell, plan, where, progress
+        "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measure_cell, plan, folder, progress
     )
-    every = flatten_estimates(cells)
-    also = _further_tables(every, plan)
+    estimates = flatten_estimates(cells)
+    also = _further_tables(estimates, plan)
     legend = ESTIMATES_LEGEND.format(sets=plan.sets, tree_sets=plan.tree_sets)
-    rows = estimate_table(every, plan)
-    finding = StudyResult("gaussian_mixture", summarize(every, plan), rows, plan.__dict__, legend, also)
-    if where is not None:
-        finding.save(where)
-        StudyResult("gaussian_mixture.all", finding.sentence, every, plan.__dict__, legend).save(where)
+    rows = estimate_table(estimates, plan)
+    finding = StudyResult("gaussian_mixture", summarize(estimates, plan), rows, plan.__dict__, legend, also)
+    if folder is not None:
+        finding.save(folder)
+        StudyResult("gaussian_mixture.all", finding.sentence, estimates, plan.__dict__, legend).save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_figures(cells, every, models, plan, where)
+            draw_figures(cells, estimates, models, plan, folder)
     return finding
 
 
 def draw_figures(
     cells: Sequence[Mapping[str, Any]],
-    every: Sequence[Mapping[str, Any]],
+    estimates: Sequence[Mapping[str, Any]],
     models: Sequence[str],
     plan: Plan,
-    where: Path,
+    folder: Path,
 ) -> None:
     """Draw every figure of the study."""
     for name in models:
         for kind in ("uniform", "tree") if find_model(name).second else ("uniform",):
-            draw_histograms(cells, name, kind, plan, where / f"gaussian_mixture.{name}.{kind}.svg")
-    draw_diagrams(models, plan.seed, where / "gaussian_mixture.diagrams.svg")
-    draw_rates(every, where / "gaussian_mixture.rates.svg")
+            draw_histograms(cells, name, kind, plan, folder / f"gaussian_mixture.{name}.{kind}.svg")
+    draw_diagrams(models, plan.seed, folder / "gaussian_mixture.diagrams.svg")
+    draw_rates(estimates, folder / "gaussian_mixture.rates.svg")
 
 
-def _further_tables(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
+def _further_tables(estimates: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
     """The other tables of the study."""
     settings = plan.__dict__
-    bound = bound_table(every, plan)
-    exponents = convergence_rates.fit_exponents(every)
+    bound = bound_table(estimates, plan)
+    exponents = convergence_rates.fit_exponents(estimates)
     legend = RATES_LEGEND.format(least=convergence_rates.MIN_ROWS_PER_BIN, most=convergence_rates.MAX_BINS)
     findings = [
         StudyResult("gaussian_mixture.bound", summarize_bound(bound), bound, settings, BOUND_LEGEND),
@@ -126,11 +126,17 @@ def _further_tables(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Stu
             "gaussian_mixture.rates", convergence_rates.summarize_rates(exponents), exponents, settings, legend
         ),
     ]
-    ruled = convergence_rates.bin_count_rule_table(every, plan)
-    if ruled:
-        words = RULES_LEGEND.format(fixed=convergence_rates.FIXED_BINS)
+    rule_rows = convergence_rates.bin_count_rule_table(estimates, plan)
+    if rule_rows:
+        rules_legend = RULES_LEGEND.format(fixed=convergence_rates.FIXED_BINS)
         findings.append(
-            StudyResult("gaussian_mixture.rules", convergence_rates.summarize_rules(ruled), ruled, settings, words)
+            StudyResult(
+                "gaussian_mixture.rules",
+                convergence_rates.summarize_rules(rule_rows),
+                rule_rows,
+                settings,
+                rules_legend,
+            )
         )
     return tuple(findings)
 
@@ -148,16 +154,19 @@ def flatten_estimates(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """The numbers of the figures: uniform bins and trees; a model with a single bin has one row."""
-    at = {(row["model"], row["n"], row["kind"], row["bins"]): row for row in rows}
+    """One row per model, n and number of bins in the figures: mean, sd and limit of the estimates, and true error.
+
+    The constant model, with a single occupied bin, has one row per n.
+    """
+    rows_by_key = {(row["model"], row["n"], row["kind"], row["bins"]): row for row in rows}
     table = []
     for name in dict.fromkeys(row["model"] for row in rows):
-        one = find_model(name).second == 0
+        is_constant = find_model(name).second == 0
         for n in (n for n in plan.sizes if n in plan.drawn_sizes):
-            for bins in plan.drawn_bins[:1] if one else plan.drawn_bins:
-                entry: dict[str, Any] = {"model": name, "n": n, "bins": "any" if one else str(bins)}
+            for bins in plan.drawn_bins[:1] if is_constant else plan.drawn_bins:
+                entry: dict[str, Any] = {"model": name, "n": n, "bins": "any" if is_constant else str(bins)}
                 for kind in ("uniform", "tree"):
-                    row = at[name, n, kind, bins]
+                    row = rows_by_key[name, n, kind, bins]
                     entry |= {f"{kind} {key}": row[key] for key in ("mean", "sd", "above")}
                     entry[f"{kind} limit"] = binned_limit(find_model(name), kind, bins)
                 table.append(entry | {"truth": true_error(find_model(name))})
@@ -165,20 +174,23 @@ def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...
 
 
 def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """Limit for infinitely many rows and true error, for two distances, and the mean estimate of many rows."""
+    """One row per partition and number of bins: limit for infinitely many rows and true error minus limit.
+
+    For total variation and the squared Euclidean distance; in addition the mean estimate for the largest n.
+    """
     model = MODELS["uncalibrated"]
     n = plan.sizes[-1]
-    at = {(row["kind"], row["bins"]): row for row in rows if row["model"] == model.name and row["n"] == n}
+    rows_by_key = {(row["kind"], row["bins"]): row for row in rows if row["model"] == model.name and row["n"] == n}
     table = []
     for kind in PARTITION_KINDS:
         for bins in SHOWN_BINS:
             tv, square = (binned_limit(model, kind, bins, distance) for distance in ("tv", "sq-euclidean"))
             entry: dict[str, Any] = {"partition": kind, "bins": bins, "limit": tv, "hidden": true_error(model) - tv}
             entry |= {"squared limit": square, "squared hidden": true_error(model, "sq-euclidean") - square}
-            if (kind, bins) in at:
-                row = at[kind, bins]
+            if (kind, bins) in rows_by_key:
+                row = rows_by_key[kind, bins]
                 entry |= {f"mean at {n}": true_error(model) + row["bias"], "se": row["bias se"]}
-            table.append(entry | {"crossing": _bin_around(population_edges(model, kind, bins))})
+            table.append(entry | {"crossing": _bin_around_crossing(population_edges(model, kind, bins))})
     cut = (crossing_point(),)
     tv, square = (binned_limit_at_edges(model, cut, distance) for distance in ("tv", "sq-euclidean"))
     last = {"partition": "an edge at the crossing", "bins": 2, "limit": tv, "hidden": true_error(model) - tv}
@@ -187,7 +199,7 @@ def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
 
 
 def crossing_point() -> float:
-    """The prediction at which the uncalibrated model is correct.
+    """The prediction at which the uncalibrated model equals the true probability.
 
     >>> round(crossing_point(), 4)
     0.6608
@@ -195,14 +207,15 @@ def crossing_point() -> float:
     return float(expit(2 / 3))  # 1 + x = −2x at x = −1/3
 
 
-def _bin_around(edges: Sequence[float]) -> str:
+def _bin_around_crossing(edges: Sequence[float]) -> str:
+    """The bin with these inner edges that contains the crossing point, as text."""
     low = max((edge for edge in edges if edge < crossing_point()), default=0.0)
     high = min((edge for edge in edges if edge > crossing_point()), default=1.0)
     return f"({low:.4g}, {high:.4g}]"
 
 
 def summarize(rows: Sequence[Row], plan: Plan) -> str:
-    """Summary of the estimates compared with the true error."""
+    """In words, the true error of each model, the range of the mean estimates, and their bias."""
     phrases = []
     for name in dict.fromkeys(row["model"] for row in rows):
         truth, model_rows = true_error(find_model(name)), [row for row in rows if row["model"] == name]
@@ -211,15 +224,16 @@ def summarize(rows: Sequence[Row], plan: Plan) -> str:
             f" {format_range((row['mean'] for row in model_rows), 4)}"
         )
         if truth > 0:
-            many = [row for row in model_rows if row["n"] == plan.sizes[-1]]
-            high, low = (pick(model_rows, key=lambda row: row["bias"]) for pick in (max, min))
+            largest_n = [row for row in model_rows if row["n"] == plan.sizes[-1]]
+            high = max(model_rows, key=lambda row: row["bias"])
+            low = min(model_rows, key=lambda row: row["bias"])
             text += (
-                f", biased by up to {high['bias']:+.4f} ({_format_place(high)}) and {low['bias']:+.4f}"
-                f" ({_format_place(low)})"
+                f", biased by up to {high['bias']:+.4f} ({_format_setting(high)}) and {low['bias']:+.4f}"
+                f" ({_format_setting(low)})"
             )
             text += (
-                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are"
-                " above the true error"
+                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in largest_n), 2)} of the estimates"
+                " are above the true error"
             )
         else:
             text += (
@@ -229,12 +243,12 @@ def summarize(rows: Sequence[Row], plan: Plan) -> str:
     return ". ".join(phrases) + "."
 
 
-def _format_place(row: Row) -> str:
+def _format_setting(row: Row) -> str:
     return f"{row['kind']}, {row['bins']} bins, n = {row['n']:,}"
 
 
 def summarize_bound(rows: Sequence[Row]) -> str:
-    """Summary of the limits below the true error."""
+    """In words, how far the limits are below the true error, and where they are not."""
     strict = [row for row in rows if row["hidden"] > 1e-9]
     phrases = [f"{row['bins']}: {row['hidden']:.2g}" for row in rows if row["partition"] == "uniform"]
     return (
@@ -252,11 +266,11 @@ DIAGRAM_ROWS = 10_000  # of a reliability diagram, as in the paper
 
 
 def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Path) -> None:
-    """A panel per number of rows and bins: estimates over data sets, above the truth in blue, below in red."""
+    """Draw histograms of the estimates by number of rows and bins, blue above the true error and red below."""
     sizes = [n for n in plan.sizes if n in plan.drawn_sizes]
-    tied = find_model(model).second == 0  # all predictions are one, and so are all bins
-    every = plan.drawn_bins[:1] if tied else plan.drawn_bins
-    at = {
+    is_constant = find_model(model).second == 0  # all predictions are equal, so the number of bins does not matter
+    bin_counts = plan.drawn_bins[:1] if is_constant else plan.drawn_bins
+    estimates = {
         (cell["n"], row["bins"]): row["values"]
         for cell in cells
         if cell["model"] == model
@@ -266,25 +280,25 @@ def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, pat
     truth = true_error(find_model(model))
     figure, axes = make_panels(
         len(sizes),
-        len(every),
-        (1 + 2.5 * len(every), 0.7 + 1.9 * len(sizes)),
+        len(bin_counts),
+        (1 + 2.5 * len(bin_counts), 0.7 + 1.9 * len(sizes)),
         sharex="row",
         sharey="row",
         squeeze=False,
     )
     for down, n in enumerate(sizes):
-        all_values = np.concatenate([at[n, bins] for bins in every] + [[truth]])
-        steps = np.linspace(all_values.min(), all_values.max() + 1e-9, 41)
-        # The truth is an edge, so that no column holds estimates from both sides of it.
-        steps = np.unique(np.append(steps, truth))
-        for across, bins in enumerate(every):
-            ax, values = axes[down, across], np.asarray(at[n, bins])
-            parts = (values[values <= truth], values[values > truth])
-            ax.hist(parts, bins=steps, stacked=True, color=(BELOW_COLOR, ABOVE_COLOR), lw=0)
+        all_values = np.concatenate([estimates[n, bins] for bins in bin_counts] + [[truth]])
+        histogram_edges = np.linspace(all_values.min(), all_values.max() + 1e-9, 41)
+        # The true error is an edge, so that no column contains estimates from both sides of it.
+        histogram_edges = np.unique(np.append(histogram_edges, truth))
+        for across, bins in enumerate(bin_counts):
+            ax, values = axes[down, across], np.asarray(estimates[n, bins])
+            below_and_above = (values[values <= truth], values[values > truth])
+            ax.hist(below_and_above, bins=histogram_edges, stacked=True, color=(BELOW_COLOR, ABOVE_COLOR), lw=0)
             ax.axvline(truth, color=LINE_COLOR, lw=1.2)
             if not find_model(model).calibrated:
                 ax.axvline(binned_limit(find_model(model), kind, bins), color=RED, lw=1, ls=(0, (3, 2)))
-            name = "any bins" if tied else f"{bins} bins" if kind == "uniform" else f"≤ {bins} leaves"
+            name = "any bins" if is_constant else f"{bins} bins" if kind == "uniform" else f"≤ {bins} leaves"
             ax.set_title(f"n = {n:,}, {name}: {(values > truth).mean():.0%} above", fontsize=9)
             ax.set_yticks([])
             ax.locator_params(axis="x", nbins=4)
@@ -294,28 +308,28 @@ def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, pat
 
 
 def draw_diagrams(models: Sequence[str], seed: int, path: Path) -> None:
-    """A reliability diagram of 10,000 rows for each model, with the deviation that is true drawn over it."""
+    """Draw a reliability diagram of 10,000 rows for each model, and the true deviation r(p) − p over it."""
     figure, axes = make_panels(1, len(models), (4.6 * len(models), 3.9), squeeze=False)
     recipe = Reliability(partition=Uniform(20), level=0.9, style="deviation")
     for ax, name in zip(axes.flat, models, strict=True):
         model = find_model(name)
-        rows = model.design.rows(np.random.default_rng([seed, DIAGRAM_ROWS]), DIAGRAM_ROWS)
+        rows = model.world.rows(np.random.default_rng([seed, DIAGRAM_ROWS]), DIAGRAM_ROWS)
         recipe(as_lens("positive").views(rows)).draw(ax)
         if model.second == 0:
             ax.plot([0.5], [0.0], "o", ms=9, mfc="none", mec=RED, mew=1.3, zorder=5)
         else:
             p = np.linspace(float(rows.p.min()), float(rows.p.max()), 400)
-            ax.plot(p, model.comes(p) - p, color=RED, lw=1.3, zorder=5)
+            ax.plot(p, model.calibration_function(p) - p, color=RED, lw=1.3, zorder=5)
         ax.set_title(f"{name}; red: the true deviation", fontsize=9)
     save_figure(figure, path)
 
 
-def draw_rates(flat: Sequence[Row], path: Path) -> None:
-    """Draw what chance adds by bins per row, and what bins hide by bins; lines have the expected slopes."""
+def draw_rates(estimates: Sequence[Row], path: Path) -> None:
+    """Draw bias by noise against bins per row, and bias by binning against bins, with lines of expected slope."""
     figure, axes = make_panels(1, 3, (12, 4))
     for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
         for kind in PARTITION_KINDS:
-            rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
+            rows = [row for row in estimates if (row["model"], row["kind"]) == (name, kind)]
             rows = [row for row in rows if row["n"] >= MIN_ROWS_PER_BIN * row["bins"]]
             rows = rows if power == 0.5 else [row for row in rows if has_narrow_bins(row)]
             shown = [(row["bins"] / row["n"], noise_bias(row, find_model(name))) for row in rows]
@@ -325,8 +339,10 @@ def draw_rates(flat: Sequence[Row], path: Path) -> None:
         _draw_slope(ax, power)
         ax.set(xscale="log", yscale="log", xlabel="bins / n", title=f"chance adds, {name} model")
     for kind in PARTITION_KINDS:
-        hides = binning_losses(find_model("uncalibrated"), kind)
-        axes[2].plot(list(hides), list(hides.values()), MARKS[kind], ms=2.5, color=COLORS[kind], alpha=0.8, label=kind)
+        biases = binning_biases(find_model("uncalibrated"), kind)
+        axes[2].plot(
+            list(biases), list(biases.values()), MARKS[kind], ms=2.5, color=COLORS[kind], alpha=0.8, label=kind
+        )
     _draw_slope(axes[2], -2.0)
     axes[2].set(xscale="log", yscale="log", xlabel="bins", title="bins hide, uncalibrated model")
     for ax in axes:
@@ -336,7 +352,7 @@ def draw_rates(flat: Sequence[Row], path: Path) -> None:
 
 
 def _draw_slope(ax: Any, power: float) -> None:
-    """A line of the expected slope through the middle of the points, as high as they are on average."""
+    """Draw a line with the expected slope through the mean of the drawn points, in logarithms."""
     lines = [artist for artist in ax.lines if len(artist.get_xdata())]
     if not lines:
         return

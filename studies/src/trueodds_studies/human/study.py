@@ -1,4 +1,4 @@
-"""Twelve models beside the annotators of CIFAR-10H and ChaosNLI: calibration by target and measures of votes."""
+"""Calibration of twelve models against gold labels, majority labels and the votes of many annotators."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.human import vote_scores
-from trueodds_studies.human import vote_scores as crowds
 from trueodds_studies.human.vote_scores import (
     CROWDS,
     MAX_ENTROPY_GAP,
@@ -74,62 +72,68 @@ def human(
     the votes: Peterson et al. (2019), Nie, Zhou & Bansal (2020).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
-    models = [crowds.check_model(name) for name in methods or (crowds.QUICK_MODELS if quick else crowds.MODELS)]
-    read = crowds.hash_model_files(models, place)
-    for model in models:
-        crowds.load_crowd_predictions(
-            model, place
-        )  # here, so that rows that do not match are refused before anything is measured
+    folder, data_folder = make_folder(out), None if data is None else str(data)
+    models = [vote_scores.check_model(name) for name in methods or (vote_scores.QUICK_MODELS if quick else MODELS)]
+    file_hashes = vote_scores.hash_model_files(models, data_folder)
+    for model in models:  # rows that do not match raise an error before anything is measured
+        vote_scores.load_crowd_predictions(model, data_folder)
     cells = run_cells(
-        "human", [NetworkCell(model, place) for model in models], measure_cell, plan, where, progress, read
+        "human",
+        [NetworkCell(model, data_folder) for model in models],
+        measure_cell,
+        plan,
+        folder,
+        progress,
+        file_hashes,
     )
     rows = target_table(cells)
     finding = StudyResult(
-        "human", summarize(cells), rows, plan.__dict__, TARGETS_LEGEND, _further_tables(cells, place, plan)
+        "human", summarize(cells), rows, plan.__dict__, TARGETS_LEGEND, _further_tables(cells, data_folder, plan)
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         StudyResult("human.targets", finding.sentence, short_target_table(rows), plan.__dict__, TARGETS_LEGEND).save(
-            where
+            folder
         )
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_targets(rows, where / "human.svg")
-            draw_fewer_votes(fewer_votes_table(cells), where / "human.votes.svg")
+            draw_targets(rows, folder / "human.svg")
+            draw_fewer_votes(fewer_votes_table(cells), folder / "human.votes.svg")
     return finding
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one model."""
-    one = crowds.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
+    """All scores of one model: by target, measures of votes, with fewer votes, and shares for published claims."""
+    predictions = vote_scores.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
-        "targets": vote_scores.score_targets(one, plan.resamples, plan.seed),
-        "people": vote_scores.score_votes(one, plan.resamples, plan.seed),
-        "fewer": vote_scores.score_fewer_votes(one, plan.seed),
-        "claims": vote_scores.check_claims(one),
+        "targets": vote_scores.score_targets(predictions, plan.resamples, plan.seed),
+        "people": vote_scores.score_votes(predictions, plan.resamples, plan.seed),
+        "fewer": vote_scores.score_fewer_votes(predictions, plan.seed),
+        "claims": vote_scores.check_claims(predictions),
     }
 
 
 def _further_tables(cells: Sequence[Mapping[str, Any]], data: str | None, plan: Plan) -> tuple[StudyResult, ...]:
     """The other tables of the study."""
-    names = list(dict.fromkeys(crowds.MODELS[cell["model"]].crowd for cell in cells))
-    made = (
+    names = list(dict.fromkeys(MODELS[cell["model"]].crowd for cell in cells))
+    tables = (
         ("people", "Measures of votes for each model.", vote_table(cells), VOTES_LEGEND),
         ("crowds", "Annotators.", crowd_table(names, data, plan.rows, plan.seed), CROWD_LEGEND),
         ("fewer", "The same models evaluated with fewer votes.", fewer_votes_table(cells), FEWER_VOTES_LEGEND),
         ("paper", "Statements of the paper, and our results.", claims_table(cells), CLAIMS_LEGEND),
     )
-    return tuple(StudyResult(f"human.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
+    return tuple(
+        StudyResult(f"human.{name}", sentence, rows, plan.__dict__, legend) for name, sentence, rows, legend in tables
+    )
 
 
 def target_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every model against gold, majority and votes, side by side."""
-    return tuple({**_rows_of_crowd(cell), **row} for cell in cells for row in cell["targets"])
+    """One row per model and target: confidence, accuracy, and each score with interval and noise floor."""
+    return tuple({**_crowd_and_model(cell), **row} for cell in cells for row in cell["targets"])
 
 
 def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """The same in page format: value, interval, and noise floor in one cell."""
+    """The rows of `target_table` with value, interval and noise floor of a score in one column."""
     table = []
     for row in rows:
         entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
@@ -139,30 +143,30 @@ def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def vote_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row per model, a column per measure of votes: value, interval, noise floor."""
+    """One row per model: each measure of votes with interval and noise floor, and the parts of `human_distance`."""
     table = []
     for cell in cells:
         rows = {row["measure"]: row for row in cell["people"]}
-        entry = _rows_of_crowd(cell) | {name: _format_estimate(rows[name], "value") for name, _, _ in VOTE_MEASURES}
+        entry = _crowd_and_model(cell) | {name: _format_estimate(rows[name], "value") for name, _, _ in VOTE_MEASURES}
         distance = rows["human_distance"]
         table.append(entry | {part: f"{distance[f'{part} part']:.4f}" for part in ("order", "size", "vote_noise")})
     return tuple(table)
 
 
 def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: int) -> tuple[dict[str, Any], ...]:
-    """Properties of each set of annotators, and the scores of their shares against as many new votes."""
+    """One row per data set: agreement of the annotators, and scores of vote shares against as many new votes."""
     table = []
     for name in names:
         votes, gold = load_crowd(name, data, rows, seed)
         m = votes.sum(axis=1)
         V = votes / m[:, None]
-        first = np.sort(votes, axis=1)
+        sorted_votes = np.sort(votes, axis=1)
         noise = (V * (1 - V)).sum(axis=1) / (m - 1)
         row = {"crowd": name, "n": len(gold), "classes": votes.shape[1], "votes": f"{m.min()} to {m.max()}"}
         row |= {
             "majority is gold": float((votes.argmax(axis=1) == gold).mean()),
-            "tied majority": int((first[:, -1] == first[:, -2]).sum()),
-            "of one mind": float((first[:, -1] == m).mean()),
+            "tied majority": int((sorted_votes[:, -1] == sorted_votes[:, -2]).sum()),
+            "of one mind": float((sorted_votes[:, -1] == m).mean()),
             "share of the majority": float(V.max(axis=1).mean()),
             "squared noise": float(noise.mean()),
         }
@@ -171,28 +175,31 @@ def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: 
 
 
 def fewer_votes_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every model with every number of votes."""
-    return tuple({**_rows_of_crowd(cell), **row} for cell in cells for row in cell["fewer"])
+    """One row per model and number of votes: the measures of votes, and the squared distance without correction."""
+    return tuple({**_crowd_and_model(cell), **row} for cell in cells for row in cell["fewer"])
 
 
 def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Statements of the paper with our results."""
+    """Statements of Pavlovic (2025), section 3.3.3, with our results."""
     by_crowd = {name: [cell for cell in cells if MODELS[cell["model"]].crowd == name] for name in CROWDS}
 
-    def ours(name: str, of: str) -> str:
+    def describe_share(name: str, condition: str) -> str:
+        """The percentage of rows with a condition, over the models of each data set."""
         phrases = [
-            f"{whose}: {format_range((100 * cell['claims'][name] for cell in of_crowd), 0)} % of rows"
-            for whose, of_crowd in by_crowd.items()
-            if of_crowd
+            f"{crowd}: {format_range((100 * cell['claims'][name] for cell in crowd_cells), 0)} % of rows"
+            for crowd, crowd_cells in by_crowd.items()
+            if crowd_cells
         ]
-        return f"{of}: {'; '.join(phrases)}"
+        return f"{condition}: {'; '.join(phrases)}"
 
-    def fell(name: str) -> str:
+    def describe_votes(name: str) -> str:
+        """A measure with two votes per row and with all of them, over the models of each data set."""
         phrases = []
-        for whose, of_crowd in by_crowd.items():
-            if of_crowd:
-                two_votes, every = ([_find_row(cell, which)[name] for cell in of_crowd] for which in (0, -1))
-                phrases.append(f"{whose}: {format_range(two_votes)} with 2 votes, {format_range(every)} by all")
+        for crowd, crowd_cells in by_crowd.items():
+            if crowd_cells:
+                two_votes = [cell["fewer"][0][name] for cell in crowd_cells]
+                all_votes = [cell["fewer"][-1][name] for cell in crowd_cells]
+                phrases.append(f"{crowd}: {format_range(two_votes)} with 2 votes, {format_range(all_votes)} by all")
         return "; ".join(phrases)
 
     distance_text = f"and total variation above {MIN_DISTANCE:g}"
@@ -202,58 +209,58 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
                 "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another"
                 " distribution"
             ),
-            "here": ours("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
+            "here": describe_share("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
         },
-        {"the paper": "(the same)", "here": ours("another class though entropy alike", "and another largest class")},
-        {"the paper": "(the same)", "here": ours("far though entropy alike", distance_text)},
+        {
+            "the paper": "(the same)",
+            "here": describe_share("another class though entropy alike", "and another largest class"),
+        },
+        {"the paper": "(the same)", "here": describe_share("far though entropy alike", distance_text)},
         {
             "the paper": "RankCS doesn't care about the actual size of the probability values",
-            "here": ours("order alike", "order as the votes'"),
+            "here": describe_share("order alike", "order as the votes'"),
         },
-        {"the paper": "(the same)", "here": ours("far though order alike", distance_text)},
+        {"the paper": "(the same)", "here": describe_share("far though order alike", distance_text)},
         {
             "the paper": (
                 "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a"
                 " large number of annotations per item"
             ),
-            "here": f"DistCE {fell('DistCE')}",
+            "here": f"DistCE {describe_votes('DistCE')}",
         },
-        {"the paper": "(the same)", "here": f"human_distance {fell('human_distance')}"},
+        {"the paper": "(the same)", "here": f"human_distance {describe_votes('human_distance')}"},
     )
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """Summary: ECE by target, and distance from the vote distribution, for each data set."""
+    """In words, ECE by target and distance from the vote distribution, over the models of each data set."""
     phrases = []
     for name in CROWDS:
         crowd_cells = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
         if not crowd_cells:
             continue
-        of: dict[str, list[float]] = {row["against"]: [] for row in crowd_cells[0]["targets"]}
+        errors_by_target: dict[str, list[float]] = {row["against"]: [] for row in crowd_cells[0]["targets"]}
         for cell in crowd_cells:
             for row in cell["targets"]:
-                of[row["against"]].append(row["ECE"])
+                errors_by_target[row["against"]].append(row["ECE"])
         distance = [
             row["value"] for cell in crowd_cells for row in cell["people"] if row["measure"] == "human_distance"
         ]
         errors = ", ".join(
-            f"{format_range(values)} against {'the votes' if t == 'votes' else t}" for t, values in of.items()
+            f"{format_range(values)} against {'the votes' if target == 'votes' else target}"
+            for target, values in errors_by_target.items()
         )
         phrases.append(f"{name}: ECE {errors}; squared distance from the vote distribution {format_range(distance)}.")
     return " ".join(phrases)
 
 
-def _rows_of_crowd(cell: Row) -> dict[str, Any]:
+def _crowd_and_model(cell: Row) -> dict[str, Any]:
+    """The first two columns of the tables."""
     return {"crowd": MODELS[cell["model"]].crowd, "model": cell["model"]}
 
 
-def _find_row(cell: Row, which: int) -> Row:
-    row: Row = cell["fewer"][which]
-    return row
-
-
 def _format_estimate(row: Row, name: str) -> str:
-    """Value [low, high] (floor)."""
+    """Format a column of a row as `value [low, high] (noise floor)`."""
     between = f" [{row[f'{name} low']:.3f}, {row[f'{name} high']:.3f}]" if f"{name} low" in row else ""
     noise_floor = row[f"{name} floor"]
     return f"{row[name]:.4f}{between}" + ("" if noise_floor is None else f" ({noise_floor:.4f})")
@@ -263,39 +270,40 @@ COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
 
 
 def draw_targets(rows: Sequence[Row], path: Path) -> None:
-    """A panel per score, a line per model: dots for gold, majority, and votes, with intervals and noise floors."""
+    """Draw each score by model, with a dot per target, intervals, and noise floors."""
     models = list(dict.fromkeys(row["model"] for row in rows))
-    place = {model: i for i, model in enumerate(reversed(models))}
-    figure = _make_figure((11, 1.6 + 0.42 * len(models)))
+    positions = {model: i for i, model in enumerate(reversed(models))}
+    figure = make_figure((11, 1.6 + 0.42 * len(models)))
     axes = figure.subplots(1, len(TARGET_SCORES), sharey=True)
     for ax, (name, _) in zip(axes, TARGET_SCORES, strict=True):
-        for up, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
+        for offset, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
             target_rows = [row for row in rows if row["against"] == target]
-            at = [place[row["model"]] + up for row in target_rows]
+            heights = [positions[row["model"]] + offset for row in target_rows]
             ax.hlines(
-                at,
+                heights,
                 [row[f"{name} low"] for row in target_rows],
                 [row[f"{name} high"] for row in target_rows],
                 color=color,
                 lw=1,
             )
-            ax.plot([row[name] for row in target_rows], at, "o", ms=4.5, color=color, label=f"against {target}")
-            ax.plot([row[f"{name} floor"] for row in target_rows], at, "|", ms=7, color=color, alpha=0.7)
+            ax.plot([row[name] for row in target_rows], heights, "o", ms=4.5, color=color, label=f"against {target}")
+            ax.plot([row[f"{name} floor"] for row in target_rows], heights, "|", ms=7, color=color, alpha=0.7)
         ax.set_title(name, fontsize=10)
         ax.set_xlim(left=0)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
-        _remove_frame(ax)
-    axes[0].set_yticks(range(len(models)), list(place), fontsize=8)
+        ax.set_axisbelow(True)
+        remove_frame(ax)
+    axes[0].set_yticks(range(len(models)), list(positions), fontsize=8)
     handles, names = axes[0].get_legend_handles_labels()
     handles.append(axes[0].plot([], [], "|", ms=7, color="#555555")[0])
     names.append("noise floor")
     figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
-    """Draw DistCE and the squared distance with and without vote noise by votes per row; a line per model."""
-    figure = _make_figure((11, 3.8))
+    """Draw DistCE and the squared distance, with and without vote noise, against votes per row; one line per model."""
+    figure = make_figure((11, 3.8))
     panels = ("DistCE", "squared distance", "human_distance")
     models = list(dict.fromkeys(row["model"] for row in rows))
     axes = figure.subplots(1, len(panels))
@@ -316,29 +324,9 @@ def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
         ax.set_xlabel("votes per row", fontsize=9)
         ax.set_ylim(bottom=0)
         ax.grid(axis="y", color="#dddddd", lw=0.6)
-        _remove_frame(ax)
+        ax.set_axisbelow(True)
+        remove_frame(ax)
     for crowd, color in (("CIFAR-10H", RED), ("ChaosNLI", BLUE)):
         axes[0].plot([], [], "o-", ms=3, lw=1, color=color, label=crowd)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _save_figure(figure, path)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

@@ -1,4 +1,4 @@
-"""Load annotators' votes with the predictions of models, and score the models against gold, majority and votes."""
+"""Votes of annotators with the predictions of models, and scores against gold labels, majority labels and votes."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from trueodds_studies.common.data_files import hash_file, load_npz
 
 @dataclass(frozen=True)
 class StoredModel:
-    """File of the predictions of a model, and the annotators of the same rows."""
+    """File and arrays with the predictions of a model, and the data set with the annotators of the same rows."""
 
-    crowd: str
+    crowd: str  # key of CROWDS
     file: str
-    key: str
-    labels: str  # of the same file: they tell that its rows are those of the crowd's
+    key: str  # array of logits (if it begins with logits) or probabilities, (n, K)
+    labels: str  # array of gold labels (n,), which must be equal to those of the data set
 
     @property
-    def logits(self) -> bool:
+    def has_logits(self) -> bool:
         """Whether the file holds logits."""
         return self.key.startswith("logits")
 
 
 CROWDS = {"CIFAR-10H": ("cifar10h.npz", "counts", "labels"), "ChaosNLI": ("chaosnli_snli.npz", "label_count", "gold")}
-"""File, votes (n, K), gold label (n,)."""
+"""By data set: the file, and its arrays of votes (n, K) and of gold labels (n,)."""
 
 _NETS, _NLI = "widmann_cifar10_4nets.npz", "chaosnli_snli.npz"
 MODELS = {
@@ -55,7 +55,7 @@ MODELS = {
         for net in ("roberta_base_0", "roberta_base_1", "roberta_base_2", "bert_base_uncased_0", "bert_base_uncased_1")
     },
 }
-QUICK_MODELS = ("vgg16", "roberta_base_0")  # of a quick study: one of each crowd
+QUICK_MODELS = ("vgg16", "roberta_base_0")  # of a quick study, one per data set
 TARGETS = ("gold", "majority", "votes")
 
 
@@ -67,8 +67,8 @@ class CrowdPredictions:
     votes: Array  # (n, K) counts
     gold: Array  # (n,)
 
-    def against(self, target: str) -> Predictions:
-        """Predictions with the gold label, the majority label (the first if tied), or all votes."""
+    def with_target(self, target: str) -> Predictions:
+        """The predictions with one of TARGETS as outcomes; of tied majorities, the first class."""
         if target == "votes":
             return Predictions(self.votes, self.P)
         return Predictions(self.gold if target == "gold" else self.votes.argmax(axis=1), self.P)
@@ -88,33 +88,40 @@ def hash_model_files(models: Sequence[str], data: str | None) -> dict[str, str]:
 
 
 def load_crowd(name: str, data: str | None, rows: int | None = None, seed: int = 0) -> tuple[Array, Array]:
-    """Votes (n, K) and gold labels (n,), int64: all rows, or a random subset."""
+    """Votes (n, K) and gold labels (n,), int64, of all rows or of a random sample of them."""
     votes, gold = _load_crowd(name, data, hash_file(CROWDS[name][0], data))
-    chosen = sample_rows(len(gold), rows, seed)
-    return votes[chosen], gold[chosen]
+    sample = sample_rows(len(gold), rows, seed)
+    return votes[sample], gold[sample]
 
 
 def load_crowd_predictions(model: str, data: str | None, rows: int | None = None, seed: int = 0) -> CrowdPredictions:
-    """The model and the annotators, row by row. TO803 if their labels differ."""
-    one = MODELS[model]
-    votes, gold = _load_crowd(one.crowd, data, hash_file(CROWDS[one.crowd][0], data))
-    file = load_npz(one.file, data, one.labels, one.key)
-    scores, own = file[one.key], file[one.labels]
-    if len(own) != len(gold) or (own != gold).any():
-        differ = f"{int((own != gold).sum()):,} of {len(gold):,}" if len(own) == len(gold) else f"{len(own):,} rows for"
+    """Predictions of a model with the votes for the same rows: all rows, or a random sample of them.
+
+    Raises TO803 if the labels of model and annotators differ.
+    """
+    model_files = MODELS[model]
+    votes, gold = _load_crowd(model_files.crowd, data, hash_file(CROWDS[model_files.crowd][0], data))
+    file = load_npz(model_files.file, data, model_files.labels, model_files.key)
+    scores, labels = file[model_files.key], file[model_files.labels]
+    if len(labels) != len(gold) or (labels != gold).any():
+        differ = (
+            f"{int((labels != gold).sum()):,} of {len(gold):,}"
+            if len(labels) == len(gold)
+            else f"{len(labels):,} rows for"
+        )
         raise InputError(
             "TO803",
             "The rows of a model are not the annotated rows.",
-            f"{differ} labels of {one.file} differ from those of {CROWDS[one.crowd][0]}",
+            f"{differ} labels of {model_files.file} differ from those of {CROWDS[model_files.crowd][0]}",
             "Both must contain the same items in the same order; see docs/studies.md.",
         )
-    chosen = sample_rows(len(gold), rows, seed)
-    P = Predictions.from_logits(gold, scores).P if one.logits else scores
-    return CrowdPredictions(P[chosen], votes[chosen], gold[chosen])
+    sample = sample_rows(len(gold), rows, seed)
+    P = Predictions.from_logits(gold, scores).P if model_files.has_logits else scores
+    return CrowdPredictions(P[sample], votes[sample], gold[sample])
 
 
 def sample_rows(n: int, rows: int | None, seed: int) -> Array:
-    """Numbers of all rows, or of a random subset, in their order.
+    """Numbers of all rows, or of a random sample of `rows` of them, in increasing order.
 
     >>> sample_rows(3, None, 0).tolist(), len(sample_rows(100, 7, 0))
     ([0, 1, 2], 7)
@@ -125,14 +132,14 @@ def sample_rows(n: int, rows: int | None, seed: int) -> Array:
 
 
 @lru_cache(maxsize=len(CROWDS))
-def _load_crowd(name: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
+def _load_crowd(name: str, data: str | None, _file_hash: str) -> tuple[Array, Array]:
     """Cached by the hash of the file."""
     file, votes, gold = CROWDS[name]
     stored = load_npz(file, data, votes, gold)
     return stored[votes].astype(np.int64), stored[gold].astype(np.int64)
 
 
-TARGET_SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+TARGET_SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))  # column and estimator
 VOTE_MEASURES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("EntCE", "entce", {}),
     ("EntCE, corrected", "entce", {"correction": "miller-madow"}),
@@ -142,21 +149,22 @@ VOTE_MEASURES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("RankCS", "rankcs", {}),
     ("human_distance", "human_distance", {}),
 )
-VOTE_COUNTS = (2, 5, 10, 20)
-MAX_ENTROPY_GAP = 0.05  # nats: entropies that differ by less are called alike
-MIN_DISTANCE = 0.2  # of total variation
+"""Column, estimator and settings of each measure of votes."""
+VOTE_COUNTS = (2, 5, 10, 20)  # numbers of votes per row with which models are also evaluated
+MAX_ENTROPY_GAP = 0.05  # nats; entropies that differ by less are regarded as equal
+MIN_DISTANCE = 0.2  # total variation from which on distributions are regarded as different
 
 
-def score_targets(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """ECE of the confidence, log loss and Brier score against gold, majority and all votes."""
+def score_targets(predictions: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """One row per target: confidence, accuracy, and ECE, log loss and Brier score with interval and noise floor."""
     rows = []
     for target in TARGETS:
-        preds = one.against(target)
+        preds = predictions.with_target(target)
         row: dict[str, Any] = {"against": target, "n": preds.n}
-        top = preds.P.argmax(axis=1)
-        right = preds.Y[np.arange(preds.n), top]
+        predicted = preds.P.argmax(axis=1)
+        accuracy = preds.Y[np.arange(preds.n), predicted]  # with votes, the share of them for the predicted class
         row["confidence"] = float(preds.P.max(axis=1).mean())
-        row["right"] = float(right.mean())
+        row["right"] = float(accuracy.mean())
         for label, name in TARGET_SCORES:
             lens = "confidence" if name == "ece" else "canonical"
             row |= _estimate_row(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
@@ -164,9 +172,9 @@ def score_targets(one: CrowdPredictions, resamples: int, seed: int) -> list[dict
     return rows
 
 
-def score_votes(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every measure of votes: value, interval, and noise floor; for a distance also its parts."""
-    preds = one.against("votes")
+def score_votes(predictions: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """One row per measure of votes: value, interval, noise floor, and for `human_distance` its parts."""
+    preds = predictions.with_target("votes")
     rows = []
     for label, name, settings in VOTE_MEASURES:
         answer = measure(preds, name, resamples=resamples, rng=seed, **settings)
@@ -177,29 +185,31 @@ def score_votes(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[s
 
 
 def score_crowd(votes: Array, seed: int) -> dict[str, float]:
-    """Scores of the vote shares against as many new votes: the best possible result with this number of votes."""
+    """The measures of vote shares against as many new votes drawn from them: the best possible result of a model."""
     perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
-    every = [
+    estimands = [
         Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
         for _, name, settings in VOTE_MEASURES
     ]
     null_draws = noise_floor_draws(
-        perfect, every, np.random.default_rng(seed)
-    )  # one set of fresh votes for all of them
-    known = [
+        perfect, estimands, np.random.default_rng(seed)
+    )  # the same new votes for all measures
+    expected = [
         estimand.estimator.expected_if_calibrated(estimand.views[0]) if draws is None else draws.mean()
-        for estimand, draws in zip(every, null_draws, strict=True)
+        for estimand, draws in zip(estimands, null_draws, strict=True)
     ]
-    return {label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, known, strict=True) if value is not None}
+    return {
+        label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, expected, strict=True) if value is not None
+    }
 
 
-def score_fewer_votes(one: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
-    """The same model evaluated with some of the votes, drawn without replacement."""
+def score_fewer_votes(predictions: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
+    """One row per number of votes, drawn without replacement: three measures of votes, and the squared distance."""
     rows = []
-    min_votes = int(one.votes.sum(axis=1).min())
+    min_votes = int(predictions.votes.sum(axis=1).min())
     for m in (*(count for count in VOTE_COUNTS if count < min_votes), None):
-        votes = one.votes if m is None else draw_votes(one.votes, m, np.random.default_rng([seed, m]))
-        preds = Predictions(votes, one.P)
+        votes = predictions.votes if m is None else draw_votes(predictions.votes, m, np.random.default_rng([seed, m]))
+        preds = Predictions(votes, predictions.P)
         squared = float(np.square(preds.P - preds.Y).sum(axis=1).mean())
         row: dict[str, Any] = {"votes": "all" if m is None else str(m)}
         for label, name, settings in VOTE_MEASURES[-3:]:
@@ -217,23 +227,27 @@ def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
     return np.stack([rng.multivariate_hypergeometric(row, m) for row in votes])
 
 
-def check_claims(one: CrowdPredictions) -> dict[str, float]:
-    """How often the problems described in the paper occur: equal entropy or order for different distributions."""
-    (view,) = as_lens("canonical").views(one.against("votes"))
+def check_claims(predictions: CrowdPredictions) -> dict[str, float]:
+    """Shares of rows with equal entropy or equal order of the classes, also of those with another distribution.
+
+    Pavlovic (2025), section 3.3.3, describes these as problems of EntCE and RankCS.
+    """
+    (view,) = as_lens("canonical").views(predictions.with_target("votes"))
     distant = DistributionError().row_scores(view) > MIN_DISTANCE
-    alike = np.abs(EntropyError(signed=True).row_scores(view)) < MAX_ENTROPY_GAP
-    ordered = RankAgreement().row_scores(view) == 1
-    other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
+    equal_entropy = np.abs(EntropyError(signed=True).row_scores(view)) < MAX_ENTROPY_GAP
+    equal_order = RankAgreement().row_scores(view) == 1
+    other_class = predictions.P.argmax(axis=1) != predictions.votes.argmax(axis=1)
     return {
-        "entropy alike": float(alike.mean()),
-        "far though entropy alike": float((distant & alike).mean()),
-        "another class though entropy alike": float((other & alike).mean()),
-        "order alike": float(ordered.mean()),
-        "far though order alike": float((distant & ordered).mean()),
+        "entropy alike": float(equal_entropy.mean()),
+        "far though entropy alike": float((distant & equal_entropy).mean()),
+        "another class though entropy alike": float((other_class & equal_entropy).mean()),
+        "order alike": float(equal_order.mean()),
+        "far though order alike": float((distant & equal_order).mean()),
     }
 
 
 def _estimate_row(prefix: str, answer: Estimate) -> dict[str, Any]:
+    """Value, limits of the interval and noise floor of an estimate, as columns that begin with a prefix."""
     row: dict[str, Any] = {prefix: answer.value}
     if answer.interval is not None:
         row |= {f"{prefix} low": answer.interval.low, f"{prefix} high": answer.interval.high}

@@ -1,4 +1,4 @@
-"""Scores of recalibrated networks on one split, their means over splits, and the published numbers beside them."""
+"""Scores of recalibrated networks on one split, and tables of their means over splits."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ from trueodds_studies.common.study_result import format_count, format_range
 
 ON_P = RecalibrationMethod("evidential (Xu) on p", "evidential", {"on": "probabilities"})
 ALL_METHODS = (*METHODS, ON_P)
-"""The methods of all such tables, and the method of Xu also on the probabilities instead of their logarithms."""
+"""The methods of `METHODS`, and the evidential method on the probabilities instead of their logarithms."""
 
-CLASSWISE_METHODS = ("temperature on log p", "MCLLO")  # of which it is told class by class what they leave
-WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decides
+CLASSWISE_METHODS = ("temperature on log p", "MCLLO")  # methods after which every class is tested
+WITH_ZEROS = ("none", "binning")  # methods whose probabilities contain zeros, for which min_prob is varied
 
 
 def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
-    """Results for one network and split, as JSON-compatible values."""
-    fixed = {
-        method.label: _replace_zeros(method, learn, held_out)
+    """Fit all methods on the rows `learn` of one split and evaluate them on the others; results are JSON-compatible.
+
+    `learning` is the row of no recalibration on the fitted rows, `methods` has a row per method, `left` the p-values of
+    the classes after recalibration, and `floors` the effect of the smallest probability.
+    """
+    recalibrated = {
+        method.label: _recalibrate(method, learn, held_out)
         for method in ALL_METHODS
         if method.label in (*CLASSWISE_METHODS, *WITH_ZEROS)
     }
@@ -44,12 +48,14 @@ def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
         "held out": test(held_out, "mcllo", min_prob=MIN_PROB),
     }
     return {
-        "learning": dict(method_rows(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
+        "learning": dict(method_rows(learn, learn, METHODS[:1])[0]),  # no recalibration needs no other rows
         "methods": [dict(row) for row in method_rows(learn, held_out, ALL_METHODS)],
         "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
         "parameters": {part: estimate_parameters(verdict) for part, verdict in verdicts.items()},
-        "left": {name: _class_pvalues(test(fixed[name], "mcllo", min_prob=MIN_PROB)) for name in CLASSWISE_METHODS},
-        "floors": [{"method": name, **vary_min_prob(fixed[name])} for name in WITH_ZEROS],
+        "left": {
+            name: _class_pvalues(test(recalibrated[name], "mcllo", min_prob=MIN_PROB)) for name in CLASSWISE_METHODS
+        },
+        "floors": [{"method": name, **vary_min_prob(recalibrated[name])} for name in WITH_ZEROS],
     }
 
 
@@ -59,7 +65,7 @@ def estimate_parameters(verdict: Verdict) -> list[dict[str, float | None]]:
     At the maximum, this equals the result of inverting the Hessian in δ, as in the paper.
     """
     rows = []
-    for part in _class_names(verdict):
+    for part in _class_parts(verdict):
         row = {"delta": part["delta"], "delta_se": part["delta"] * part["tau_se"]}
         row |= {"gamma": part["gamma"], "gamma_se": part["gamma_se"]}
         rows.append({name: value if math.isfinite(value) else None for name, value in row.items()})
@@ -67,7 +73,7 @@ def estimate_parameters(verdict: Verdict) -> list[dict[str, float | None]]:
 
 
 def vary_min_prob(preds: Predictions) -> dict[str, Any]:
-    """Number of zeros, and the test with a tenth of the smallest probability, with it, and with ten times."""
+    """Number of zeros, and the test with a tenth of MIN_PROB, MIN_PROB, and ten times it as smallest probability."""
     assert preds.y is not None  # labels, no votes
     row: dict[str, Any] = {
         "zeros": int((preds.P == 0).sum()),
@@ -81,7 +87,8 @@ def vary_min_prob(preds: Predictions) -> dict[str, Any]:
     return row
 
 
-def _replace_zeros(method: RecalibrationMethod, learn: Predictions, held_out: Predictions) -> Predictions:
+def _recalibrate(method: RecalibrationMethod, learn: Predictions, held_out: Predictions) -> Predictions:
+    """The held-out rows, recalibrated by a method that is fitted on the rows `learn`."""
     calibrator = fit(learn, method.name, **method.settings)
     assert held_out.y is not None  # labels, no votes
     return Predictions(held_out.y, calibrator.predict_proba(held_out))
@@ -89,10 +96,11 @@ def _replace_zeros(method: RecalibrationMethod, learn: Predictions, held_out: Pr
 
 def _class_pvalues(verdict: Verdict) -> list[float | None]:
     """Holm's adjusted p-value of each class except the last."""
-    return [part["holm"] if math.isfinite(part["holm"]) else None for part in _class_names(verdict)]
+    return [part["holm"] if math.isfinite(part["holm"]) else None for part in _class_parts(verdict)]
 
 
-def _class_names(verdict: Verdict) -> list[dict[str, float]]:
+def _class_parts(verdict: Verdict) -> list[dict[str, float]]:
+    """Parameters and p-value of each class except the last, the baseline."""
     return [dict(part) for name, part in verdict.parts.items() if name.startswith("class:")]
 
 
@@ -112,13 +120,13 @@ def mean_with_error(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
-def false_rejection_rates(learned: int, held_out: int, k: int, level: float = ALPHA) -> float:
+def false_rejection_rate(learned: int, held_out: int, k: int, level: float = ALPHA) -> float:
     r"""Probability that a correctly specified map is rejected on held-out rows because its parameters are estimates.
 
     The likelihood ratio there is :math:`(\hat\theta_2 - \hat\theta_1)^\top H_2 (\hat\theta_2 - \hat\theta_1)`, so
     that it follows (1 + n₂/n₁) χ², not χ².
 
-    >>> round(false_rejection_rates(8000, 2000, 10), 3)
+    >>> round(false_rejection_rate(8000, 2000, 10), 3)
     0.187
     """
     df = 2 * (k - 1)
@@ -127,11 +135,17 @@ def false_rejection_rates(learned: int, held_out: int, k: int, level: float = AL
 
 def method_means(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network and method: means over splits with standard errors; changes are paired differences."""
-    return tuple(_mean_row(net, net_cells, i) for net, net_cells in _by_net(cells) for i in range(len(ALL_METHODS)))
+    return tuple(
+        _mean_row(net, net_cells, method)
+        for net, net_cells in _cells_by_network(cells)
+        for method in range(len(ALL_METHODS))
+    )
 
 
-def _mean_row(net: str, cells: Sequence[Row], i: int) -> Row:
-    rows, before = [cell["methods"][i] for cell in cells], [cell["methods"][0] for cell in cells]
+def _mean_row(net: str, cells: Sequence[Row], method: int) -> Row:
+    """Means over the splits of one network for the method with this index."""
+    rows = [cell["methods"][method] for cell in cells]
+    before = [cell["methods"][0] for cell in cells]  # without recalibration
     row: dict[str, Any] = {
         "net": net,
         "method": rows[0]["method"],
@@ -141,20 +155,21 @@ def _mean_row(net: str, cells: Sequence[Row], i: int) -> Row:
     }
     row["ECE"], row["ECE ±"] = mean_with_error([run["ECE"] for run in rows])
     row["log loss"], row["log loss ±"] = mean_with_error([run["log loss"] for run in rows])
-    row["gain"], row["gain ±"] = mean_with_error(_change(before, rows, "log loss"))
+    row["gain"], row["gain ±"] = mean_with_error(_differences(before, rows, "log loss"))
     row["accuracy"], row["accuracy ±"] = mean_with_error([run["accuracy"] for run in rows])
-    row["accuracy change"], row["accuracy change ±"] = mean_with_error(_change(rows, before, "accuracy"))
-    row["ECE change"], row["ECE change ±"] = mean_with_error(_change(rows, before, "ECE"))
+    row["accuracy change"], row["accuracy change ±"] = mean_with_error(_differences(rows, before, "accuracy"))
+    row["ECE change"], row["ECE change ±"] = mean_with_error(_differences(rows, before, "ECE"))
     row["changed"], row["changed ±"] = mean_with_error([run["changed"] for run in rows])
     return row
 
 
-def _change(rows: Sequence[Row], others: Sequence[Row], name: str) -> list[float]:
+def _differences(rows: Sequence[Row], others: Sequence[Row], name: str) -> list[float]:
+    """Paired differences of a column, one per split."""
     return [one[name] - other[name] for one, other in zip(rows, others, strict=True)]
 
 
 def short_table(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The same in page format: each mean with its standard error."""
+    """The rows of `method_means` with the standard error in the same column as the mean."""
     return tuple(
         {
             "net": row["net"],
@@ -173,6 +188,7 @@ def short_table(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _format_with_error(row: Row, name: str, unit: float, digits: int) -> str:
+    """A column multiplied by `unit`, with its standard error if there is one."""
     value, error = row[name], row[f"{name} ±"]
     text = f"{unit * value:.{digits}f}"
     return text if error is None else f"{text} ± {unit * error:.{digits}f}"
@@ -187,53 +203,54 @@ probability 0. changed: share of images whose predicted class changes."""
 
 
 def methods_legend(cells: Sequence[Row]) -> str:
-    """Legend of the table of methods."""
+    """The legend of the table of methods, with numbers of rows and splits."""
     n, learn = cells[0]["methods"][0]["n"], cells[0]["learning"]["n"]
     splits = len({cell["split"] for cell in cells})
-    anyway = false_rejection_rates(learn, n, len(CIFAR10_CLASSES))
+    rejection_rate = false_rejection_rate(learn, n, len(CIFAR10_CLASSES))
     return METHODS_LEGEND.format(
         splits=format_count(splits, "random split"),
         learn=learn,
         n=n,
         min_prob=MIN_PROB,
-        anyway=anyway,
+        anyway=rejection_rate,
         bins=sqrt_bin_count(n),
     )
 
 
 def summarize(rows: Sequence[Row]) -> str:
-    """Summary of the effects of MCLLO and of temperature scaling."""
+    """In words, the gain in log loss of MCLLO and temperature scaling, how often they are rejected, and the ECE."""
     nets, phrases = list(dict.fromkeys(row["net"] for row in rows)), []
     for method in ("MCLLO", "temperature on log p"):
         method_rows = [row for row in rows if row["method"] == method]
         share = sum(row["rejected"] for row in method_rows) / len(method_rows)
         phrases.append(
-            f"{method} {_gains([row['gain'] for row in method_rows])} and is rejected in {share:.0%} of splits"
+            f"{method} {_describe_gains([row['gain'] for row in method_rows])} and is rejected in {share:.0%} of splits"
         )
     before, after = (
         format_range((row["ECE"] for row in rows if row["method"] == method), between=" … ")
         for method in ("none", "MCLLO")
     )
-    where = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
-    return f"{where} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
+    subject = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
+    return f"{subject} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
 
 
-def _gains(nats: Sequence[float]) -> str:
-    if max(nats) < 0:
-        return f"loses {format_range(-gain for gain in nats)} nats"
-    return f"gains {format_range(nats)} nats"
+def _describe_gains(gains: Sequence[float]) -> str:
+    """The range of gains in nats, or of losses if all gains are negative."""
+    if max(gains) < 0:
+        return f"loses {format_range(-gain for gain in gains)} nats"
+    return f"gains {format_range(gains)} nats"
 
 
 def parameter_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network and class: δ and γ of the first split on both parts, and the range of γ over splits."""
     rows = []
-    for net, net_cells in _by_net(cells):
+    for net, net_cells in _cells_by_network(cells):
         for j, name in enumerate(CIFAR10_CLASSES[:-1]):
             row: dict[str, Any] = {"net": net, "class": name}
-            for part, after in (("learning", ""), ("held out", ", held out")):
-                one = net_cells[0]["parameters"][part][j]
-                row |= {f"δ{after}": one["delta"], f"δ ±{after}": one["delta_se"]}
-                row |= {f"γ{after}": one["gamma"], f"γ ±{after}": one["gamma_se"]}
+            for part, suffix in (("learning", ""), ("held out", ", held out")):
+                estimates = net_cells[0]["parameters"][part][j]
+                row |= {f"δ{suffix}": estimates["delta"], f"δ ±{suffix}": estimates["delta_se"]}
+                row |= {f"γ{suffix}": estimates["gamma"], f"γ ±{suffix}": estimates["gamma_se"]}
             gammas = [cell["parameters"]["learning"][j]["gamma"] for cell in net_cells]
             row |= {
                 "least γ": min(filter(None, gammas), default=None),
@@ -244,20 +261,20 @@ def parameter_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize_slopes(rows: Sequence[Row]) -> str:
-    """Summary of the slopes; below 1, a network is overconfident for a class."""
+    """In words, the range of the slopes γ; below 1, a network is overconfident for a class."""
     slopes = [row["γ"] for row in rows if row["γ"] is not None]
     if not slopes:
         return "No finite slopes exist: the outcomes are separated."
     nets = list(dict.fromkeys(row["net"] for row in rows))
-    who = "Every net" if len(nets) > 1 else nets[0]
-    prefix = f"{who} is overconfident for every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
+    subject = "Every net" if len(nets) > 1 else nets[0]
+    prefix = f"{subject} is overconfident for every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
     return f"{prefix}γ is {format_range(slopes, 2)} on the rows used for fitting."
 
 
 def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network and method: share of splits in which each class is still rejected by its own test."""
     rows = []
-    for net, net_cells in _by_net(cells):
+    for net, net_cells in _cells_by_network(cells):
         for method in CLASSWISE_METHODS:
             row: dict[str, Any] = {"net": net, "method": method}
             for j, name in enumerate(CIFAR10_CLASSES[:-1]):
@@ -268,121 +285,11 @@ def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def min_prob_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per network and method for the first split."""
-    return tuple({"net": net, **row} for net, net_cells in _by_net(cells) for row in net_cells[0]["floors"])
+    """One row per network and method with zeros, for the first split: zeros, and the test by smallest probability."""
+    return tuple({"net": net, **row} for net, net_cells in _cells_by_network(cells) for row in net_cells[0]["floors"])
 
 
-def _by_net(cells: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+def _cells_by_network(cells: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Each network with its cells, one per split."""
     for net in dict.fromkeys(cell["net"] for cell in cells):
         yield net, [cell for cell in cells if cell["net"] == net]
-
-
-# Vennos, Xing & Franck (2026), section 4.2.3. The p-values of the first, second and fourth row are lost in the text
-# at hand; the rows lost their names too, and are told by the sentences that speak of their ECE and p.
-PUBLISHED_SCORES = {
-    "none, learning": {"ECE": 0.033, "accuracy": 0.927},
-    "none": {"ECE": 0.035, "accuracy": 0.930},
-    "MCLLO": {"p": 0.133, "ECE": 0.021, "accuracy": 0.931, "changed": 0.0195},
-    ON_P.label: {"ECE": 0.052, "accuracy": 0.930, "changed": 0.0},
-    "binning": {"p": 0.337, "ECE": 0.025, "accuracy": 0.932, "changed": 0.008},
-    "temperature on log p": {"p": 0.002, "ECE": 0.020, "accuracy": 0.930, "changed": 0.0},
-    "vector on log p": {"p": 0.142, "ECE": 0.020, "accuracy": 0.931, "changed": 0.018},
-}
-
-# Section 4.2.1: estimate and standard error of each class against truck, in the order of the classes.
-PUBLISHED_DELTA = {
-    "learning": (
-        (1.461, 0.315),
-        (0.710, 0.135),
-        (1.275, 0.346),
-        (1.966, 0.456),
-        (0.908, 0.306),
-        (3.095, 0.769),
-        (1.166, 0.370),
-        (1.785, 0.539),
-        (1.111, 0.240),
-    ),
-    "held out": (
-        (0.693, 0.338),
-        (0.665, 0.211),
-        (0.912, 0.496),
-        (1.588, 0.708),
-        (0.312, 0.234),
-        (1.613, 0.824),
-        (1.037, 0.635),
-        (0.603, 0.439),
-        (0.711, 0.331),
-    ),
-}
-PUBLISHED_GAMMA = {
-    "learning": (
-        (0.705, 0.028),
-        (0.679, 0.043),
-        (0.692, 0.025),
-        (0.711, 0.022),
-        (0.732, 0.028),
-        (0.685, 0.021),
-        (0.659, 0.030),
-        (0.729, 0.031),
-        (0.621, 0.030),
-    ),
-    "held out": (
-        (0.746, 0.061),
-        (0.539, 0.060),
-        (0.719, 0.052),
-        (0.740, 0.047),
-        (0.872, 0.073),
-        (0.727, 0.046),
-        (0.676, 0.060),
-        (0.768, 0.077),
-        (0.679, 0.075),
-    ),
-}
-
-PUBLISHED_IMAGES = {5037: 1.00, 4526: 0.94}  # section 1: the image's number, and the probability of airplane
-PUBLISHED_PROB_AFTER = 0.80  # of the second, recalibrated
-
-
-def compare_with_paper(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """Each published number, ours for the first split, and the minimum and maximum over the splits."""
-    rows = []
-    for method, numbers in PUBLISHED_SCORES.items():
-        ours = [_parameter_row(cell, method) for cell in cells]
-        for name, printed in numbers.items():
-            values = [row[name] for row in ours]
-            rows.append(
-                {
-                    "method": method,
-                    "number": name,
-                    "paper": printed,
-                    "first split": values[0],
-                    "least": min(values),
-                    "most": max(values),
-                    "within": min(values) <= printed <= max(values),
-                }
-            )
-    return tuple(rows)
-
-
-def compare_parameters(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """The parameters of each class on both parts of the first split: estimate (standard error)."""
-    rows = []
-    for j, name in enumerate(CIFAR10_CLASSES[:-1]):
-        row: dict[str, Any] = {"class": name}
-        for part, after in (("learning", ""), ("held out", ", held out")):
-            ours = cells[0]["parameters"][part][j]
-            for letter, key, printed in (("δ", "delta", PUBLISHED_DELTA), ("γ", "gamma", PUBLISHED_GAMMA)):
-                row[f"{letter} paper{after}"] = _format_pair(*printed[part][j])
-                row[f"{letter}{after}"] = _format_pair(ours[key], ours[f"{key}_se"])
-        rows.append(row)
-    return tuple(rows)
-
-
-def _parameter_row(cell: Row, method: str) -> Row:
-    if method == "none, learning":
-        return cell["learning"]
-    return next(row for row in cell["methods"] if row["method"] == method)
-
-
-def _format_pair(value: float | None, error: float | None) -> str:
-    return "none is best" if value is None or error is None else f"{value:.3f} ({error:.3f})"

@@ -1,4 +1,4 @@
-"""Recalibration of five CIFAR-10 networks over random splits, after the MCLLO paper, with figures of single images."""
+"""Recalibration of five CIFAR-10 networks over random splits of the rows, as in Vennos, Xing and Franck (2026)."""
 
 from __future__ import annotations
 
@@ -12,38 +12,32 @@ import numpy as np
 
 from trueodds.api.draw import draw
 from trueodds.api.fit import fit
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.data_files import hash_file
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.network_predictions import (
     CIFAR10_CLASSES,
     CIFAR10_FILES,
-    check_cifar10_network,
-    load_softmax,
-    load_split,
+    check_network,
+    load_cifar10_softmax,
+    load_cifar10_split,
     split_rows,
 )
 from trueodds_studies.common.recalibration_methods import MIN_PROB
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
-from trueodds_studies.images import split_results
-from trueodds_studies.images.split_results import (
-    ALL_METHODS,
-    PUBLISHED_IMAGES,
-    PUBLISHED_PROB_AFTER,
-    WITH_ZEROS,
-    measure_split,
-)
+from trueodds_studies.images import published_numbers, split_results
+from trueodds_studies.images.published_numbers import PUBLISHED_IMAGES, PUBLISHED_PROB_AFTER
+from trueodds_studies.images.split_results import ALL_METHODS, WITH_ZEROS, measure_split
 
-PAPER_NETWORK = next(iter(CIFAR10_FILES))  # the net whose numbers stand beside the paper's
+PAPER_NETWORK = next(iter(CIFAR10_FILES))  # the network whose numbers are compared with the published ones
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Number of random splits. Each has its own random stream, so that resuming a study does not change results."""
+    """Number of random splits, each with its own random stream, so that resuming does not change results."""
 
     splits: int = 20
     seed: int = 0
@@ -58,7 +52,7 @@ class Cell:
 
     net: str
     split: int
-    data: str | None  # the folder of the files; it does not change what is found in them
+    data: str | None  # folder of the data files, which does not change the results
 
     @property
     def key(self) -> str:
@@ -84,34 +78,35 @@ def images(
     `methods` are networks. Source: Vennos, Xing & Franck (2026), section 4.2.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, files = make_folder(out), None if data is None else str(data)
-    nets = [check_cifar10_network(name) for name in methods or CIFAR10_FILES]
+    folder, data_folder = make_folder(out), None if data is None else str(data)
+    nets = [check_network(name, CIFAR10_FILES) for name in methods or CIFAR10_FILES]
     for net in nets:
-        load_softmax(net, files)  # here, so that a file without it is refused before anything is measured
-    read = {name: hash_file(name, files) for name, _ in map(CIFAR10_FILES.__getitem__, nets)}
-    tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
-    cells = run_cells("images", tasks, measure_cell, plan, where, progress, read)
+        load_cifar10_softmax(net, data_folder)  # a missing array raises an error before anything is measured
+    file_names = dict.fromkeys(CIFAR10_FILES[net][0] for net in nets)
+    file_hashes = {name: hash_file(name, data_folder) for name in file_names}
+    tasks = [Cell(net, number, data_folder) for net in nets for number in range(plan.splits)]
+    cells = run_cells("images", tasks, measure_cell, plan, folder, progress, file_hashes)
     rows = split_results.method_means(cells)
-    also, single = _further_tables(cells, nets, files, plan)
+    also, single_images = _further_tables(cells, nets, data_folder, plan)
     finding = StudyResult(
         "images", split_results.summarize(rows), rows, plan.__dict__, split_results.methods_legend(cells), also
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         StudyResult(
             "images.methods", finding.sentence, split_results.short_table(rows), plan.__dict__, finding.legend
-        ).save(where)
+        ).save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_tradeoff(rows, where / "images.trade.svg")
-            if single:  # other files than CIFAR-10's may have no such images
-                draw_single_images(single, where / "images.single.svg")
-            draw_reliability(*load_split(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
+            draw_tradeoff(rows, folder / "images.trade.svg")
+            if single_images:  # files with other images than CIFAR-10 may have none
+                draw_single_images(single_images, folder / "images.single.svg")
+            draw_reliability(*load_cifar10_split(nets[0], data_folder, plan.seed, 0), folder / "images.reliability.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one split of one network."""
-    learn, held_out = load_split(cell.net, cell.data, plan.seed, cell.split)
+    """All results for one split of one network."""
+    learn, held_out = load_cifar10_split(cell.net, cell.data, plan.seed, cell.split)
     return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
 
 
@@ -143,7 +138,7 @@ def _further_tables(
 def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, NamedTable]:
     """Tables that compare the network of the paper with the published numbers and parameters."""
     paper_cells = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
-    rows = split_results.compare_with_paper(paper_cells)
+    rows = published_numbers.compare_with_paper(paper_cells)
     n_within = sum(row["within"] for row in rows)
     sentence = (
         f"Of the paper's {len(rows)} numbers {n_within} lie within the range over"
@@ -151,7 +146,7 @@ def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, Named
     )
     legend = "least, most: minimum and maximum over the splits; within: whether the published number lies between them."
     parameter_sentence = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
-    parameters = split_results.compare_parameters(paper_cells)
+    parameters = published_numbers.compare_parameters(paper_cells)
     return ("paper", sentence, rows, legend), ("paper.parameters", parameter_sentence, parameters, "")
 
 
@@ -191,13 +186,16 @@ def _min_prob_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
     return "floors", sentence, rows, legend
 
 
-TOP_CLASSES = 5
+TOP_CLASSES = 5  # classes per image in the table and the figure
 
 
 def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
-    """Table of single images, and the search for the published numbers, with the map of the first split."""
-    y, P = load_softmax(net, data)
-    learn, _ = load_split(net, data, seed, 0)
+    """Rows of single images before and after the MCLLO map of the first split, and a sentence about their search.
+
+    One row per image and each of its most probable classes.
+    """
+    y, P = load_cifar10_softmax(net, data)
+    learn, _ = load_cifar10_split(net, data, seed, 0)
     Q = fit(learn, "mcllo").predict_proba(P)
     alike = find_images(P)
     learned = set(split_rows(len(y), seed, 0)[0].tolist())
@@ -218,18 +216,22 @@ def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], 
 
 
 def find_images(P: Array) -> Array:
-    """The images predicted as airplane with the published probability, to two digits.
+    """Numbers of the images that are predicted as airplane with the published probability, to two digits.
 
     >>> find_images(np.array([[0.944, 0.056], [0.936, 0.064], [0.949, 0.051]])).tolist()
     [0, 1]
     """
-    return np.flatnonzero(
-        (P.argmax(axis=1) == 0) & (np.round(P[:, 0], 2) == np.round(P.dtype.type(PUBLISHED_IMAGES[4526]), 2))
-    )
+    is_airplane = P.argmax(axis=1) == 0
+    published = np.round(P.dtype.type(PUBLISHED_IMAGES[4526]), 2)
+    return np.flatnonzero(is_airplane & (np.round(P[:, 0], 2) == published))
 
 
 def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
-    """Images numbered in the paper, the second also counted from one, and the image closest to the published pair."""
+    """Image numbers with the reason for showing them, of n images.
+
+    These are the numbers in the paper, the second one also counted from one, and the image that is closest to the
+    published probabilities. `alike` are the images of `find_images`, and Q (n, 10) recalibrated probabilities.
+    """
     images = [(image, "the paper's number") for image in PUBLISHED_IMAGES if image < n]
     images += [(4525, "4526 counted from one")] if n > 4525 else []
     if len(alike):
@@ -239,6 +241,7 @@ def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
 
 
 def _describe_search(net: str, alike: Array, Q: Array) -> str:
+    """In words, how many images have the published probability of airplane, and what MCLLO changes it to."""
     if not len(alike):
         return f"No image is predicted as airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}."
     after = Q[alike, 0]
@@ -250,7 +253,7 @@ def _describe_search(net: str, alike: Array, Q: Array) -> str:
 
 
 PALE = "#a9c4e2"
-COLORS = dict(
+COLORS = dict(  # by label of the method
     zip(
         (method.label for method in ALL_METHODS),
         ("#222222", RED, "#e39a3b", "#5a9e5a", "#8a6fb0", BLUE, "#3aa6a6", "#c58ac0"),
@@ -258,18 +261,18 @@ COLORS = dict(
     )
 )
 SHOWN_METHODS = ("none", "MCLLO", "evidential (Xu) on p", "binning", "temperature on log p", "vector on log p")
-PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)"))
+PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)"))  # column and label of the axis
 
 
 def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
     """Draw the change of accuracy against the gain of calibration, one column per network, with standard errors."""
     nets = list(dict.fromkeys(row["net"] for row in rows))
-    figure = _make_figure((1.2 + 2.5 * len(nets), 6.2))
+    figure = make_figure((1.2 + 2.5 * len(nets), 6.2))
     grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
-    for (name, label), line in zip(PANELS, grid, strict=True):
-        line[0].set_ylabel(label, fontsize=9)
-        for ax, net in zip(line, nets, strict=True):
-            _remove_frame(ax)
+    for (name, label), panel_row in zip(PANELS, grid, strict=True):
+        panel_row[0].set_ylabel(label, fontsize=9)
+        for ax, net in zip(panel_row, nets, strict=True):
+            remove_frame(ax)
             ax.axhline(0, color="#bbbbbb", lw=0.8)
             ax.axvline(0, color="#bbbbbb", lw=0.8)
             for row in rows:
@@ -280,79 +283,64 @@ def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
     for ax in grid[1]:
         ax.set_xlabel("change of accuracy (points)", fontsize=9)
     handles = [
-        grid[0][0].plot([], [], "o", label=_label_axes(name, rows), **_marker_style(name))[0]
+        grid[0][0].plot([], [], "o", label=_legend_label(name, rows), **_marker_style(name))[0]
         for name in COLORS
         if name != "none"
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_point(ax: Any, row: Row, name: str) -> None:
-    x, wide, high = 100 * row["accuracy change"], row["accuracy change ±"], row[f"{name} ±"]
-    wide = None if wide is None else 100 * wide
-    ax.errorbar(x, row[name], xerr=wide, yerr=high, fmt="o", elinewidth=1, **_marker_style(row["method"]))
+    """Draw a method as a point with error bars: change of accuracy in points, and a column of PANELS."""
+    x = 100 * row["accuracy change"]
+    x_error = None if row["accuracy change ±"] is None else 100 * row["accuracy change ±"]
+    ax.errorbar(
+        x, row[name], xerr=x_error, yerr=row[f"{name} ±"], fmt="o", elinewidth=1, **_marker_style(row["method"])
+    )
 
 
 def _marker_style(method: str) -> dict[str, Any]:
-    """Draw a dot, or a ring for the ridge, which coincides with MCLLO."""
+    """The style of the mark of a method: a dot, or a ring for MCLLO with a ridge, which coincides with MCLLO."""
     ring = {"ms": 9, "mfc": "none"} if method == "MCLLO, ridge" else {"ms": 5}
     return {"color": COLORS[method], **ring}
 
 
-def _label_axes(name: str, rows: Sequence[Row]) -> str:
-    lost = sum(row["method"] == name and not np.isfinite(row["gain"]) for row in rows)
-    return f"{name} (infinite loss in {lost} nets: not drawn below)" if lost else name
+def _legend_label(name: str, rows: Sequence[Row]) -> str:
+    """The name of a method, with the number of networks whose log loss is infinite after it."""
+    n_infinite = sum(row["method"] == name and not np.isfinite(row["gain"]) for row in rows)
+    return f"{name} (infinite loss in {n_infinite} nets: not drawn below)" if n_infinite else name
 
 
 def draw_single_images(rows: Sequence[Row], path: Path) -> None:
     """Draw the five most probable classes of each image, before and after recalibration."""
     images = list(dict.fromkeys(row["image"] for row in rows))
-    figure = _make_figure((3.4 * len(images), 3.4))
+    figure = make_figure((3.4 * len(images), 3.4))
     for ax, image in zip(figure.subplots(1, len(images), squeeze=False)[0], images, strict=True):
         image_rows = [row for row in rows if row["image"] == image]
-        place = np.arange(len(image_rows))[::-1]
-        for name, up, color in (("before", 0.2, PALE), ("after", -0.2, BLUE)):
+        positions = np.arange(len(image_rows))[::-1]
+        for name, offset, color in (("before", 0.2, PALE), ("after", -0.2, BLUE)):
             values = [row[name] for row in image_rows]
-            ax.barh(place + up, values, height=0.36, color=color, label=name)
-            for y, value in zip(place + up, values, strict=True):
+            ax.barh(positions + offset, values, height=0.36, color=color, label=name)
+            for y, value in zip(positions + offset, values, strict=True):
                 ax.text(value + 0.015, y, f"{value:.2f}", va="center", fontsize=8)
-        ax.set_yticks(place, [row["class"] for row in image_rows], fontsize=9)
+        ax.set_yticks(positions, [row["class"] for row in image_rows], fontsize=9)
         ax.set(xlim=(0, 1.18), xticks=(0, 0.5, 1))
         ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['why']}", fontsize=9)
-        _remove_frame(ax)
+        remove_frame(ax)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def draw_reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
     """Draw ten bins of the confidence of the held-out rows, before and after each method of the paper."""
     assert held_out.y is not None  # labels, no votes
-    figure = _make_figure((13, 8.6))
-    made = {method.label: method for method in ALL_METHODS}
+    methods = {method.label: method for method in ALL_METHODS}
+    figure = make_figure((13, 8.6))
     for ax, name in zip(figure.subplots(2, 3).ravel(), SHOWN_METHODS, strict=True):
-        after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
+        calibrator = fit(learn, methods[name].name, **methods[name].settings)
+        after = Predictions(held_out.y, calibrator.predict_proba(held_out))
         draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
-    _save_figure(figure, path)
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.tick_params(length=0, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    save_figure(figure, path)

@@ -1,4 +1,4 @@
-"""Simulate rejections, parameter estimates and ECE of MCLLO where the odds of one class are shifted, and draw them."""
+"""Simulations and figures of MCLLO where the odds of one class are shifted: power, parameter estimates and ECE."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests._glm.mcllo_likelihood import MclloModel, mcllo_statistics
 from trueodds.lenses.view import View
-from trueodds_studies.common.figure import make_panels, save_figure
-from trueodds_studies.common.rejection_rates import clopper_pearson
+from trueodds_studies.common.figures import make_panels, save_figure
+from trueodds_studies.common.rejection_rates import LEVELS, clopper_pearson
 from trueodds_studies.common.resumable_runs import Row
 
-LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
-TEST_FORMS = {"lrt": "likelihood-ratio", "score": "score"}
+TEST_FORMS = {"lrt": "likelihood-ratio", "score": "score"}  # form of the test, by prefix of the columns
 PARAMETERS = ("gamma_1", "tau_1", "gamma_2", "tau_2")  # the third class is the baseline
-K = 3
-DF = 2 * (K - 1)
+K = 3  # classes
+DF = 2 * (K - 1)  # degrees of freedom of the test
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 class PowerPlan(Protocol):
-    """The part of a plan that a cell uses."""
+    """The settings of the plan of the study that this simulation uses."""
 
     sets: int
-    binned: int  # of them, whose ECE is taken
+    binned: int  # number of these data sets for which the ECE is computed
     seed: int
 
 
@@ -50,16 +49,17 @@ class PowerCell:
         return f"delta {self.delta:g} | {self.n}"
 
     @property
-    def truth(self) -> Array:
+    def true_parameters(self) -> Array:
         """True (γ₁, τ₁, γ₂, τ₂): only the odds of class 1 against class 3 are wrong, δ times the predicted ones."""
         return np.array([1.0, np.log(self.delta), 1.0, 0.0])
 
     def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Predictions from Dirichlet(1, 1, 1), with labels by inverse transform sampling."""
+        """Predictions P from Dirichlet(1, 1, 1) and one-hot labels Y, (n, 3) each, by inverse transform sampling."""
         P = rng.dirichlet(np.ones(K), self.n)
-        first, two = self.delta * P[:, 0], self.delta * P[:, 0] + P[:, 1]
-        u = rng.random(self.n) * (two + P[:, 2])
-        y = (first <= u).astype(np.int64) + (two <= u)
+        # Cumulative true probabilities of the first and the first two classes, not normalized.
+        first, first_two = self.delta * P[:, 0], self.delta * P[:, 0] + P[:, 1]
+        u = rng.random(self.n) * (first_two + P[:, 2])
+        y = (first <= u).astype(np.int64) + (first_two <= u)
         return P, np.eye(K)[y]
 
 
@@ -73,9 +73,9 @@ def expected_divergence(delta: float, k: int = K) -> float:
     (0.0, 0.004262)
     """
     p = (1 + _NODES) / 2
-    grown = 1 + (delta - 1) * p
+    normalization = 1 + (delta - 1) * p
     density = (k - 1) * (1 - p) ** (k - 2) / 2
-    return float(_WEIGHTS @ (density * (delta * p / grown * np.log(delta) - np.log(grown))))
+    return float(_WEIGHTS @ (density * (delta * p / normalization * np.log(delta) - np.log(normalization))))
 
 
 def predict_power(n: int, delta: float, level: float) -> tuple[float, float]:
@@ -90,37 +90,44 @@ def predict_power(n: int, delta: float, level: float) -> tuple[float, float]:
 
 
 def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
-    """Rejections, parameter estimates, and ECE of one cell."""
-    samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
-    ece, calibration_map = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
+    """The row of one cell: rejection rates, bias and coverage of the parameters, and ECE before and after the map.
+
+    The map fitted on one data set is evaluated on the next one, which has new rows.
+    """
+    samples: dict[str, list[Any]] = {
+        name: [] for name in ("lrt", "score", "errors", "covers", "before", "after", "new")
+    }
+    ece = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n)))))
+    calibration_map = None  # of the previous data set
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
         P, Y = cell.rows(rng)
-        odds = MclloModel.from_view(View(p=P, y=Y), -1, 0.0, "mcllo")
+        model = MclloModel.from_view(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in TEST_FORMS.items():
-            samples[name].append(chdtrc(odds.score_whitening.shape[1], mcllo_statistics(odds, form)[form]))
-        errors = odds.mle.theta - cell.truth
-        if odds.covariance is not None:
-            samples["off"].append(errors)
-            samples["covers"].append(np.abs(errors) <= NORMAL_CRITICAL_VALUE * np.sqrt(odds.covariance.diagonal()))
+            samples[name].append(chdtrc(model.score_whitening.shape[1], mcllo_statistics(model, form)[form]))
+        errors = model.mle.theta - cell.true_parameters
+        if model.covariance is not None:
+            samples["errors"].append(errors)
+            samples["covers"].append(np.abs(errors) <= NORMAL_CRITICAL_VALUE * np.sqrt(model.covariance.diagonal()))
         if repetition >= plan.binned:
             continue
         samples["before"].append(_confidence_ece(ece, P, Y))
-        samples["after"].append(_confidence_ece(ece, odds.fitted_probs, Y))
-        if calibration_map is not None:  # these rows are new to the map of the data set before
+        samples["after"].append(_confidence_ece(ece, model.fitted_probs, Y))
+        if calibration_map is not None:
             samples["new"].append(_confidence_ece(ece, calibration_map.apply(P), Y))
-        calibration_map = MclloMap(odds.mle.theta[1::2], odds.mle.theta[::2], 2, 1e-12)
+        calibration_map = MclloMap(model.mle.theta[1::2], model.mle.theta[::2], 2, 1e-12)
     return _power_row(cell, plan.sets, {name: np.array(values) for name, values in samples.items()})
 
 
 def _confidence_ece(ece: BinnedError, P: Array, Y: Array) -> float:
-    """ECE of the largest probability; ties go to the first class."""
-    top = P.argmax(axis=1)
-    every = np.arange(len(P))
-    return float(ece.value(View(p=P[every, top], y=Y[every, top])))
+    """ECE of the confidence for predictions P and one-hot labels Y, (n, K) each; ties go to the first class."""
+    predicted = P.argmax(axis=1)
+    rows = np.arange(len(P))
+    return float(ece.value(View(p=P[rows, predicted], y=Y[rows, predicted])))
 
 
 def _power_row(cell: PowerCell, sets: int, samples: Mapping[str, Array]) -> dict[str, Any]:
+    """The row of a cell from the values of all data sets, (data sets,) or (data sets, parameters)."""
     row: dict[str, Any] = {
         "n": cell.n,
         "delta": cell.delta,
@@ -133,9 +140,9 @@ def _power_row(cell: PowerCell, sets: int, samples: Mapping[str, Array]) -> dict
             low, high = clopper_pearson(hits, sets)
             row |= {f"{form}{name}": hits / sets, f"{form}{name}_low": low, f"{form}{name}_high": high}
         row[f"predicted{name}"] = predict_power(cell.n, cell.delta, level)[1]
-    row["finite"] = len(samples["off"])
-    for j, name in enumerate(PARAMETERS if len(samples["off"]) else ()):
-        errors, covers = samples["off"][:, j], int(samples["covers"][:, j].sum())
+    row["finite"] = len(samples["errors"])
+    for j, name in enumerate(PARAMETERS if len(samples["errors"]) else ()):
+        errors, covers = samples["errors"][:, j], int(samples["covers"][:, j].sum())
         low, high = clopper_pearson(covers, len(errors))
         row |= {f"bias_{name}": float(errors.mean()), f"sd_{name}": float(errors.std())}
         row |= {f"covers_{name}": covers / len(errors), f"low_{name}": low, f"high_{name}": high}
@@ -150,9 +157,7 @@ def _power_row(cell: PowerCell, sets: int, samples: Mapping[str, Array]) -> dict
     return row
 
 
-SHIFT_COLORS = ("#7f7f7f", "#9ec3e6", "#4f8cc9", "#1f5a96", "#0b2545")  # by shift, from none to the largest
-
-
+SHIFT_COLORS = ("#7f7f7f", "#9ec3e6", "#4f8cc9", "#1f5a96", "#0b2545")  # from no shift to the largest one
 PARAMETER_LABELS = {"gamma_1": "γ₁", "tau_1": "τ₁", "gamma_2": "γ₂", "tau_2": "τ₂"}
 
 
@@ -206,27 +211,27 @@ def draw_parameters(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_ece(rows: Sequence[Row], path: Path) -> None:
-    """Draw ECE before recalibration, on its rows, and on new rows: quartiles at one n, mean differences over n."""
+    """Draw ECE before recalibration, after it, and on new rows: quartiles at one n, and mean differences by n."""
     sizes = sorted({row["n"] for row in rows})
     middle = sizes[len(sizes) // 2 - 1] if len(sizes) > 1 else sizes[0]
-    figure, (boxes, own, new) = make_panels(1, 3, (11, 4.2))
-    places = {
+    figure, (quartile_ax, fitted_ax, new_ax) = make_panels(1, 3, (11, 4.2))
+    styles = {
         "before": ("as stated", "#7f7f7f"),
         "after": ("after, rows of the fit", "#d99a2b"),
         "new": ("after, new rows", "#2f6da8"),
     }
-    for j, (name, (text, color)) in enumerate(places.items()):
+    for j, (name, (text, color)) in enumerate(styles.items()):
         shown = [row for row in rows if row["n"] == middle and f"{name}_q1" in row]
         x = np.arange(len(shown)) + 0.22 * (j - 1)
-        boxes.vlines(
+        quartile_ax.vlines(
             x, [row[f"{name}_q1"] for row in shown], [row[f"{name}_q3"] for row in shown], color=color, lw=5, alpha=0.45
         )
-        boxes.plot(x, [row[f"{name}_q2"] for row in shown], "o", ms=4, color=color, label=text)
-    boxes.set_xticks(range(len(list(_shift_colors(rows)))), [f"{delta:g}" for delta, _ in _shift_colors(rows)])
-    boxes.set(xlabel="δ", ylabel="ECE", ylim=(0, None), title=f"n = {middle:,}: quartiles and medians")
+        quartile_ax.plot(x, [row[f"{name}_q2"] for row in shown], "o", ms=4, color=color, label=text)
+    quartile_ax.set_xticks(range(len(list(_shift_colors(rows)))), [f"{delta:g}" for delta, _ in _shift_colors(rows)])
+    quartile_ax.set(xlabel="δ", ylabel="ECE", ylim=(0, None), title=f"n = {middle:,}: quartiles and medians")
     for ax, name, title in (
-        (own, "after", "after − before, rows of the fit"),
-        (new, "new", "after − before, new rows"),
+        (fitted_ax, "after", "after − before, rows of the fit"),
+        (new_ax, "new", "after − before, new rows"),
     ):
         ax.axhline(0, color="#cccccc", lw=0.8)
         for delta, color in _shift_colors(rows):
@@ -235,15 +240,16 @@ def draw_ece(rows: Sequence[Row], path: Path) -> None:
             ax.plot([row["n"] for row in shown], gaps, "o-", ms=4, lw=1, color=color, label=f"δ = {delta:g}")
         set_rows_axis(ax, rows, "mean ECE")
         ax.set_title(title)
-    ends = [ax.get_ylim() for ax in (own, new)]
-    for ax in (own, new):
+    ends = [ax.get_ylim() for ax in (fitted_ax, new_ax)]
+    for ax in (fitted_ax, new_ax):
         ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
-    handles = [handle for ax in (boxes, own) for handle in ax.get_legend_handles_labels()[0]]
+    handles = [handle for ax in (quartile_ax, fitted_ax) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     save_figure(figure, path)
 
 
 def _shift_colors(rows: Sequence[Row]) -> list[tuple[float, str]]:
+    """Each shift with its color, from the smallest to the largest."""
     shifts = sorted({row["delta"] for row in rows})
     return [
         (delta, SHIFT_COLORS[round(i * (len(SHIFT_COLORS) - 1) / max(1, len(shifts) - 1))])
@@ -252,7 +258,7 @@ def _shift_colors(rows: Sequence[Row]) -> list[tuple[float, str]]:
 
 
 def draw_rate(ax: Any, x: Any, rows: Sequence[Row], names: Sequence[str], color: str, label: str | None = None) -> None:
-    """Draw a rate with its limits."""
+    """Draw a rate against x as dots with lines to its limits; `names` are the columns of rate, low and high."""
     middle, low, high = (np.array([row[name] for row in rows]) for name in names)
     ax.vlines(x, low, high, color=color, lw=1)
     ax.plot(x, middle, "o", ms=3.5, color=color, label=label)

@@ -10,9 +10,9 @@ from pathlib import Path
 from trueodds.core.progress import Progress
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_change, format_range, make_folder
-from trueodds_studies.mcllo_power import power_simulation as power
-from trueodds_studies.mcllo_power import size_simulation as size
+from trueodds_studies.mcllo_power import power_simulation, size_simulation
 from trueodds_studies.mcllo_power.power_simulation import PARAMETERS
+from trueodds_studies.mcllo_power.size_simulation import SIZE_FORMS
 
 POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); the odds of class 1 against class 3, the baseline,
 are delta times the predicted ones; nothing else is miscalibrated. lrt5, lrt1: rejection rates of the likelihood ratio
@@ -52,13 +52,13 @@ ECE_COLUMNS = ("n", "delta", "before", "after", "new", "lowered", "lowered_new")
 class Plan:
     """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
-    sets: int = 1000  # per shift and number of rows
-    binned: int = 250  # number of them for which the ECE is computed
+    sets: int = 1000  # data sets per shift and number of rows
+    binned: int = 250  # number of these data sets for which the ECE is computed
     rows: tuple[int, ...] = (50, 100, 250, 500, 1000, 2500)
-    deltas: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0)
-    sized: int = 1000  # per design and number of rows, with calibrated predictions
-    sized_rows: tuple[int, ...] = (60, 132, 400, 2000)
-    classes: tuple[int, ...] = (2, 3, 7, 10)
+    deltas: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0)  # factors of the odds of class 1
+    sized: int = 1000  # data sets with calibrated predictions per design and number of rows
+    sized_rows: tuple[int, ...] = (60, 132, 400, 2000)  # numbers of rows for the size
+    classes: tuple[int, ...] = (2, 3, 7, 10)  # numbers of classes for the size
     resamples: int = 99
     seed: int = 0
 
@@ -106,18 +106,22 @@ def mcllo_power(
         StudyResult(
             "mcllo_power.ece",
             _summarize_ece(rows),
-            _columns(rows, ECE_COLUMNS),
+            _select_columns(rows, ECE_COLUMNS),
             plan.__dict__,
             ECE_LEGEND.format(**legend_values),
         ),
         StudyResult(
-            "mcllo_power.size", size.summarize_size(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)
+            "mcllo_power.size",
+            size_simulation.summarize_size(sizes),
+            sizes,
+            plan.__dict__,
+            SIZE_LEGEND.format(**legend_values),
         ),
     )
     finding = StudyResult(
         "mcllo_power",
         summarize(rows, sizes),
-        _columns(rows, POWER_COLUMNS),
+        _select_columns(rows, POWER_COLUMNS),
         plan.__dict__,
         POWER_LEGEND.format(**legend_values),
         also=tables,
@@ -126,8 +130,8 @@ def mcllo_power(
         finding.save(folder)
         StudyResult(
             "mcllo_power.by_design",
-            size.summarize_size(sizes),
-            size.world_table(sizes),
+            size_simulation.summarize_size(sizes),
+            size_simulation.world_table(sizes),
             plan.__dict__,
             DESIGN_LEGEND.format(**legend_values),
         ).save(folder)
@@ -138,48 +142,58 @@ def mcllo_power(
 def _run_simulations(
     plan: Plan, folder: Path | None, data: str | Path | None, progress: Progress | None
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Run the simulations of power and of size, and return the rows of both tables."""
-    # The most expensive cells first.
-    shifts = [power.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas]
-    designs = list(size.size_cells(plan.sized_rows, plan.classes, data))
-    share = len(shifts) / (len(shifts) + len(designs))
-    rows = run_cells("mcllo_power", shifts, power.measure_power, plan, folder, _further_table(progress, 0.0, share))
+    """Run the simulations of power and of size, and return the rows of each."""
+    # The most expensive cells are first.
+    power_cells = [
+        power_simulation.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas
+    ]
+    size_cells = list(size_simulation.size_cells(plan.sized_rows, plan.classes, data))
+    share = len(power_cells) / (len(power_cells) + len(size_cells))
+    rows = run_cells(
+        "mcllo_power",
+        power_cells,
+        power_simulation.measure_power,
+        plan,
+        folder,
+        _partial_progress(progress, 0.0, share),
+    )
     rows = tuple(sorted(rows, key=lambda row: (row["n"], row["delta"])))
-    sizes = size.add_form_verdicts(
+    sizes = size_simulation.add_form_verdicts(
         run_cells(
             "mcllo_power.size",
-            designs,
-            size.measure_size,
+            size_cells,
+            size_simulation.measure_size,
             plan,
             folder,
-            _further_table(progress, share, 1 - share),
-            size.hash_data_files(designs),
+            _partial_progress(progress, share, 1 - share),
+            size_simulation.hash_data_files(size_cells),
         )
     )
     return rows, sizes
 
 
 def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
-    """Summary of the study in words."""
+    """In words, how well noncentral χ² predicts the power, and how often each form exceeds its level."""
     gap = max(abs(row["lrt5"] - row["predicted5"]) for row in rows)
     score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
-    share = {form: _rates_beyond(sizes, form) for form in size.SIZE_FORMS}
+    n_exceeding = {form: _count_exceeding(sizes, form) for form in SIZE_FORMS}
     return (
         f"The noncentral χ² distribution predicts the power of the likelihood ratio to within {gap:.3f} in all"
         f" {len(rows)} cells, and the power of the score, which requires no fit, differs from it by at most"
         f" {score_gap:.3f}; for calibrated predictions, the likelihood ratio by χ² exceeds its level in"
-        f" {share[size.SIZE_FORMS[0]]} cells, the score by χ² in {share[size.SIZE_FORMS[1]]} and the score among"
-        f" redrawn labels in {share[size.SIZE_FORMS[2]]}."
+        f" {n_exceeding[SIZE_FORMS[0]]} cells, the score by χ² in {n_exceeding[SIZE_FORMS[1]]} and the score among"
+        f" redrawn labels in {n_exceeding[SIZE_FORMS[2]]}."
     )
 
 
-def _rates_beyond(sizes: Sequence[Row], form: str) -> str:
+def _count_exceeding(sizes: Sequence[Row], form: str) -> str:
+    """How many of the cells of a form of the test exceed their level, as text."""
     exceeds = [row["verdict"].startswith("exceeds") for row in sizes if row["test"] == form]
     return f"{sum(exceeds)} of {len(exceeds)}"
 
 
 def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per cell, bias and coverage of each parameter side by side."""
+    """One row per shift and number of rows: bias and coverage of each parameter, and the limits of the coverages."""
     table = []
     for row in rows:
         estimates = {
@@ -196,17 +210,12 @@ def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _summarize_parameters(rows: Sequence[Row]) -> str:
+    """In words, the largest bias of a parameter at the smallest and largest n, and the coverage of the intervals."""
     finite_rows = [row for row in rows if row["finite"]]
     if not finite_rows:
         return "No fit had finite parameters."
-    min_n, max_n = (end(row["n"] for row in rows) for end in (min, max))
-    first, last = (
-        max(
-            (abs(row[f"bias_{name}"]) for row in finite_rows if row["n"] == n for name in PARAMETERS),
-            default=float("nan"),
-        )
-        for n in (min_n, max_n)
-    )
+    min_n, max_n = min(row["n"] for row in rows), max(row["n"] for row in rows)
+    first, last = (_largest_bias([row for row in finite_rows if row["n"] == n]) for n in (min_n, max_n))
     bias = f"is {first:.3f} at n = {min_n:,}"
     if max_n > min_n:
         bias = f"{format_change(first, last)} as n goes from {min_n:,} to {max_n:,}"
@@ -216,35 +225,43 @@ def _summarize_parameters(rows: Sequence[Row]) -> str:
     )
 
 
+def _largest_bias(rows: Sequence[Row]) -> float:
+    """The largest absolute bias of a parameter; NaN without rows."""
+    return max((abs(row[f"bias_{name}"]) for row in rows for name in PARAMETERS), default=float("nan"))
+
+
 def _summarize_ece(rows: Sequence[Row]) -> str:
-    smallest_shift = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
-    largest_shift = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
+    """In words, the change of the mean ECE by the map for the smallest and the largest shift."""
+    deltas = [row["delta"] for row in rows]
+    smallest_shift = [row for row in rows if row["delta"] == min(deltas)]
+    largest_shift = [row for row in rows if row["delta"] == max(deltas)]
     text = "; ".join(
-        f"at delta = {shifted_rows[0]['delta']:g} its mean changes by {_range(shifted_rows, 'after')} on the rows of"
-        f" the fit and by {_range(shifted_rows, 'new')} on new rows"
+        f"at delta = {shifted_rows[0]['delta']:g} its mean changes by {_format_changes(shifted_rows, 'after')} on the"
+        f" rows of the fit and by {_format_changes(shifted_rows, 'new')} on new rows"
         for shifted_rows in (smallest_shift, largest_shift)
     )
     return f"ECE after the map, over all n: {text}."
 
 
-def _range(rows: Sequence[Row], name: str) -> str:
+def _format_changes(rows: Sequence[Row], name: str) -> str:
+    """The range of a column minus the ECE before recalibration."""
     changes = [row[name] - row["before"] for row in rows if row.get(name) is not None]
     return f"{min(changes):+.4f} to {max(changes):+.4f}"
 
 
-def _columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[Row, ...]:
+def _select_columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[Row, ...]:
+    """The rows with these columns only; missing values are None."""
     return tuple({name: row.get(name) for name in names} for row in rows)
 
 
-def _further_table(progress: Progress | None, start: float, share: float) -> Progress | None:
+def _partial_progress(progress: Progress | None, start: float, share: float) -> Progress | None:
+    """The callback for a part of the work: a share of the total that begins at `start`."""
     return None if progress is None else lambda done, what: progress(start + share * done, what)
 
 
 def _draw_if_possible(rows: Sequence[Row], sizes: Sequence[Row], folder: Path) -> None:
     """Draw the figures if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
-        from trueodds_studies.mcllo_power import power_simulation, size_simulation
-
         power_simulation.draw_power(rows, folder / "mcllo_power.svg")
         power_simulation.draw_parameters(rows, folder / "mcllo_power.parameters.svg")
         power_simulation.draw_ece(rows, folder / "mcllo_power.ece.svg")

@@ -1,4 +1,4 @@
-"""Tables and figures of rankings, settled pairs, Kendall's tau between measures, and p-values."""
+"""Tables and figures of rankings, established pairs, Kendall's tau between measures, and p-values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.api.draw import draw
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.typing import Array
 from trueodds.diagrams.model_styles import COLORS, MARKERS
+from trueodds_studies.common.figures import make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.model_comparison.rankings import (
@@ -25,14 +25,14 @@ from trueodds_studies.model_comparison.rankings import (
     reversed_pairs,
 )
 
-TAU_COLUMNS = (
+TAU_COLUMNS = (  # measures with a column in the table of tau
     DEFAULT_MEASURE,
     "canonical, tree",
     "debiased L2",
     "SKCE, blocks",
     "Brier",
     "log loss",
-)  # the columns of the table of tau
+)
 
 VALUES_LEGEND = """kind: raw errors contain noise, corrected ones little or none; scores are proper and measure more
 than calibration. low, high: 95 % interval; none where no interval of measured coverage is known. floor: the mean if the
@@ -56,25 +56,25 @@ p, with ties counted as 0."""
 
 
 def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per measure and network."""
+    """One row per measure and network: value with interval and noise floor, and rank with its range over the halves."""
     rows = []
     for row in by_measure:
         ranks = rank_values(model_values(row))
-        drawn = np.quantile(rank_values(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
+        rank_limits = np.quantile(rank_values(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
         for i, model in enumerate(row["models"]):
             entry = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **model, "n": row["n"]}
-            entry |= {"rank": int(ranks[i]), "rank low": int(drawn[0, i]), "rank high": int(drawn[1, i])}
+            entry |= {"rank": int(ranks[i]), "rank low": int(rank_limits[0, i]), "rank high": int(rank_limits[1, i])}
             rows.append(entry)
     return tuple(rows)
 
 
 def model_values(row: Row) -> Array:
-    """The value of each network."""
+    """The value of each network by the measure of a row, (models,)."""
     return np.array([model["value"] for model in row["models"]])
 
 
-def ranked_names(row: Row) -> list[str]:
-    """The networks in increasing order of their values."""
+def network_names(row: Row) -> list[str]:
+    """The names of the networks, in the order of `model_values`."""
     return [model["net"] for model in row["models"]]
 
 
@@ -98,81 +98,79 @@ def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
 
 def pair_reversal_rates(row: Row) -> dict[tuple[str, str], float]:
     """How often the order of each pair is reversed in the halves, with pairs as in `settled_pairs`."""
-    net_names, scores = ranked_names(row), model_values(row)
-    turn_shares = {}
-    for (i, j), share in zip(
-        combinations(range(len(net_names)), 2), reversal_rates(scores, np.array(row["halves"])), strict=True
+    names, values = network_names(row), model_values(row)
+    rates = {}
+    for (i, j), rate in zip(
+        combinations(range(len(names)), 2), reversal_rates(values, np.array(row["halves"])), strict=True
     ):
-        turn_shares[(net_names[i], net_names[j]) if scores[i] <= scores[j] else (net_names[j], net_names[i])] = float(
-            share
-        )
-    return turn_shares
+        smaller, larger = (i, j) if values[i] <= values[j] else (j, i)
+        rates[names[smaller], names[larger]] = float(rate)
+    return rates
 
 
 def order_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per measure: its ranking, the established pairs, and the reversals."""
     rows = []
     for row in by_measure:
-        settled, shares = settled_pairs(row), pair_reversal_rates(row)
-        beyond = [shares[pair] for pair, is_settled in settled.items() if is_settled]
-        within = [shares[pair] for pair, is_settled in settled.items() if not is_settled]
+        settled, rates = settled_pairs(row), pair_reversal_rates(row)
+        settled_rates = [rates[pair] for pair, is_settled in settled.items() if is_settled]
+        other_rates = [rates[pair] for pair, is_settled in settled.items() if not is_settled]
         rows.append(
             {
                 "kind": MEASURES[row["measure"]].kind,
                 "measure": row["measure"],
                 "order": format_order(row),
-                "settled": f"{len(beyond)} of {len(settled)}",
-                "turned": float(np.mean(list(shares.values()))),
-                "most, settled": max(beyond, default=None),
-                "mean, not settled": float(np.mean(within)) if within else None,
+                "settled": f"{len(settled_rates)} of {len(settled)}",
+                "turned": float(np.mean(list(rates.values()))),
+                "most, settled": max(settled_rates, default=None),
+                "mean, not settled": float(np.mean(other_rates)) if other_rates else None,
             }
         )
     return tuple(rows)
 
 
 def format_order(row: Row) -> str:
-    """The networks in increasing order, with whether the order of neighbors is established."""
-    net_names, settled = ranked_names(row), settled_pairs(row)
-    order = [net_names[i] for i in np.argsort(model_values(row), kind="stable")]
+    """The networks in increasing order as text, with `<` between neighbors whose order is established, else `?`."""
+    names, settled = network_names(row), settled_pairs(row)
+    order = [names[i] for i in np.argsort(model_values(row), kind="stable")]
     text = order[0]
     for first, second in pairwise(order):
         text += f" {'<' if settled.get((first, second)) else '?'} {second}"
     return text
 
 
-def network_table(right: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
+def network_table(accuracies: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network: accuracy, confidence, and its rank by some measures."""
     accuracy_rank = dict(
-        zip(right, rank_values(-np.array([scores["accuracy"] for scores in right.values()])), strict=True)
+        zip(accuracies, rank_values(-np.array([scores["accuracy"] for scores in accuracies.values()])), strict=True)
     )
     rows = []
-    for name, scores in right.items():
+    for name, scores in accuracies.items():
         entry: dict[str, Any] = {"net": name, **scores}
         for row in by_measure:
             if row["measure"] in (DEFAULT_MEASURE, "debiased L2", "Brier"):
-                entry[row["measure"]] = int(rank_values(model_values(row))[ranked_names(row).index(name)])
+                entry[row["measure"]] = int(rank_values(model_values(row))[network_names(row).index(name)])
         rows.append(entry | {"by accuracy": int(accuracy_rank[name])})
     return tuple(rows)
 
 
 def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per pair of networks: how many measures are smaller for which, and how many establish this."""
-    measure_pairs = [(settled_pairs(row), pair_reversal_rates(row)) for row in by_measure]
+    """One row per pair of networks: how many measures are smaller for each of them, and how many establish this."""
+    settled_by_measure = [settled_pairs(row) for row in by_measure]
+    rates_by_measure = [pair_reversal_rates(row) for row in by_measure]
     rows = []
-    for a, b in combinations(ranked_names(by_measure[0]), 2):
-        first = [settled for settled, _ in measure_pairs if (a, b) in settled]
-        second = [settled for settled, _ in measure_pairs if (b, a) in settled]
-        shares = [
-            share for _, turn_shares in measure_pairs for pair, share in turn_shares.items() if set(pair) == {a, b}
-        ]
+    for a, b in combinations(network_names(by_measure[0]), 2):
+        first = [settled[a, b] for settled in settled_by_measure if (a, b) in settled]
+        second = [settled[b, a] for settled in settled_by_measure if (b, a) in settled]
+        rates = [by_pair[a, b] if (a, b) in by_pair else by_pair[b, a] for by_pair in rates_by_measure]
         rows.append(
             {
                 "first": a,
                 "second": b,
                 "smaller": f"{len(first)} to {len(second)}",
-                "settled": f"{sum(settled[a, b] for settled in first)} to {sum(settled[b, a] for settled in second)}",
-                "turned, least": min(shares),
-                "turned, most": max(shares),
+                "settled": f"{sum(first)} to {sum(second)}",
+                "turned, least": min(rates),
+                "turned, most": max(rates),
             }
         )
     return tuple(rows)
@@ -180,18 +178,18 @@ def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
 
 def tau_interval(one: Row, other: Row) -> tuple[float, float, float]:
     """Kendall's tau of the rankings by two measures, and its central 95 % over the halves."""
-    drawn = kendall_tau(np.array(one["halves"]), np.array(other["halves"]))
-    low, high = np.quantile(drawn, (0.025, 0.975))
+    tau_in_halves = kendall_tau(np.array(one["halves"]), np.array(other["halves"]))
+    low, high = np.quantile(tau_in_halves, (0.025, 0.975))
     return float(kendall_tau(model_values(one), model_values(other))), float(low), float(high)
 
 
 def tau_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per measure: similarity of its ranking to those of others."""
-    beside = [row for row in by_measure if row["measure"] in TAU_COLUMNS]
+    """One row per measure: Kendall's tau between its ranking and those by the measures in TAU_COLUMNS."""
+    column_rows = [row for row in by_measure if row["measure"] in TAU_COLUMNS]
     rows = []
     for row in by_measure:
         entry: dict[str, Any] = {"measure": row["measure"]}
-        for other in beside:
+        for other in column_rows:
             value, low, high = tau_interval(row, other)
             entry[other["measure"]] = "" if other is row else f"{value:.2f} [{low:.2f}, {high:.2f}]"
         rows.append(entry)
@@ -218,34 +216,36 @@ def pvalue_table(by_size: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def tied_share(p: Array) -> float:
-    """The share of pairs with equal p-values."""
+    """The share of pairs of networks with equal p-values p, (draws, models)."""
     return float(np.mean([p[:, i] == p[:, j] for i, j in combinations(range(p.shape[1]), 2)]))
 
 
 def contradiction_share(errors: Array, p: Array) -> float:
-    """The share of pairs of which the larger error is not rejected and the smaller is."""
+    """The share of pairs of networks of which the one with the larger error is not rejected and the other is."""
     k = p.shape[1]
     return float(reversed_pairs(errors, p).sum() / (len(p) * k * (k - 1) / 2))
 
 
 def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
     """Draw ranks, a column per measure, a line per network; neighbors are joined if their order is not established."""
-    figure = _make_figure((2.6 + 0.56 * len(by_measure), 5.4))
+    figure = make_figure((2.6 + 0.56 * len(by_measure), 5.4))
     ax = figure.subplots()
-    order = ranked_names(by_measure[0])
-    placed = np.array([rank_values(model_values(row)) for row in by_measure])  # (measures, nets)
+    names = network_names(by_measure[0])
+    ranks = np.array([rank_values(model_values(row)) for row in by_measure])  # (measures, networks)
     for x, row in enumerate(by_measure):
-        settled, at = settled_pairs(row), dict(zip(order, placed[x], strict=True))
-        line = sorted(order, key=lambda net: at[net])
-        for first, second in pairwise(line):
+        settled, rank_of = settled_pairs(row), dict(zip(names, ranks[x], strict=True))
+        in_order = sorted(names, key=lambda net: rank_of[net])
+        for first, second in pairwise(in_order):
             if not settled.get((first, second), False):
-                ax.plot([x, x], [at[first], at[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1)
-    for i, net in enumerate(order):
-        ax.plot(range(len(by_measure)), placed[:, i], marker=MARKERS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
+                ax.plot(
+                    [x, x], [rank_of[first], rank_of[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1
+                )
+    for i, net in enumerate(names):
+        ax.plot(range(len(by_measure)), ranks[:, i], marker=MARKERS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
         end = len(by_measure) - 1
-        ax.text(-0.45, placed[0, i], f"{net}  {placed[0, i]}", ha="right", va="center", fontsize=9, color=COLORS[i])
+        ax.text(-0.45, ranks[0, i], f"{net}  {ranks[0, i]}", ha="right", va="center", fontsize=9, color=COLORS[i])
         ax.text(
-            end + 0.45, placed[end, i], f"{placed[end, i]}  {net}", ha="left", va="center", fontsize=9, color=COLORS[i]
+            end + 0.45, ranks[end, i], f"{ranks[end, i]}  {net}", ha="left", va="center", fontsize=9, color=COLORS[i]
         )
     kinds = [MEASURES[row["measure"]].kind for row in by_measure]
     for x in range(1, len(kinds)):
@@ -256,7 +256,7 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
     ax.set_xticks(range(len(kinds)), [row["measure"] for row in by_measure], rotation=40, ha="right", fontsize=9)
     ax.set_yticks([])
     ax.set_xlim(-0.6, len(kinds) - 0.4)
-    ax.set_ylim(len(order) + 0.5, 0.2)
+    ax.set_ylim(len(names) + 0.5, 0.2)
     ax.plot(
         [],
         [],
@@ -266,27 +266,27 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
         label="neighbors whose order is not established; 1 is the smallest",
     )
     figure.legend(loc="outside upper right", frameon=False, fontsize=9)
-    _remove_frame(ax)
-    _save_figure(figure, path)
+    remove_frame(ax, ("top", "right", "left", "bottom"), label_size=9)
+    save_figure(figure, path)
 
 
 def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
     """Draw a heat map of Kendall's tau between the rankings."""
     k = len(by_measure)
-    shown = np.array([[tau_interval(a, b)[0] for b in by_measure] for a in by_measure])
-    figure = _make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
+    taus = np.array([[tau_interval(a, b)[0] for b in by_measure] for a in by_measure])
+    figure = make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
     ax = figure.subplots()
-    ax.imshow(shown, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    ax.imshow(taus, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     for i in range(k):
         for j in range(k):
-            color = "white" if abs(shown[i, j]) > 0.7 else "#222222"
-            ax.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
+            color = "white" if abs(taus[i, j]) > 0.7 else "#222222"
+            ax.text(j, i, f"{taus[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
     labels = [row["measure"] for row in by_measure]
     ax.set_xticks(range(k), labels, rotation=40, ha="right", fontsize=9)
     ax.set_yticks(range(k), labels, fontsize=9)
     ax.set_title("Kendall's tau between the rankings of the networks", fontsize=10)
-    _remove_frame(ax)
-    _save_figure(figure, path)
+    remove_frame(ax, ("top", "right", "left", "bottom"), label_size=9)
+    save_figure(figure, path)
 
 
 def draw_reliability(nets: Models, path: Path) -> None:
@@ -295,24 +295,5 @@ def draw_reliability(nets: Models, path: Path) -> None:
 
 
 def _midpoint(kinds: Sequence[str], kind: str) -> float:
+    """The mean position of the measures of a kind."""
     return float(np.mean([x for x, other in enumerate(kinds) if other == kind]))
-
-
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _remove_frame(ax: Any) -> None:
-    ax.tick_params(length=0, labelsize=9)
-    for side in ("top", "right", "left", "bottom"):
-        ax.spines[side].set_visible(False)
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})

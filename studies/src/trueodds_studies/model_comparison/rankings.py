@@ -1,4 +1,4 @@
-"""Measures of calibration, the model rankings that they give on all rows and on halves, and p-values on subsamples."""
+"""Rankings of networks by measures of calibration, on all rows and on random halves, and p-values on subsamples."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ from trueodds_studies.common.data_files import hash_file
 from trueodds_studies.common.network_predictions import CIFAR10_NETWORKS, groups_lens, sample_predictions
 from trueodds_studies.networks import network_errors
 
-Models = Mapping[str, Predictions]
+Models = Mapping[str, Predictions]  # predictions by name of the network, for the same rows
 
 
 @dataclass(frozen=True)
 class Measure:
-    """An estimator with its lens and settings, and its kind."""
+    """An estimator with its lens and settings, and its kind.
 
-    kind: str  # raw: biased upward by noise; corrected: not, or hardly; score: proper, and not of calibration alone
+    `raw` errors are biased upward by noise, `corrected` ones hardly or not, and a `score` is a proper scoring rule,
+    which measures more than calibration.
+    """
+
+    kind: str
     name: str
     lens: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, preds: Predictions) -> float:
-        """The estimate without interval."""
+    def estimate(self, preds: Predictions) -> float:
+        """The value of the measure."""
         return float(measure(preds, self.name, lens=self.lens, interval=None, **self.settings))
 
 
@@ -53,30 +57,33 @@ MEASURES = {
     "debiased L2, class-wise": Measure("corrected", "debiased_l2", "classwise"),
     "smooth ECE": Measure("corrected", "smece", "confidence"),
     "KS": Measure("corrected", "ks", "confidence"),
-    "SKCE, blocks": Measure(
-        "corrected", "skce", "canonical", {"form": "block", "block_size": 100}
-    ),  # in all rows as in halves
+    # Blocks of 100 rows also in halves of the rows.
+    "SKCE, blocks": Measure("corrected", "skce", "canonical", {"form": "block", "block_size": 100}),
     "Brier": Measure("score", "brier", "canonical"),
     "log loss": Measure("score", "log_loss", "canonical"),
     "spherical": Measure("score", "spherical", "canonical"),
 }
-DEFAULT_MEASURE = "ECE, 15 bins"  # what most papers print
+DEFAULT_MEASURE = "ECE, 15 bins"  # the most common one in papers
 QUICK_MEASURES = (DEFAULT_MEASURE, "canonical, tree", "debiased L2", "Brier")  # of a quick study
 
 
 def load_models(
     names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0
 ) -> dict[str, Predictions]:
-    """The predictions of the networks for the same rows. TO803 if their labels differ."""
+    """The predictions of the networks for all rows, or for the same random sample. Raises TO803 if labels differ."""
     nets = {name: CIFAR10_NETWORKS[name].predictions(data) for name in names}
     first, *others = nets
-    want = nets[first].y
-    assert want is not None  # labels, no votes
+    expected = nets[first].y
+    assert expected is not None  # the rows have labels, not votes
     for name in others:
-        own = nets[name].y
-        assert own is not None
-        if len(own) != len(want) or (own != want).any():
-            differ = f"{int((own != want).sum()):,} of {len(own):,}" if len(own) == len(want) else f"{len(own):,} rows:"
+        labels = nets[name].y
+        assert labels is not None
+        if len(labels) != len(expected) or (labels != expected).any():
+            differ = (
+                f"{int((labels != expected).sum()):,} of {len(labels):,}"
+                if len(labels) == len(expected)
+                else f"{len(labels):,} rows:"
+            )
             raise InputError(
                 "TO803",
                 "The networks were not evaluated on the same rows.",
@@ -92,7 +99,7 @@ def hash_model_files(names: tuple[str, ...], data: str | None) -> dict[str, str]
 
 
 def check_models(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names; an unknown network, or a single one, is an InputError."""
+    """Return the names without duplicates; raise an InputError for an unknown network, or for fewer than two."""
     for name in names:
         if name not in CIFAR10_NETWORKS:
             raise InputError(
@@ -104,48 +111,54 @@ def check_models(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def accuracies(nets: Models) -> dict[str, dict[str, float]]:
-    """Accuracy and mean confidence of each network."""
-    return {
-        name: dict(zip(("accuracy", "confidence"), network_errors.accuracy_and_confidence(preds), strict=True))
-        for name, preds in nets.items()
-    }
+    """By network: `accuracy` and mean `confidence`."""
+    scores = {}
+    for name, preds in nets.items():
+        accuracy, confidence = network_errors.accuracy_and_confidence(preds)
+        scores[name] = {"accuracy": accuracy, "confidence": confidence}
+    return scores
 
 
 def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
-    """Values of a measure for every model, their ranking with all pairs, and the values in halves of the rows."""
-    one = MEASURES[measure_name]
-    order = compare(dict(nets), one.name, lens=one.lens, resamples=resamples, rng=seed, **one.settings)
-    settled = {frozenset(pair) for pair in order.settled}
+    """Values of a measure for every network, differences of all pairs, and values in random halves of the rows.
+
+    `settled` tells whether the order of a pair is established by simultaneous 95 % intervals.
+    """
+    measure_used = MEASURES[measure_name]
+    comparison = compare(
+        dict(nets), measure_used.name, lens=measure_used.lens, resamples=resamples, rng=seed, **measure_used.settings
+    )
+    settled = {frozenset(pair) for pair in comparison.settled}
     models = []
-    for name, result in order.models.items():
+    for name, result in comparison.models.items():
         row: dict[str, Any] = {"net": name, "value": result.value, "floor": result.noise_floor}
         row |= {"low": None, "high": None}
         if result.interval is not None:
             row |= {"low": result.interval.low, "high": result.interval.high}
         models.append(row)
     pairs = []
-    for result in order.pairs:
-        between = result.interval
+    for result in comparison.pairs:
+        interval = result.interval
         pairs.append(
             {
                 "pair": list(result.names),
                 "difference": result.difference,
-                "low": None if between is None else between.low,
-                "high": None if between is None else between.high,
+                "low": None if interval is None else interval.low,
+                "high": None if interval is None else interval.high,
                 "settled": frozenset(result.names) in settled,
             }
         )
     return {
         "measure": measure_name,
-        "n": order.n,
+        "n": comparison.n,
         "models": models,
         "pairs": pairs,
-        "halves": values_in_halves(one, nets, draws, seed).tolist(),
+        "halves": values_in_halves(measure_used, nets, draws, seed).tolist(),
     }
 
 
-def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array:
-    """The measure of every model in random halves of the rows, (draws, models): the same halves for all.
+def values_in_halves(measure_used: Measure, nets: Models, draws: int, seed: int) -> Array:
+    """A measure of every network in random halves of the rows, (draws, models), with the same halves for all.
 
     A mean over half of the rows, drawn without replacement, varies around the mean over all rows as the mean of a new
     test set of the complete size varies around the true value. No row is duplicated, unlike in a bootstrap, where
@@ -155,12 +168,12 @@ def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array
     values = []
     for number in range(draws):
         rows = draw_half(n, seed, number)
-        values.append([one.of(preds[rows]) for preds in nets.values()])
+        values.append([measure_used.estimate(preds[rows]) for preds in nets.values()])
     return np.array(values)
 
 
 def draw_half(n: int, seed: int, number: int) -> Array:
-    """A random half of the rows, in their order.
+    """Numbers of a random half of n rows, in increasing order.
 
     >>> len(draw_half(10, 0, 0)), draw_half(10, 0, 0).tolist() == draw_half(10, 0, 0).tolist()
     (5, True)
@@ -169,13 +182,16 @@ def draw_half(n: int, seed: int, number: int) -> Array:
 
 
 def pair_signs(values: Array) -> Array:
-    """For every two models, which has the larger value: −1, 0 or 1, (…, pairs), in the order of `combinations`."""
+    """The signs of the differences of values (…, models) for all pairs of models, (…, pairs).
+
+    Pairs have the order of `itertools.combinations`, and differences are the first minus the second.
+    """
     first, second = np.array(list(combinations(range(values.shape[-1]), 2))).T
     return np.sign(values[..., first] - values[..., second])
 
 
 def kendall_tau(a: Array, b: Array) -> Array:
-    """Kendall's tau of two rankings: share of concordant pairs minus share of discordant pairs.
+    """Kendall's tau of rankings by values (…, models): share of concordant minus share of discordant pairs, (…,).
 
     >>> float(kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])).round(3))
     0.333
@@ -184,26 +200,35 @@ def kendall_tau(a: Array, b: Array) -> Array:
 
 
 def reversal_rates(all_rows: Array, halves: Array) -> Array:
-    """How often the order of each pair is reversed in the halves."""
+    """How often each pair is ordered differently by all rows (models,) and halves (draws, models), (pairs,)."""
     return np.asarray((pair_signs(halves) != pair_signs(all_rows)).mean(axis=0))
 
 
 ALPHA = 0.05  # the level of the tests
-SUBSAMPLE_SIZES = (100, 250, 500, 1000, 2500)
+SUBSAMPLE_SIZES = (100, 250, 500, 1000, 2500)  # numbers of rows at which p-values are compared
 
 
 def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> dict[str, Any]:
-    """The error and the p-value of every model in random sets of n rows, the same rows for all models."""
-    one = MEASURES[DEFAULT_MEASURE]
+    """The default error and its p-value for every network in random sets of n rows, the same rows for all.
+
+    Errors and p-values have the shape (draws, models); there is one draw if n is the number of all rows.
+    """
+    measure_used = MEASURES[DEFAULT_MEASURE]
     total = next(iter(nets.values())).n
     errors, pvalues = [], []
     for number in range(1 if n >= total else draws):
         rows = np.sort(np.random.default_rng([seed, 3, n, number]).choice(total, min(n, total), replace=False))
         verdicts = [
             test(
-                p[rows], "consistency", lens=one.lens, statistic=one.name, resamples=redraws, rng=number, **one.settings
+                preds[rows],
+                "consistency",
+                lens=measure_used.lens,
+                statistic=measure_used.name,
+                resamples=redraws,
+                rng=number,
+                **measure_used.settings,
             )
-            for p in nets.values()
+            for preds in nets.values()
         ]
         errors.append([verdict.statistic for verdict in verdicts])
         pvalues.append([verdict.pvalue for verdict in verdicts])
@@ -211,7 +236,9 @@ def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> d
 
 
 def reversed_pairs(errors: Array, pvalues: Array, level: float = ALPHA) -> Array:
-    """The ordered pairs (i, j) in which i has the larger error and is not rejected, and j is rejected.
+    """Whether model i has a larger error than model j but i is not rejected and j is, (…, i, j).
+
+    `errors` and `pvalues` have the shape (…, models).
 
     >>> reversed_pairs(np.array([[0.2, 0.1]]), np.array([[0.3, 0.01]])).tolist()
     [[[False, True], [False, False]]]

@@ -1,4 +1,4 @@
-"""Rankings of seven CIFAR-10 networks by eighteen measures and by p-values, summarized beside the published claims."""
+"""Rankings of seven CIFAR-10 networks by eighteen measures and by p-values, compared with published statements."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from trueodds_studies.common.network_predictions import CIFAR10_NETWORKS
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.model_comparison import ranking_tables, rankings
-from trueodds_studies.model_comparison import rankings as measures
-from trueodds_studies.model_comparison import rankings as orders
 from trueodds_studies.model_comparison.ranking_tables import draw_agreement, draw_ranks, draw_reliability
 from trueodds_studies.model_comparison.rankings import ALPHA, DEFAULT_MEASURE, MEASURES, kendall_tau
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Number of rows, of halves, of small samples, of redraws per sample, and of resamples of the intervals."""
+    """Number of rows (all by default), of random halves and subsamples, of redraws per test, and of resamples."""
 
     rows: int | None = None
-    draws: int = 200
+    draws: int = 200  # random halves, and subsamples of each size
     redraws: int = 199
     resamples: int = 2000
     seed: int = 0
@@ -38,17 +36,17 @@ QUICK = Plan(rows=2000, draws=20, redraws=99, resamples=400)
 
 @dataclass(frozen=True)
 class Cell:
-    """One measure, or the p-values for one number of rows."""
+    """One measure, or the p-values for one number of rows, of all networks."""
 
-    task: str | int
+    task: str | int  # name of a measure, or number of rows
     nets: tuple[str, ...]
     data: str | None
 
     @property
     def key(self) -> str:
         """Key of the cell in the saved results."""
-        what = self.task if isinstance(self.task, str) else f"p of {self.task} rows"
-        return f"{what} | {', '.join(self.nets)}"
+        task_text = self.task if isinstance(self.task, str) else f"p of {self.task} rows"
+        return f"{task_text} | {', '.join(self.nets)}"
 
 
 def model_comparison(
@@ -68,53 +66,55 @@ def model_comparison(
     pair of axes. `methods` are networks, at least two. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
-    names = measures.check_models(tuple(methods or CIFAR10_NETWORKS))
-    nets = measures.load_models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once
+    folder, data_folder = make_folder(out), None if data is None else str(data)
+    names = rankings.check_models(tuple(methods or CIFAR10_NETWORKS))
+    # Rows that do not match raise an error here, before anything is measured.
+    nets = rankings.load_models(names, data_folder, plan.rows, plan.seed)
     n = next(iter(nets.values())).n
-    tasks: list[str | int] = list(measures.QUICK_MEASURES if quick else measures.MEASURES)
-    tasks += [size for size in (rankings.SUBSAMPLE_SIZES[:3] if quick else rankings.SUBSAMPLE_SIZES) if size < n] + [n]
-    cells = [Cell(task, names, place) for task in tasks]
+    sizes = rankings.SUBSAMPLE_SIZES[:3] if quick else rankings.SUBSAMPLE_SIZES
+    tasks: list[str | int] = list(rankings.QUICK_MEASURES if quick else MEASURES)
+    tasks += [size for size in sizes if size < n] + [n]
+    cells = [Cell(task, names, data_folder) for task in tasks]
     results = run_cells(
-        "model_comparison", cells, measure_cell, plan, where, progress, measures.hash_model_files(names, place)
+        "model_comparison", cells, measure_cell, plan, folder, progress, rankings.hash_model_files(names, data_folder)
     )
     by_measure = [row for row in results if "measure" in row]
     by_size = [row for row in results if "pvalues" in row]
     rows = ranking_tables.value_table(by_measure)
-    also = _further_tables(by_measure, by_size, measures.accuracies(nets), plan)
+    also = _further_tables(by_measure, by_size, rankings.accuracies(nets), plan)
     finding = StudyResult(
         "model_comparison", summarize(by_measure), rows, plan.__dict__, ranking_tables.VALUES_LEGEND, also
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_ranks(by_measure, where / "model_comparison.ranks.svg")
-            draw_agreement(by_measure, where / "model_comparison.tau.svg")
-            draw_reliability(nets, where / "model_comparison.lineup.svg")
+            draw_ranks(by_measure, folder / "model_comparison.ranks.svg")
+            draw_agreement(by_measure, folder / "model_comparison.tau.svg")
+            draw_reliability(nets, folder / "model_comparison.lineup.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one measure, or for one number of rows."""
-    nets = measures.load_models(cell.nets, cell.data, plan.rows, plan.seed)
+    """The ranking by one measure, or errors and p-values for one number of rows."""
+    nets = rankings.load_models(cell.nets, cell.data, plan.rows, plan.seed)
     if isinstance(cell.task, int):
         return rankings.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
-    return orders.rank_models(cell.task, nets, plan.draws, plan.resamples, plan.seed)
+    return rankings.rank_models(cell.task, nets, plan.draws, plan.resamples, plan.seed)
 
 
 def _further_tables(
     by_measure: Sequence[Mapping[str, Any]],
     by_size: Sequence[Mapping[str, Any]],
-    right: Mapping[str, Mapping[str, float]],
+    accuracies: Mapping[str, Mapping[str, float]],
     plan: Plan,
 ) -> tuple[StudyResult, ...]:
     """The other tables of the study."""
-    made = (
+    tables = (
         ("orders", summarize_orders(by_measure), ranking_tables.order_table(by_measure), ranking_tables.ORDERS_LEGEND),
         (
             "nets",
             "Predictions and accuracy of the networks.",
-            ranking_tables.network_table(right, by_measure),
+            ranking_tables.network_table(accuracies, by_measure),
             ranking_tables.NETWORKS_LEGEND,
         ),
         ("pairs", summarize_pairs(by_measure), ranking_tables.pair_table(by_measure), ranking_tables.PAIRS_LEGEND),
@@ -123,12 +123,13 @@ def _further_tables(
         (
             "paper",
             "Statements of the paper, and our results.",
-            compare_with_paper(by_measure, by_size, right),
+            compare_with_paper(by_measure, by_size, accuracies),
             PAPER_LEGEND,
         ),
     )
     return tuple(
-        StudyResult(f"model_comparison.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made
+        StudyResult(f"model_comparison.{name}", sentence, rows, plan.__dict__, legend)
+        for name, sentence, rows, legend in tables
     )
 
 
@@ -137,25 +138,26 @@ KIND_LABELS = {"raw": "raw errors", "corrected": "corrected errors", "score": "p
 
 
 def summarize(by_measure: Sequence[Row]) -> str:
-    """Summary of the agreement of the rankings and of the established pairs, by kind of measure."""
+    """In words, how many pairs each kind of measure establishes, and Kendall's tau between the rankings."""
     phrases = []
     for kind, kind_rows in measures_by_kind(by_measure).items():
         settled = [sum(ranking_tables.settled_pairs(row).values()) for row in kind_rows]
         count = len(kind_rows[0]["pairs"])
         phrases.append(f"{KIND_LABELS[kind]} establish {format_range(settled, 0)} of {format_count(count, 'pair')}")
-    alike = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(by_measure, 2)]
+    taus = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(by_measure, 2)]
     nets, measures = format_count(len(by_measure[0]["models"]), "net"), format_count(len(by_measure), "measure")
     between = (
-        f" Kendall's tau between two rankings is {format_range(alike, 2)}, {np.mean(alike):.2f} on average."
-        if alike
+        f" Kendall's tau between two rankings is {format_range(taus, 2)}, {np.mean(taus):.2f} on average."
+        if taus
         else ""
     )
     return f"{nets}, {measures}: {'; '.join(phrases)}.{between}"
 
 
 def summarize_orders(by_measure: Sequence[Row]) -> str:
-    """Summary of the first and last networks, and of how often the order of a pair is reversed."""
-    firsts, lasts = ([_describe_end(row, which) for row in by_measure] for which in (0, -1))
+    """In words, the first and last networks, and how often the order of a pair is reversed in halves of the rows."""
+    firsts = [_network_at_rank(row, 0) for row in by_measure]
+    lasts = [_network_at_rank(row, -1) for row in by_measure]
     shares = [np.mean(list(ranking_tables.pair_reversal_rates(row).values())) for row in by_measure]
     return (
         f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows, the order of a pair is"
@@ -164,48 +166,47 @@ def summarize_orders(by_measure: Sequence[Row]) -> str:
 
 
 def summarize_pairs(by_measure: Sequence[Row]) -> str:
-    """Whether two measures establish opposite orders of a pair, and for how many pairs all measures agree."""
-    both, all_alike, count = opposite_pairs(by_measure), 0, len(by_measure[0]["pairs"])
-    for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
-        all_alike += len({(a, b) in ranking_tables.settled_pairs(row) for row in by_measure}) == 1
-    text = f"In {all_alike} of {format_count(count, 'pair')} all measures agree on the order."
-    if not both:
+    """In words, for how many pairs all measures agree, and whether two measures establish opposite orders of a pair."""
+    opposite, n_agreeing, count = opposite_pairs(by_measure), 0, len(by_measure[0]["pairs"])
+    for a, b in combinations(ranking_tables.network_names(by_measure[0]), 2):
+        smaller_is_first = {(a, b) in ranking_tables.settled_pairs(row) for row in by_measure}
+        n_agreeing += len(smaller_is_first) == 1
+    text = f"In {n_agreeing} of {format_count(count, 'pair')} all measures agree on the order."
+    if not opposite:
         return f"{text} No two measures establish opposite orders of a pair."
-    return f"{text} Some measures establish opposite orders of: {', '.join(both)}."
+    return f"{text} Some measures establish opposite orders of: {', '.join(opposite)}."
 
 
 def opposite_pairs(by_measure: Sequence[Row]) -> list[str]:
     """The pairs for which measures establish opposite orders."""
     pair_names = []
-    for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
-        one, other = (
-            any(ranking_tables.settled_pairs(row).get(pair, False) for row in by_measure) for pair in ((a, b), (b, a))
-        )
-        if one and other:
+    for a, b in combinations(ranking_tables.network_names(by_measure[0]), 2):
+        settled = [ranking_tables.settled_pairs(row) for row in by_measure]
+        if any(pairs.get((a, b), False) for pairs in settled) and any(pairs.get((b, a), False) for pairs in settled):
             pair_names.append(f"{a} and {b}")
     return pair_names
 
 
 def summarize_agreement(by_measure: Sequence[Row]) -> str:
-    """Summary of the least similar rankings by errors, and of the similarity of errors and scores."""
+    """In words, the two errors with the least similar rankings, and Kendall's tau between errors and scores."""
     groups = measures_by_kind(by_measure)
     errors = [*groups.get("raw", []), *groups.get("corrected", [])]
-    inside = [(ranking_tables.tau_interval(a, b)[0], a, b) for a, b in combinations(errors, 2)]
+    error_pairs = [(ranking_tables.tau_interval(a, b)[0], a, b) for a, b in combinations(errors, 2)]
     phrases = []
-    if inside:
-        value, a, b = min(inside, key=lambda entry: entry[0])
+    if error_pairs:
+        value, a, b = min(error_pairs, key=lambda entry: entry[0])
         phrases.append(
             f"The two errors with the least similar rankings are {a['measure']} and {b['measure']}, with tau"
             f" {value:.2f}"
         )
-    across = [ranking_tables.tau_interval(a, b)[0] for a in errors for b in groups.get("score", [])]
-    if across:
-        phrases.append(f"between an error and a score, tau is {format_range(across, 2)}")
+    error_and_score = [ranking_tables.tau_interval(a, b)[0] for a in errors for b in groups.get("score", [])]
+    if error_and_score:
+        phrases.append(f"between an error and a score, tau is {format_range(error_and_score, 2)}")
     return "; ".join(phrases) + "."
 
 
 def summarize_pvalues(by_size: Sequence[Row]) -> str:
-    """Summary of the pairs whose p-values contradict the errors."""
+    """In words, the share of pairs whose p-values contradict the order of the errors, by number of rows."""
     phrases = [
         f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})"
         for row in ranking_tables.pvalue_table(by_size)
@@ -214,9 +215,9 @@ def summarize_pvalues(by_size: Sequence[Row]) -> str:
 
 
 def compare_with_paper(
-    by_measure: Sequence[Row], by_size: Sequence[Row], right: Mapping[str, Mapping[str, float]]
+    by_measure: Sequence[Row], by_size: Sequence[Row], accuracies: Mapping[str, Mapping[str, float]]
 ) -> tuple[Row, ...]:
-    """Statements of the paper with our results."""
+    """Statements of Vaicenavicius et al. (2019) with our results."""
     groups = measures_by_kind(by_measure)
     raw, scores = groups.get("raw", []), groups.get("score", [])
     statements = [
@@ -238,7 +239,7 @@ def compare_with_paper(
                 f"tau between them {format_range(values, 2)}. {summarize_pairs(scores)}",
             )
         )
-    accuracy = -np.array([net["accuracy"] for net in right.values()])
+    accuracy = -np.array([net["accuracy"] for net in accuracies.values()])
     for kind, rows in groups.items():
         values = [float(kendall_tau(ranking_tables.model_values(row), accuracy)) for row in rows]
         claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(in addition)"
@@ -247,7 +248,7 @@ def compare_with_paper(
 
 
 def measures_by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
-    """The measures by kind."""
+    """The rows of the measures by kind: raw errors, corrected errors, and proper scores."""
     groups: dict[str, list[Row]] = {}
     for row in by_measure:
         groups.setdefault(MEASURES[row["measure"]].kind, []).append(row)
@@ -255,6 +256,7 @@ def measures_by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _describe_unsettled(rows: Sequence[Row]) -> str:
+    """In words, how many pairs are not established by the default measure, and by all raw errors."""
     phrases = []
     for row in rows:
         settled = ranking_tables.settled_pairs(row)
@@ -265,11 +267,12 @@ def _describe_unsettled(rows: Sequence[Row]) -> str:
                 f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not"
                 f" established; most often reversed: {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
-    left = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
-    return "; ".join([*phrases, f"by raw error {format_range(left, 0)} % of the pairs are not established"])
+    unsettled = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
+    return "; ".join([*phrases, f"by raw error {format_range(unsettled, 0)} % of the pairs are not established"])
 
 
 def _describe_noise_floors(rows: Sequence[Row]) -> str:
+    """In words, the range of the noise floors of the networks by measure, the widest range first."""
     ranges = []
     for row in rows:
         floors = [model["floor"] for model in row["models"] if model["floor"] is not None]
@@ -279,12 +282,14 @@ def _describe_noise_floors(rows: Sequence[Row]) -> str:
     return f"noise floors of the networks: {'; '.join(text for _, text in ranges)}"
 
 
-def _describe_end(row: Row, which: int) -> str:
+def _network_at_rank(row: Row, rank: int) -> str:
+    """The network at a rank by a measure, 0 for the smallest value and −1 for the largest."""
     order = np.argsort(ranking_tables.model_values(row), kind="stable")
-    return ranking_tables.ranked_names(row)[int(order[which])]
+    return ranking_tables.network_names(row)[int(order[rank])]
 
 
 def _format_counts(names: Sequence[str]) -> str:
+    """How often each name occurs, the most frequent first, as text."""
     counts = {name: names.count(name) for name in dict.fromkeys(names)}
     ordered = sorted(counts, key=lambda name: -counts[name])
     return ", ".join(f"{name} by {counts[name]}" for name in ordered)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds_studies.common.paired_differences import format_mean, interval_sign, mean_interval
+from trueodds_studies.common.mean_intervals import format_mean, interval_sign, mean_interval
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.network_factors.network_designs import LEVELS, NetworkDesign, design_at, list_designs
 
@@ -20,13 +20,13 @@ MEASURES = {
     "T": ("temperature", 1.0, 3),
     "log loss": ("log loss", 1.0, 4),
 }
-"""Column, key of a training's row, factor, and digits."""
+"""By column of the tables: the key in the row of a training, the factor that it is multiplied by, and the digits."""
 FACTOR_NAMES = {
     "depth": "depth", "width": "width", "batch_norm": "batch normalization", "weight_decay": "weight decay"
 }  # fmt: skip
-PAPER_SIGN = {"depth": 1, "width": 1, "batch_norm": 1, "weight_decay": -1}
-"""The sign of the change of the ECE in the paper, from the lowest to the highest level."""
-PAPER_TEXT = {
+PUBLISHED_SIGNS = {"depth": 1, "width": 1, "batch_norm": 1, "weight_decay": -1}
+"""The sign of the change of the ECE in Guo et al. (2017), from the lowest to the highest level."""
+PUBLISHED_STATEMENTS = {
     "depth": "ECE increases with depth",
     "width": "ECE increases with width",
     "batch_norm": "ECE is higher with batch normalization",
@@ -49,7 +49,7 @@ def design_table(runs: Runs) -> tuple[Row, ...]:
 
 
 def effect_table(runs: Runs) -> tuple[Row, ...]:
-    """Differences between levels of one factor, the higher minus the lower: neighbors, and the highest and lowest."""
+    """One row per factor and pair of levels (lowest and highest, and neighbors): differences, higher minus lower."""
     rows = []
     for factor, levels in LEVELS.items():
         contrasts = list(dict.fromkeys([(levels[0], levels[-1]), *pairwise(levels)]))
@@ -63,15 +63,15 @@ def effect_table(runs: Runs) -> tuple[Row, ...]:
 
 
 def level_differences(runs: Runs, factor: str, low: Any, high: Any, column: str) -> list[float]:
-    """The higher level minus the lower one, for each seed."""
+    """The value of a column at the higher level minus that at the lower one, for each seed."""
     return [
-        _value(b, column) - _value(a, column)
+        _column_value(b, column) - _column_value(a, column)
         for a, b in zip(runs[design_at(factor, low)], runs[design_at(factor, high)], strict=True)
     ]
 
 
-def _value(cell: Row, column: str) -> float:
-    """A measure; the excess log loss is what temperature scaling removes."""
+def _column_value(cell: Row, column: str) -> float:
+    """The value of a training in a column; the excess log loss is the part that temperature scaling removes."""
     if column == "excess log loss":
         return float(cell["log loss"] - cell["refinement"])
     key, factor, _ = MEASURES[column]
@@ -79,16 +79,16 @@ def _value(cell: Row, column: str) -> float:
 
 
 def statement_table(runs: Runs) -> tuple[Row, ...]:
-    """The statements of the paper, with the effect from the lowest to the highest level, and the verdict."""
+    """One row per statement of Guo et al. (2017): the effect from the lowest to the highest level, and the verdict."""
     rows = []
     for factor, levels in LEVELS.items():
         row: dict[str, Any] = {
-            "statement": PAPER_TEXT[factor], "from": _format_level(levels[0]), "to": _format_level(levels[-1])
+            "statement": PUBLISHED_STATEMENTS[factor], "from": _format_level(levels[0]), "to": _format_level(levels[-1])
         }  # fmt: skip
         for column in ("ECE", "overconfidence", "excess log loss"):
             differences = level_differences(runs, factor, levels[0], levels[-1], column)
             row[f"change of {column}"] = format_mean(differences, 4, sign=True)
-            row[f"by {column}"] = verdict(differences, PAPER_SIGN[factor])
+            row[f"by {column}"] = verdict(differences, PUBLISHED_SIGNS[factor])
         errors = level_differences(runs, factor, levels[0], levels[-1], "error %")
         row["change of error %"] = format_mean(errors, 2, sign=True)
         rows.append(row)
@@ -96,7 +96,7 @@ def statement_table(runs: Runs) -> tuple[Row, ...]:
 
 
 def verdict(differences: Sequence[float], published_sign: int) -> str:
-    """Whether the published sign holds, by the 95 % interval of the mean difference.
+    """`held`, `opposite` or `undecided`: whether the 95 % interval of the mean difference has the published sign.
 
     >>> [verdict([x, x + 1e-3], 1) for x in (0.1, -0.1)], verdict([-1.0, 1.0], 1)
     (['held', 'opposite'], 'undecided')

@@ -1,4 +1,4 @@
-"""Networks that differ from a baseline in one factor, trained and measured on MNIST."""
+"""Convolutional networks that differ from a baseline in one factor, trained and measured on MNIST."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from trueodds.api.fit import fit
 from trueodds.api.measure import measure
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds_studies.common.mnist import LabeledImages, MnistSplit
+from trueodds_studies.common.mnist import CLASSES, LabeledImages, MnistSplit
+from trueodds_studies.common.network_training import (
+    TrainingSettings,
+    build_network,
+    one_thread,
+    predict_logits,
+    train_epochs,
+)
 
-LARGEST_BATCH = 64  # fewer rows are divided into 25 batches, so that a quick study learns something
+MAX_BATCH_SIZE = 64  # of few rows a batch is one part in 25, so that a quick study still takes enough steps
 
 
 @dataclass(frozen=True)
@@ -56,20 +63,36 @@ def list_designs() -> tuple[NetworkDesign, ...]:
     return tuple(dict.fromkeys([BASELINE, *designs]))
 
 
+def build_convnet(depth: int, width: int, batch_norm: bool) -> Any:
+    """A convolutional network for 28 × 28 images.
+
+    It has `depth` convolutions of `width` channels, the first half on 14 × 14 and the others on 7 × 7 pixels, then mean
+    pooling and a linear layer. PyTorch is optional, so it is imported here.
+    """
+    from torch import nn
+
+    layers: list[Any] = []
+    for i in range(depth):
+        channels = 1 if i == 0 else width
+        layers.append(nn.Conv2d(channels, width, 3, stride=2 if i == 0 else 1, padding=1, bias=not batch_norm))
+        layers += [nn.BatchNorm2d(width)] if batch_norm else []
+        layers.append(nn.ReLU())
+        if i == (depth - 1) // 2:
+            layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, CLASSES))
+
+
 def measure_design(design: NetworkDesign, split: MnistSplit, epochs: int, every: int, seed: int) -> dict[str, Any]:
-    """Train one network; measures of the test rows after the last epoch, and loss and error by epoch."""
-    from trueodds_studies.common.network_training import (
-        TrainingSettings,
-        build_network,
-        one_thread,
-        predict_logits,
-        train_epochs,
-    )
-    from trueodds_studies.network_factors.convnet import build_convnet, cross_entropy
+    """Train one network on MNIST.
+
+    Returns the number of weights, measures of the test rows after the last epoch, and under `curve` log loss and error
+    after every `every` epochs and the last one.
+    """
+    from torch.nn.functional import cross_entropy
 
     settings = TrainingSettings(
         epochs,
-        batch_size=min(LARGEST_BATCH, max(1, len(split.train) // 25)),
+        batch_size=min(MAX_BATCH_SIZE, max(1, len(split.train) // 25)),
         optimizer="sgd",
         learning_rate=0.05,
         weight_decay=design.weight_decay,
@@ -78,21 +101,20 @@ def measure_design(design: NetworkDesign, split: MnistSplit, epochs: int, every:
     with one_thread():
         network = build_network(lambda: build_convnet(design.depth, design.width, design.batch_norm), seed)
         curve = [
-            {"epoch": epoch, **_measure_epoch(network, split, predict_logits)}
+            {"epoch": epoch, **_measure_epoch(network, split)}
             for epoch in train_epochs(network, split.train, cross_entropy, settings, seed)
             if epoch % every == 0 or epoch == epochs
         ]
-        logits = [predict_logits(network, rows) for rows in (split.train, split.validation, split.test)]
     learned, validation, test = (
-        _as_predictions(rows, part)
-        for rows, part in zip((split.train, split.validation, split.test), logits, strict=True)
+        _as_predictions(rows, predict_logits(network, rows)) for rows in (split.train, split.validation, split.test)
     )
-    return {"weights": sum(p.numel() for p in network.parameters()), "curve": curve} | _measure_last(
+    return {"weights": sum(p.numel() for p in network.parameters()), "curve": curve} | _final_measures(
         learned, validation, test
     )
 
 
-def _measure_epoch(network: Any, split: MnistSplit, predict_logits: Any) -> dict[str, float]:
+def _measure_epoch(network: Any, split: MnistSplit) -> dict[str, float]:
+    """Log loss of the validation rows, and log loss and error rate of the test rows, with the current weights."""
     validation = _as_predictions(split.validation, predict_logits(network, split.validation))
     test = _as_predictions(split.test, predict_logits(network, split.test))
     return {
@@ -102,8 +124,8 @@ def _measure_epoch(network: Any, split: MnistSplit, predict_logits: Any) -> dict
     }
 
 
-def _measure_last(learned: Predictions, validation: Predictions, test: Predictions) -> dict[str, float]:
-    """Measures after the last epoch; the temperature is fitted on validation rows."""
+def _final_measures(learned: Predictions, validation: Predictions, test: Predictions) -> dict[str, float]:
+    """Measures after the last epoch, by key; `refinement` is log loss with a temperature fitted on validation rows."""
     scaled = fit(validation, "temperature")
     ece = measure(test, "ece", lens="confidence", resamples=200)
     confidence = np.asarray(test.P).max(axis=1)

@@ -1,8 +1,9 @@
-"""Calibration errors of one network by partition and distance, and the published values beside them."""
+"""Calibration errors of a network by lens, partition and distance, and comparisons with published statements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.api.test import test
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.network_predictions import NETWORKS, StoredNetwork, groups_lens
@@ -21,33 +23,33 @@ PARTITIONS: dict[str, dict[str, Any]] = {
     "tree, 100 rows": {"partition": "median-variance", "min_size": 100},
     "tree, 10 rows": {"partition": "median-variance", "min_size": 10},
 }
-"""Ten equal parts of each probability, and trees that split at the median of the class with the largest variance."""
+"""Ten bins of each probability, and trees that split at the median of the probability with the largest variance."""
 
 DISTANCES = ("tv", "sq-euclidean")
 
 
 def network_lenses(net: StoredNetwork) -> dict[str, str]:
-    """The lenses: one-dimensional, two-dimensional, and all classes."""
-    by_dimension = {"confidence": "confidence"}
+    """The lenses that a network supports, by their name in the tables: `confidence`, `groups` and `canonical`."""
+    lenses = {"confidence": "confidence"}
     if net.has_class_probs and net.classes > 3:
-        by_dimension["groups"] = groups_lens(net.classes)
+        lenses["groups"] = groups_lens(net.classes)
     if net.has_class_probs:
-        by_dimension["canonical"] = "canonical"
-    return by_dimension
+        lenses["canonical"] = "canonical"
+    return lenses
 
 
 def error_rows(net: StoredNetwork, preds: Predictions, resamples: int, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """A row per lens, partition and distance: the error, its interval, its noise floor, and p."""
+    """One row per lens, partition and distance: error with interval and noise floor, and p of the consistency test."""
     rows = []
-    for dimension, lens in network_lenses(net).items():
+    for lens_name, lens in network_lenses(net).items():
         for bins, settings in PARTITIONS.items():
             for distance in DISTANCES:
-                own = {"lens": lens, "distance": distance, **settings}
-                answer = measure(preds, "ece", resamples=resamples, rng=seed, **own)
-                verdict = test(preds, "consistency", statistic="ece", resamples=redraws, rng=seed, **own)
+                estimand = {"lens": lens, "distance": distance, **settings}
+                answer = measure(preds, "ece", resamples=resamples, rng=seed, **estimand)
+                verdict = test(preds, "consistency", statistic="ece", resamples=redraws, rng=seed, **estimand)
                 rows.append(
                     {
-                        "lens": dimension,
+                        "lens": lens_name,
                         "bins": bins,
                         "distance": distance,
                         "value": answer.value,
@@ -61,35 +63,41 @@ def error_rows(net: StoredNetwork, preds: Predictions, resamples: int, redraws: 
 
 
 def count_outside_bars(preds: Predictions, level: float) -> dict[str, dict[str, int]]:
-    """Number of bins of the confidence outside the bars of a calibrated model, with ten bins and with a tree."""
+    """Number of bins of the confidence, and of those outside the bars of a calibrated model, for two partitions."""
     counts = {}
     for label, bins in (("uniform", "uniform 10"), ("tree", "tree, 100 rows")):
         panels = draw(preds, "reliability", lens="confidence", level=level, **PARTITIONS[bins]).panels
-        counts[label] = {
-            name: int(panels[column][0]) for name, column in (("outside", "bins_outside"), ("bins", "bins"))
-        }
+        counts[label] = {"outside": int(panels["bins_outside"][0]), "bins": int(panels["bins"][0])}
     return counts
 
 
 def frequent_cell_errors(net: StoredNetwork, preds: Predictions) -> dict[str, Any] | None:
-    """The mean distance in the three fullest of 25 cells of the triangle, and in the others, weighted by rows.
+    """Mean distance in the three of 25 cells of the simplex with the most rows, and in the others, weighted by rows.
 
-    `beyond` is the number of cells with a significant deviation, `beyond there` that among the three fullest.
+    `beyond` is the number of cells with a significant deviation, and `beyond there` that among the three. None if the
+    network has fewer than three classes or all rows are in three cells.
     """
     if not (net.has_class_probs and net.classes >= 3):
         return None
     lens = "canonical" if net.classes == 3 else groups_lens(net.classes)
     table = draw(preds, "simplex", lens=lens, partition="simplex-grid", bins=5).table
     order = np.argsort(-table["share"], kind="stable")
-    full, rest = order[:3], order[3:]
-    if not len(rest):
+    frequent, others = order[:3], order[3:]
+    if not len(others):
         return None
-    there, elsewhere = (
-        float((table["share"][part] * table["distance"][part]).sum() / table["share"][part].sum())
-        for part in (full, rest)
-    )
-    beyond = {"beyond": int(table["beyond"].sum()), "beyond there": int(table["beyond"][full].sum())}
-    return {"there": there, "elsewhere": elsewhere, **beyond, "cells": len(order)}
+
+    def mean_distance(cells: Array) -> float:
+        """Mean distance of some cells, weighted by their numbers of rows."""
+        share = table["share"][cells]
+        return float((share * table["distance"][cells]).sum() / share.sum())
+
+    return {
+        "there": mean_distance(frequent),
+        "elsewhere": mean_distance(others),
+        "beyond": int(table["beyond"].sum()),
+        "beyond there": int(table["beyond"][frequent].sum()),
+        "cells": len(order),
+    }
 
 
 def accuracy_and_confidence(preds: Predictions) -> tuple[float, float]:
@@ -98,10 +106,8 @@ def accuracy_and_confidence(preds: Predictions) -> tuple[float, float]:
     return float(view.y.mean()), float(view.p.mean())
 
 
-# The authors' own program on these very predictions:
-# Widmann, Lindsten & Zachariah (2019), all classes, total variation, github.com/devmotion/CalibrationPaper,
-# experiments/src/PyTorch-CIFAR10 (ten bins of each probability; trees of 100 rows).
-# (ten bins of each probability; trees of 100 rows).
+# Widmann, Lindsten & Zachariah (2019) for the same predictions: all classes, total variation, ten bins of each
+# probability, and trees of 100 rows. Source: github.com/devmotion/CalibrationPaper, experiments/src/PyTorch-CIFAR10.
 PUBLISHED_ERRORS = {
     "densenet121": {"uniform 10": 0.06607267260685959, "tree, 100 rows": 0.029532869835646354},
     "inception_v3": {"uniform 10": 0.06622328174328848, "tree, 100 rows": 0.02741172314725122},
@@ -114,9 +120,9 @@ predictions."""
 
 
 def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """Statements of the paper with our results, then published numbers with ours."""
+    """Statements of Vaicenavicius et al. (2019), and numbers of Widmann et al. (2019), with our results."""
     statements = [("the importance of the binning scheme", _describe_schemes(cells))]
-    if any(a is not b and NETWORKS[a["net"]].task == NETWORKS[b["net"]].task for a in cells for b in cells):
+    if _pairs_of_one_task(cells):
         statements.append(("(the same)", _describe_orders(cells)))
     statements.append(("in regions with frequent predictions the deviation is small", _describe_frequent(cells)))
     statements.append(
@@ -139,7 +145,7 @@ def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def find_error(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
-    """One error of a network."""
+    """The error of a network with these settings."""
     for row in cell["errors"]:
         if (row["lens"], row["bins"], row["distance"]) == (lens, bins, distance):
             return float(row["value"])
@@ -147,7 +153,7 @@ def find_error(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
 
 
 def _describe_schemes(cells: Sequence[Row]) -> str:
-    """Effect of the bins on the error."""
+    """In words, the ratio of errors with a tree to those with ten uniform bins, by lens."""
     phrases = []
     for lens in ("confidence", "groups", "canonical"):
         lens_cells = [cell for cell in cells if any(row["lens"] == lens for row in cell["errors"])]
@@ -159,39 +165,49 @@ def _describe_schemes(cells: Sequence[Row]) -> str:
     return f"error with a tree of 10 rows divided by that with ten uniform bins, total variation: {'; '.join(phrases)}"
 
 
+def _pairs_of_one_task(cells: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """All pairs of networks for the same task."""
+    return [
+        (first, second)
+        for first, second in combinations(cells, 2)
+        if NETWORKS[first["net"]].task == NETWORKS[second["net"]].task
+    ]
+
+
 def _describe_orders(cells: Sequence[Row]) -> str:
-    """Number of pairs of networks of one task whose order depends on the bins."""
-    pairs = turned = 0
-    for i, one in enumerate(cells):
-        for other in cells[:i]:
-            if NETWORKS[one["net"]].task == NETWORKS[other["net"]].task:
-                signs = {
-                    find_error(one, "confidence", bins) < find_error(other, "confidence", bins)
-                    for bins in ("uniform 10", "tree, 100 rows", "tree, 10 rows")
-                }
-                pairs, turned = pairs + 1, turned + (len(signs) > 1)
+    """In words, the number of pairs of networks of one task whose order depends on the bins."""
+    pairs = _pairs_of_one_task(cells)
+    n_reversed = 0
+    for first, second in pairs:
+        first_is_smaller = {
+            find_error(first, "confidence", bins) < find_error(second, "confidence", bins) for bins in PARTITIONS
+        }
+        n_reversed += len(first_is_smaller) > 1
     return (
-        f"{turned} of {format_count(pairs, 'pair')} of networks of one task change the order of their confidence errors"
-        " with the bins"
+        f"{n_reversed} of {format_count(len(pairs), 'pair')} of networks of one task change the order of their"
+        " confidence errors with the bins"
     )
 
 
 def _describe_frequent(cells: Sequence[Row]) -> str:
-    """Deviation in the corner with most predictions, compared with the others."""
-    corners = [cell["frequent"] for cell in cells if cell["frequent"] is not None]
-    if not corners:
+    """In words, the mean distance in the three cells with the most rows, compared with the others."""
+    simplices = [cell["frequent"] for cell in cells if cell["frequent"] is not None]
+    if not simplices:
         return "no network has three outcomes or more"
-    there, elsewhere = ([corner[name] for corner in corners] for name in ("there", "elsewhere"))
-    less = sum(a < b for a, b in zip(there, elsewhere, strict=True))
-    strays, full = (sum(corner[name] for corner in corners) for name in ("beyond", "beyond there"))
+    there = [simplex["there"] for simplex in simplices]
+    elsewhere = [simplex["elsewhere"] for simplex in simplices]
+    n_smaller = sum(a < b for a, b in zip(there, elsewhere, strict=True))
+    n_significant = sum(simplex["beyond"] for simplex in simplices)
+    n_frequent = sum(simplex["beyond there"] for simplex in simplices)
     return (
         f"in the three fullest of 25 cells the mean distance is {format_range(there)}, in the others"
-        f" {format_range(elsewhere)}; smaller there in {less} of {format_count(len(corners), 'net')}; of"
-        f" {format_count(strays, 'cell')} with a significant deviation, {full} are among the fullest"
+        f" {format_range(elsewhere)}; smaller there in {n_smaller} of {format_count(len(simplices), 'net')}; of"
+        f" {format_count(n_significant, 'cell')} with a significant deviation, {n_frequent} are among the fullest"
     )
 
 
 def _describe_outside(cells: Sequence[Row]) -> str:
+    """In words, the share of bins outside the bars, by partition, over the networks."""
     phrases = []
     for bins in ("uniform", "tree"):
         shares = [cell["outside"][bins]["outside"] / cell["outside"][bins]["bins"] for cell in cells]
@@ -200,5 +216,7 @@ def _describe_outside(cells: Sequence[Row]) -> str:
 
 
 def _describe_bars(cells: Sequence[Row]) -> str:
-    out, bins = (np.sum([cell["outside"]["tree"][name] for cell in cells]) for name in ("outside", "bins"))
-    return f"{int(out)} of {format_count(int(bins), 'bin')} of the trees are outside"
+    """In words, the number of bins of the trees outside the bars, of all networks together."""
+    n_outside = sum(cell["outside"]["tree"]["outside"] for cell in cells)
+    n_bins = sum(cell["outside"]["tree"]["bins"] for cell in cells)
+    return f"{n_outside} of {format_count(n_bins, 'bin')} of the trees are outside"

@@ -1,4 +1,4 @@
-"""Calibration errors of twenty networks through one- and two-dimensional reliability diagrams."""
+"""Calibration errors of twenty networks, with one- and two-dimensional reliability diagrams."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trueodds.api.draw import draw
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
 from trueodds.data.predictions import Predictions
+from trueodds_studies.common.figures import make_figure
 from trueodds_studies.common.network_predictions import (
     NETWORKS,
     check_network,
@@ -37,11 +38,7 @@ class Plan:
 
 
 QUICK = Plan(rows=1000, resamples=300, redraws=99)
-QUICK_NETS = (
-    "vgg16",
-    "roberta_base_0",
-    "imagenet_resnet152",
-)  # of a quick study: ten classes, three, and confidence alone
+QUICK_NETS = ("vgg16", "roberta_base_0", "imagenet_resnet152")  # with ten classes, three, and the confidence only
 
 
 def networks(
@@ -62,20 +59,19 @@ def networks(
     networks. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
+    folder, data_folder = make_folder(out), None if data is None else str(data)
     names = [check_network(name) for name in methods or (QUICK_NETS if quick else NETWORKS)]
     cells = run_cells(
         "networks",
-        [NetworkCell(net, place) for net in names],
+        [NetworkCell(net, data_folder) for net in names],
         measure_cell,
         plan,
-        where,
+        folder,
         progress,
-        hash_network_files(names, place),
+        hash_network_files(names, data_folder),
     )
-    words = (summarize(cells), summarize_noise(cells))
-    made = (
-        ("errors", words[1], short_error_table(cells), SHORT_LEGEND),
+    tables = (
+        ("errors", summarize_noise(cells), short_error_table(cells), SHORT_LEGEND),
         (
             "squares",
             "Squared errors, without an interval.",
@@ -90,24 +86,26 @@ def networks(
             network_errors.PAPER_LEGEND,
         ),
     )
-    also = tuple(StudyResult(f"networks.{name}", text, rows, plan.__dict__, why) for name, text, rows, why in made)
-    finding = StudyResult("networks", words[0], error_table(cells), plan.__dict__, ERRORS_LEGEND, also)
-    if where is not None:
-        finding.save(where)
+    also = tuple(
+        StudyResult(f"networks.{name}", text, rows, plan.__dict__, legend) for name, text, rows, legend in tables
+    )
+    finding = StudyResult("networks", summarize(cells), error_table(cells), plan.__dict__, ERRORS_LEGEND, also)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            _draw_if_possible(names, place, plan, where)
+            _draw_figures(names, data_folder, plan, folder)
     return finding
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one network."""
+    """All errors of one network, and the numbers for its diagrams."""
     net = NETWORKS[cell.net]
     preds = sample_predictions(net.predictions(cell.data), plan.rows, plan.seed)
-    right, confidence = network_errors.accuracy_and_confidence(preds)
+    accuracy, confidence = network_errors.accuracy_and_confidence(preds)
     return {
         "net": cell.net,
         "n": preds.n,
-        "right": right,
+        "right": accuracy,
         "sure": confidence,
         "errors": network_errors.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
         "outside": network_errors.count_outside_bars(preds, LEVEL),
@@ -115,14 +113,15 @@ def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
     }
 
 
-def _draw_if_possible(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> None:
+def _draw_figures(names: Sequence[str], data: str | None, plan: Plan, folder: Path) -> None:
+    """Draw one figure per network, and grids of all networks."""
     nets = {name: sample_predictions(NETWORKS[name].predictions(data), plan.rows, plan.seed) for name in names}
     for name, preds in nets.items():
-        draw_network(name, preds, where / f"networks.{name}.png")
+        draw_network(name, preds, folder / f"networks.{name}.png")
     for bins in LINE_PARTITIONS:
-        draw_line_grid(nets, bins, where / f"networks.lines.{bins}.png")
+        draw_line_grid(nets, bins, folder / f"networks.lines.{bins}.png")
     for cells, label in (("25 cells", "uniform"), ("tree", "tree")):
-        draw_simplex_grid(nets, cells, where / f"networks.triangles.{label}.png")
+        draw_simplex_grid(nets, cells, folder / f"networks.triangles.{label}.png")
 
 
 LENSES = ("confidence", "groups", "canonical")
@@ -142,18 +141,18 @@ each class, there is no triangle."""
 
 
 def error_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per network, lens, bins, and distance."""
-    return tuple({**_rows_of_network(cell), **row} for cell in cells for row in cell["errors"])
+    """One row per network, lens, partition and distance: error with interval and noise floor, and p-value."""
+    return tuple({**_task_and_network(cell), **row} for cell in cells for row in cell["errors"])
 
 
 def short_error_table(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, ...]:
-    """One row per network and lens, a column per partition."""
+    """One row per network and lens, with a column `error [95 % interval] (noise floor)` per partition."""
     rows = []
     for cell in cells:
         for lens in LENSES:
             lens_rows = [row for row in cell["errors"] if row["lens"] == lens]
             if lens_rows:
-                entry = {**_rows_of_network(cell), "lens": lens}
+                entry = {**_task_and_network(cell), "lens": lens}
                 entry |= {row["bins"]: _format_estimate(row) for row in lens_rows if row["distance"] == distance}
                 rows.append(entry | {"p": max(row["p"] for row in lens_rows)})
     return tuple(rows)
@@ -163,27 +162,27 @@ def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network: accuracy, confidence, and significant deviations in its diagrams."""
     rows = []
     for cell in cells:
-        lines, corner = cell["outside"], cell["frequent"]
-        entry = {**_rows_of_network(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
-        for bins, counts in lines.items():
+        outside, simplex = cell["outside"], cell["frequent"]
+        entry = {**_task_and_network(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
+        for bins, counts in outside.items():
             entry[f"outside, {bins}"] = f"{counts['outside']} of {counts['bins']}"
-        entry["beyond, 25 cells"] = None if corner is None else f"{corner['beyond']} of {corner['cells']}"
+        entry["beyond, 25 cells"] = None if simplex is None else f"{simplex['beyond']} of {simplex['cells']}"
         rows.append(entry)
     return tuple(rows)
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """Summary of the errors, and of the networks rejected with all bins and distances."""
+    """In words, the range of the errors by lens, and how many networks are rejected by all partitions and distances."""
     phrases = []
     for lens in LENSES:
-        net_rows = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
-        net_rows = [rows for rows in net_rows if rows]
-        if net_rows:
-            values = [row["value"] for rows in net_rows for row in rows if row["distance"] == "tv"]
-            always = sum(max(row["p"] for row in rows) <= ALPHA for rows in net_rows)
+        rows_by_net = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
+        rows_by_net = [rows for rows in rows_by_net if rows]  # without networks that do not support the lens
+        if rows_by_net:
+            values = [row["value"] for rows in rows_by_net for row in rows if row["distance"] == "tv"]
+            n_always_rejected = sum(max(row["p"] for row in rows) <= ALPHA for rows in rows_by_net)
             phrases.append(
-                f"{lens} {format_range(values)}, {always} of {format_count(len(net_rows), 'net')} rejected by all bins"
-                " and distances"
+                f"{lens} {format_range(values)}, {n_always_rejected} of {format_count(len(rows_by_net), 'net')}"
+                " rejected by all bins and distances"
             )
     return (
         f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions:"
@@ -192,7 +191,7 @@ def summarize(cells: Sequence[Row]) -> str:
 
 
 def summarize_noise(cells: Sequence[Row]) -> str:
-    """Summary of the noise floors relative to the errors."""
+    """In words, noise floors as a share of the error of all classes, by partition."""
     phrases = []
     for bins in PARTITIONS:
         shares = [
@@ -206,7 +205,8 @@ def summarize_noise(cells: Sequence[Row]) -> str:
     return f"Noise floor as a share of the error of all classes: {'; '.join(phrases)}." if phrases else ""
 
 
-def _rows_of_network(cell: Row) -> dict[str, Any]:
+def _task_and_network(cell: Row) -> dict[str, Any]:
+    """The first two columns of the tables."""
     return {"task": NETWORKS[cell["net"]].task, "net": cell["net"]}
 
 
@@ -228,14 +228,14 @@ NetworkPredictions = Mapping[str, Predictions]
 def draw_network(name: str, preds: Predictions, path: Path) -> None:
     """Draw the confidence with ten bins and a tree, and three groups of classes with 25 cells and a tree."""
     rows = 2 if has_simplex_diagram(name) else 1
-    figure = _make_figure((10, 4.2 * rows))
+    figure = make_figure((10, 4.2 * rows))
     axes = figure.subplots(rows, 2, squeeze=False)
     for ax, (bins, settings) in zip(axes[0], LINE_PARTITIONS.items(), strict=True):
         _draw_line(preds, ax, settings, f"{name}, confidence, {bins}")
     if rows > 1:
         for ax, (bins, settings) in zip(axes[1], SIMPLEX_PARTITIONS.items(), strict=True):
             _draw_simplex(name, preds, ax, settings, f"classes {describe_groups(name)}, {bins}")
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
@@ -245,10 +245,11 @@ def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
         _draw_line(preds, ax, LINE_PARTITIONS[bins], name)
         for ax, (name, preds) in zip(axes, nets.items(), strict=False)
     ]
-    across, up = drawn[0].axis_labels()
-    figure.supylabel(f"{up}, by {across}", fontsize=9)  # below the panels the legend would meet it
+    x_label, y_label = drawn[0].axis_labels()
+    # Labels below the panels would overlap the legend.
+    figure.supylabel(f"{y_label}, by {x_label}", fontsize=9)
     _draw_legend(figure, drawn[0])
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
@@ -262,17 +263,17 @@ def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
         for ax, (name, preds) in zip(axes, shown.items(), strict=False)
     ]
     _draw_legend(figure, max(drawn, key=lambda diagram: len(diagram.legend())))
-    _save_figure(figure, path)
+    _save_png(figure, path)
 
 
 def has_simplex_diagram(name: str) -> bool:
-    """Whether there are three outcomes or groups of outcomes to draw."""
+    """Whether a network has three classes or more, which can be drawn as three groups."""
     net = NETWORKS[name]
     return net.has_class_probs and net.classes >= 3
 
 
 def describe_groups(name: str) -> str:
-    """The classes of each group.
+    """The classes of each of the three groups, as text.
 
     >>> describe_groups("vgg16")
     '0–2, 3–5, 6–9'
@@ -284,6 +285,7 @@ def describe_groups(name: str) -> str:
 
 
 def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
+    """Draw and return the reliability diagram of the confidence; the title has the number of bins outside the bars."""
     diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
     diagram.draw_panel(ax, 0)
     outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
@@ -292,6 +294,7 @@ def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: 
 
 
 def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
+    """Draw and return the reliability diagram of three classes or groups; the title has the significant deviations."""
     lens = "canonical" if NETWORKS[name].classes == 3 else groups_lens(NETWORKS[name].classes)
     diagram = draw(preds, "simplex", lens=lens, **settings).less("key")
     diagram.draw_panel(ax, 0)
@@ -301,9 +304,10 @@ def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str,
 
 
 def _make_grid(count: int, width: float, height: float) -> tuple[list[Any], Any]:
+    """The axes of `count` panels of this size in inches, at most four per row, and their figure."""
     columns = min(4, count)
     rows = -(-count // columns)
-    figure = _make_figure((max(width * columns, 5.0), height * rows + 0.4))
+    figure = make_figure((max(width * columns, 5.0), height * rows + 0.4))
     axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for ax in axes[count:]:
         ax.axis("off")
@@ -311,22 +315,16 @@ def _make_grid(count: int, width: float, height: float) -> tuple[list[Any], Any]
 
 
 def _draw_legend(figure: Any, diagram: Any) -> None:
-    """One legend for all panels."""
-    handles, names = zip(*diagram.legend(), strict=True)
-    named = [name for name in names if not name.startswith("share")]  # which differ from net to net
-    shown = [handle for handle, name in zip(handles, names, strict=True) if name in named]
-    figure.legend(shown, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
+    """Draw one legend for all panels, without entries about shares of rows, which differ between networks."""
+    entries = [(handle, name) for handle, name in diagram.legend() if not name.startswith("share")]
+    handles, names = zip(*entries, strict=True)
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
 
 
-def _make_figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")
-
-
-def _save_figure(figure: Any, path: Path) -> None:
+def _save_png(figure: Any, path: Path) -> None:
+    """Save a figure as PNG; its many dots would make an SVG file too large."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
     with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=80)
+        figure.savefig(file, format="png", dpi=80)

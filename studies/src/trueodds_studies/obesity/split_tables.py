@@ -1,4 +1,4 @@
-"""Tables of the obesity study over splits, with the published numbers of the MCLLO paper beside them."""
+"""Tables of the obesity study over splits, and comparisons with the numbers of Vennos, Xing and Franck (2026)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ PUBLISHED_TABLE: Mapping[str, Mapping[str, Any]] = {
     "binning": {"n": 132, "p": 0.068, "ECE": 0.083, "accuracy": 0.810, "changed": 0.0303},
     "evidential (Xu)": {"n": 132, "p": 0.014, "ECE": 0.078, "accuracy": 0.811, "changed": 0.030},
 }
-"""Published results; the names of the last two rows are missing in the available text.
+"""Published results of section 4.3 by method.
 
-It states that histogram binning is not rejected, which is p = .068.
+The names of the last two rows are missing in the available text. It states that histogram binning is not rejected, so
+that binning is the one with p = 0.068.
 """
 
 PUBLISHED_PARAMETERS: Mapping[str, tuple[tuple[float, float], ...]] = {
     "delta": ((0.527, 0.241), (1.002, 0.406), (2.714, 1.404), (0.002, 0.001), (1.167, 0.391), (1.529, 0.524)),
     "gamma": ((2.785, 0.399), (2.211, 0.214), (1.719, 0.175), (4.698, 0.960), (2.387, 0.247), (2.020, 0.188)),
 }
-"""With standard errors, against Normal Weight; columns are assumed to be the other classes in alphabetical order."""
+"""Published estimates with standard errors against Normal Weight, assumed to be of the other classes in alphabetical
+order."""
 
 
 LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class of
@@ -42,7 +44,7 @@ at its supremum; MCLLO uses a small penalty if no finite estimates exist. Votes 
 
 
 def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
-    """The tables, starting with the one by method."""
+    """All tables, that by method first; `results` has one row per feature set and split."""
     also = (
         StudyResult("obesity.gains", summarize_gains(gain_table(results)), gain_table(results), settings, GAINS_LEGEND),
         StudyResult(
@@ -74,12 +76,14 @@ def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
 def all_rows(results: Sequence[Row]) -> tuple[Row, ...]:
     """One row per feature set, split, baseline, and method."""
     return tuple(
-        {"features": one["features"], "split": one["split"]} | dict(row) for one in results for row in one["rows"]
+        {"features": result["features"], "split": result["split"], **row}
+        for result in results
+        for row in result["rows"]
     )
 
 
 def method_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per feature set, baseline, and method, over the splits."""
+    """One row per feature set, baseline and method: means over the splits."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in all_rows(results):
         groups.setdefault((row["features"], row["baseline"], row["method"]), []).append(row)
@@ -90,41 +94,41 @@ def method_table(results: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
-    also = {
+    """`summarize_splits` with the columns that only this study has."""
+    further_columns = {
         "redrawn": float((split_values(rows, "p redrawn") > 0.05).mean()),
         "test diverges": float(split_values(rows, "test diverges").mean()),
         "fit diverges": float(split_values(rows, "fit diverges").mean()),
     }
-    return summarize_splits(rows) | also
+    return summarize_splits(rows) | further_columns
 
 
 GAINS_LEGEND = """difference: log loss minus that without recalibration on the same rows, mixed as above; negative
 values are an improvement; se: standard error of its mean over splits, assuming independence; wide: the same, multiplied
 by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio 2003). worse: share of splits in which it is
 positive, and the maximum. chose: methods chosen by auto, with their frequencies."""
-SHARED_SHARE = 132 / 1979
+SHARED_SHARE = 132 / 1979  # evaluated rows divided by the others, for `loss_changes`
 
 
 def gain_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """Each method compared with no recalibration on the same rows, over the splits."""
+    """One row per feature set, baseline and method: its loss minus that without recalibration, over the splits."""
     rows = []
     for group in method_table(results):
         if group["method"] != "none":
             key = {name: group[name] for name in ("features", "baseline", "method")}
-            method_rows, none = (
-                [row for row in all_rows(results) if _matches(row, key | {"method": m})]
-                for m in (key["method"], "none")
-            )
+            method_rows = [row for row in all_rows(results) if _matches(row, key)]
+            none = [row for row in all_rows(results) if _matches(row, key | {"method": "none"})]
             rows.append(key | loss_changes(method_rows, none, shared=SHARED_SHARE))
     return tuple(rows)
 
 
 def _matches(row: Row, key: Row) -> bool:
+    """Whether a row has these values in the columns of the key."""
     return all(row[name] == value for name, value in key.items())
 
 
 def summarize_gains(rows: Sequence[Row]) -> str:
-    """Summary of the gain of auto in words."""
+    """In words, the change of the held-out log loss by auto, by feature set."""
     phrases = [
         f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')}"
         f" ({row['features']})"
@@ -138,23 +142,23 @@ FLOORS_LEGEND = """floor: value that replaces smaller vote shares at the beginni
 median over splits of the statistic on the calibration rows (12 degrees of freedom); p: median on the held-out rows;
 p>.05: share of splits. none, MCLLO, no pull, ridge, temperature: mean held-out log loss without mixing; mixed: the same
 after mixing with a share of 1/397 of the uniform distribution."""
-SHOWN_FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")
+SHOWN_FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")  # columns of the table, with and without `mixed `
 
 
 def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """The same with other replacements of zero votes."""
+    """One row per feature set and replacement of zero votes: test, and held-out log losses, over the splits."""
     rows = []
-    for features in dict.fromkeys(one["features"] for one in results):
-        same = [one["floors"] for one in results if one["features"] == features]
-        for i, first in enumerate(same[0]):
-            at = [one[i] for one in same]
+    for features in dict.fromkeys(result["features"] for result in results):
+        by_split = [result["floors"] for result in results if result["features"] == features]
+        for i, first in enumerate(by_split[0]):
+            min_prob_rows = [rows_of_split[i] for rows_of_split in by_split]
             row = {"features": features, "floor": str(first["floor"])}
-            row |= {name: float(np.median(split_values(at, name))) for name in ("LRT", "p")}
-            row |= {"p>.05": float((split_values(at, "p") > 0.05).mean())}
+            row |= {name: float(np.median(split_values(min_prob_rows, name))) for name in ("LRT", "p")}
+            row |= {"p>.05": float((split_values(min_prob_rows, "p") > 0.05).mean())}
             rows.append(
                 row
                 | {
-                    f"{kind}{name}": float(split_values(at, kind + name).mean())
+                    f"{kind}{name}": float(split_values(min_prob_rows, kind + name).mean())
                     for kind in ("", "mixed ")
                     for name in SHOWN_FITS
                 }
@@ -163,20 +167,20 @@ def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize_min_prob(rows: Sequence[Row]) -> str:
-    """Summary of the effect of the replacement on the held-out loss."""
+    """In words, how much the mean held-out losses depend on the replacement, with and without mixing."""
 
-    def largest_range(kind: str, names: Sequence[str]) -> float:
+    def largest_range(prefix: str) -> float:
+        """Largest range of a loss over the replacements, for methods with bounded parameters."""
         return max(
-            float(np.ptp([row[kind + name] for row in rows if row["features"] == features]))
+            float(np.ptp([row[prefix + name] for row in rows if row["features"] == features]))
             for features in {row["features"] for row in rows}
-            for name in names
+            for name in ("none", "ridge", "temperature")
         )
 
-    calm = ("none", "ridge", "temperature")
     return (
         "For replacements of zero votes from 1e-12 to half a vote, the mean held-out log losses without recalibration,"
-        f" with the ridge, and with temperature scaling vary by {largest_range('mixed ', calm):.3f} nats at most with a"
-        f" share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
+        f" with the ridge, and with temperature scaling vary by {largest_range('mixed '):.3f} nats at most with a"
+        f" share of 1/397 of the uniform distribution, and by {largest_range(''):.3f} without mixing."
     )
 
 
@@ -186,12 +190,12 @@ held-out rows together."""
 
 
 def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per feature set and split."""
+    """One row per feature set and split: zeros, p-values, and the mixed loss of every method."""
     rows = []
-    for one in results:
-        method_rows = {row["method"]: row for row in one["rows"] if row["baseline"] == "Normal Weight"}
-        row = {"features": one["features"], "split": one["split"], "accuracy": method_rows["none"]["accuracy"]}
-        row |= {"zeros": one["zeros"], "true zeros": int(one["true zeros"] + one["true zeros judged"])}
+    for result in results:
+        method_rows = {row["method"]: row for row in result["rows"] if row["baseline"] == "Normal Weight"}
+        row = {"features": result["features"], "split": result["split"], "accuracy": method_rows["none"]["accuracy"]}
+        row |= {"zeros": result["zeros"], "true zeros": int(result["true zeros"] + result["true zeros judged"])}
         row |= {f"p {name}": method_rows[name]["p"] for name in ("none", "MCLLO", "MCLLO, ridge")}
         row |= {name: method_row["mixed"] for name, method_row in method_rows.items()}
         rows.append(row | {"auto chose": method_rows["auto"]["chose"]})
@@ -199,12 +203,14 @@ def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize(results: Sequence[Row]) -> str:
-    """Summary of the study in words, for the feature set whose accuracy is closest to the paper's."""
+    """In words, held-out losses, tests and ECE, for the feature set whose accuracy is closest to the published one."""
     rows = method_table(results)
     features = "no Weight" if any(row["features"] == "no Weight" for row in rows) else rows[0]["features"]
-    by = {row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"}
+    by_method = {
+        row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"
+    }
     loss = ", ".join(
-        f"{by[name]['loss']:.3f} {label}"
+        f"{by_method[name]['loss']:.3f} {label}"
         for name, label in (
             ("none", "without recalibration"),
             ("MCLLO", "after MCLLO"),
@@ -214,7 +220,7 @@ def summarize(results: Sequence[Row]) -> str:
             ("auto", "with auto"),
         )
     )
-    none, after = by["none"], by["MCLLO"]
+    none, after = by_method["none"], by_method["MCLLO"]
     return (
         f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test does"
         f" not reject in {none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE"
@@ -222,8 +228,11 @@ def summarize(results: Sequence[Row]) -> str:
     )
 
 
-METHOD_READINGS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
-"""The text of the evidential method was not available, and the paper does not state how it handled votes of 0."""
+METHOD_INTERPRETATIONS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
+"""Methods of ours that a published row may refer to, as the paper does not describe them in detail.
+
+The text of the evidential method was not available, and it is not known how votes of 0 were handled.
+"""
 
 PAPER_LEGEND = """printed: published value for a single split. Other rows: median of p and mean of the other columns
 over our splits. The names of the last two published rows are missing; the text states that histogram binning is not
@@ -231,27 +240,32 @@ rejected. Accuracy and changed are shares."""
 
 
 def paper_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """The table of section 4.3, published and ours."""
+    """The published rows of section 4.3, each followed by ours for every feature set."""
     rows = []
     for method, printed in PUBLISHED_TABLE.items():
         rows.append({"method": method, "features": "printed"} | dict(printed))
-        for features in dict.fromkeys(one["features"] for one in results):
-            same = [one for one in results if one["features"] == features]
-            names = METHOD_READINGS.get(method, (method,))
-            rows += [{"method": name, "features": features} | _median_value(_method_rows(same, name)) for name in names]
+        for features in dict.fromkeys(result["features"] for result in results):
+            feature_results = [result for result in results if result["features"] == features]
+            names = METHOD_INTERPRETATIONS.get(method, (method,))
+            rows += [
+                {"method": name, "features": features, **_average_row(_method_rows(feature_results, name))}
+                for name in names
+            ]
     return tuple(rows)
 
 
 def _method_rows(results: Sequence[Row], method: str) -> list[Row]:
+    """The rows of a method over the splits, against Normal Weight; `calibration rows` are without recalibration."""
     if method == "calibration rows":
-        return [one["learn"] for one in results]
-    every = [row for one in results for row in one["rows"]]
-    return [row for row in every if row["method"] == method and row["baseline"] == "Normal Weight"]
+        return [result["learn"] for result in results]
+    method_rows = [row for result in results for row in result["rows"]]
+    return [row for row in method_rows if row["method"] == method and row["baseline"] == "Normal Weight"]
 
 
-def _median_value(rows: Sequence[Row]) -> dict[str, Any]:
-    middle = {"n": rows[0]["n"], "p": float(np.median(split_values(rows, "p")))}
-    return middle | {name: float(split_values(rows, name).mean()) for name in ("ECE", "accuracy", "changed")}
+def _average_row(rows: Sequence[Row]) -> dict[str, Any]:
+    """The median of p and the means of the other columns over the splits."""
+    averages = {"n": rows[0]["n"], "p": float(np.median(split_values(rows, "p")))}
+    return averages | {name: float(split_values(rows, name).mean()) for name in ("ECE", "accuracy", "changed")}
 
 
 PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first
@@ -260,11 +274,11 @@ published values."""
 
 
 def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """δ and γ of each class with the published values."""
+    """One row per feature set and class: δ and γ of the first split with finite estimates, and the published values."""
     rows: list[Row] = []
-    for features in dict.fromkeys(one["features"] for one in results):
-        same = [one for one in results if one["features"] == features]
-        finite = [one for one in same if _has_finite_fit(one)]
+    for features in dict.fromkeys(result["features"] for result in results):
+        feature_results = [result for result in results if result["features"] == features]
+        finite = [result for result in feature_results if _has_finite_fit(result)]
         for j, estimate in enumerate(finite[0]["parameters"] if finite else ()):
             row = {"features": features, "split": finite[0]["split"], "class": finite[0]["classes"][estimate["class"]]}
             for name in ("delta", "gamma"):
@@ -273,18 +287,17 @@ def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:
                     f"printed {name}": PUBLISHED_PARAMETERS[name][j][0],
                     f"printed {name} se": PUBLISHED_PARAMETERS[name][j][1],
                 }
-            gammas = [one["parameters"][j]["gamma"] for one in finite]
-            rows.append(row | {"middle": float(np.median(gammas)), "finite": len(finite) / len(same)})
+            gammas = [result["parameters"][j]["gamma"] for result in finite]
+            rows.append(row | {"middle": float(np.median(gammas)), "finite": len(finite) / len(feature_results)})
     return tuple(rows)
 
 
-def _has_finite_fit(one: Row) -> bool:
-    return bool(np.isfinite([parameter["gamma"] for parameter in one["parameters"]]).all())
+def _has_finite_fit(result: Row) -> bool:
+    """Whether the fit of MCLLO on the calibration rows has finite estimates."""
+    return bool(np.isfinite([parameter["gamma"] for parameter in result["parameters"]]).all())
 
 
 def summarize_finite(results: Sequence[Row]) -> str:
-    """Number of fits to 396 rows with finite estimates."""
-    return (
-        f"In {sum(map(_has_finite_fit, results))} of {len(results)} fits on the calibration rows, finite estimates"
-        " exist."
-    )
+    """In words, the number of fits on the calibration rows with finite estimates."""
+    n_finite = sum(_has_finite_fit(result) for result in results)
+    return f"In {n_finite} of {len(results)} fits on the calibration rows, finite estimates exist."

@@ -1,4 +1,4 @@
-"""Toy data sets about confidence: ECE of nine samples by bins and estimator, and a majority classifier."""
+"""Toy data sets about the confidence: ECE of nine samples by bins and estimator, and an uninformative classifier."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NINE_SAMPLES = (  # Pavlovic (2025), table 1, a figure: probabilities of cat, do
     (0.63, 0.34, 0.03, "toad"),
     (0.02, 0.15, 0.83, "toad"),
 )
-PRINTED_ECE = 0.10445
-DIGITS = 5  # of that number
+PRINTED_ECE = 0.10445  # in Pavlovic (2025)
+DIGITS = 5  # decimals of the published number
 BINS = 5
 
 SAMPLES_LEGEND = """predicted: class with the largest probability; confidence: that probability, the only one that ECE
@@ -50,7 +50,7 @@ summation. Empty bins contribute nothing."""
 
 
 def nine_samples() -> Predictions:
-    """The nine samples."""
+    """The nine samples as predictions of three classes."""
     return Predictions(
         [sample[3] for sample in NINE_SAMPLES], [sample[:3] for sample in NINE_SAMPLES], classes=NINE_CLASSES
     )
@@ -63,10 +63,10 @@ def nine_bin_counts(bins: int) -> list[int]:
 
 
 def nine_samples_toy(seed: int) -> Toy:
-    """Tables 1 to 4 of the paper, its ECE, and the evidence that nine samples provide."""
+    """ECE step by step, as in tables 1 to 4 of Pavlovic (2025), and the evidence that nine samples provide."""
     preds = nine_samples()
     estimate = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
-    chance = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
+    verdict = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
     bins = _bin_rows(preds)
     rounded = round_sum(sum(bin_row["adds (5 digits)"] for bin_row in bins))
     noise_floor = estimate.noise_floor
@@ -98,7 +98,7 @@ def nine_samples_toy(seed: int) -> Toy:
             "nine samples",
             "p-value: probability of at least this value by chance",
             None,
-            float(chance),
+            float(verdict),
             "There is no evidence against calibration, and none for it.",
         ),
     )
@@ -122,6 +122,7 @@ def nine_samples_toy(seed: int) -> Toy:
 
 
 def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
+    """One row per sample: probabilities, predicted and observed class, confidence, and bin."""
     (view,) = as_lens("confidence").views(preds)
     place = Uniform(BINS).fit(view).index(view.partition_values)
     return [
@@ -139,6 +140,7 @@ def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
 
 
 def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
+    """One row per occupied bin: its samples, and what it adds to ECE."""
     (view,) = as_lens("confidence").views(preds)
     binned = BinnedError(Uniform(BINS)).bin_sums(view).binned
     assert binned.bin_index is not None
@@ -168,9 +170,10 @@ bins with a single sample, whose accuracy is 0 or 1. ECE: for the same nine samp
 calibrated model with the same predictions, over 999 draws."""
 
 
-def bin_row(bins: int, seed: int) -> dict[str, Any]:
-    """The nine samples in this number of bins."""
-    estimate, bin_counts = measure(nine_samples(), "ece", lens="confidence", bins=bins, rng=seed), nine_bin_counts(bins)
+def bin_count_row(bins: int, seed: int) -> dict[str, Any]:
+    """ECE and noise floor of the nine samples with this number of bins, and how the samples are distributed."""
+    estimate = measure(nine_samples(), "ece", lens="confidence", bins=bins, rng=seed)
+    bin_counts = nine_bin_counts(bins)
     return {
         "bins": bins,
         "empty": bin_counts.count(0),
@@ -182,8 +185,8 @@ def bin_row(bins: int, seed: int) -> dict[str, Any]:
 
 
 def more_bins_toy(seed: int) -> Toy:
-    """Section 3.2 of the paper up to bins of equal width."""
-    lines = [bin_row(bins, seed) for bins in BIN_COUNTS]
+    """ECE by number of bins of equal width: the first part of section 3.2 of Pavlovic (2025)."""
+    lines = [bin_count_row(bins, seed) for bins in BIN_COUNTS]
     by_bins, bin_counts = {line["bins"]: line for line in lines}, nine_bin_counts(10)
     alone = " and ".join(str(b + 1) for b, n in enumerate(bin_counts) if n == 1)
     rows = (
@@ -256,13 +259,13 @@ distance of confidence from 1 for correct and from 0 for wrong predictions, aver
 a calibrated model with the same predictions, over 999 draws; over it: value minus noise floor."""
 
 
-def measure_samples(how: str, seed: int) -> dict[str, Any]:
-    """One measure of the nine samples."""
-    estimator, settings = ADAPTIVE_MEASURES[how]
+def measure_samples(measure_name: str, seed: int) -> dict[str, Any]:
+    """One of ADAPTIVE_MEASURES for the nine samples, with its noise floor."""
+    estimator, settings = ADAPTIVE_MEASURES[measure_name]
     estimate = measure(nine_samples(), estimator, rng=seed, **settings)
     assert estimate.noise_floor is not None
     return {
-        "measure": how,
+        "measure": measure_name,
         "looks at": estimate.lens,
         "value": round_sum(estimate.value),
         "noise floor": estimate.noise_floor,
@@ -271,8 +274,8 @@ def measure_samples(how: str, seed: int) -> dict[str, Any]:
 
 
 def adaptive_bins_toy(seed: int) -> Toy:
-    """The rest of section 3.2 of the paper."""
-    lines = [measure_samples(how, seed) for how in ADAPTIVE_MEASURES]
+    """Adaptive bins and measures without bins: the other part of section 3.2 of Pavlovic (2025)."""
+    lines = [measure_samples(name, seed) for name in ADAPTIVE_MEASURES]
     by_measure = {line["measure"]: line for line in lines}
     explanations = {
         ("ECE, 3 bins of three samples", "equal mass, 3"): (
@@ -286,8 +289,8 @@ def adaptive_bins_toy(seed: int) -> Toy:
         ("MacroCE", "MacroCE"): ("It measures more than calibration: it is large even for a calibrated model."),
     }
     rows = tuple(
-        toy_row("adaptive bins", what, None, by_measure[how]["value"], explanation)
-        for (what, how), explanation in explanations.items()
+        toy_row("adaptive bins", what, None, by_measure[name]["value"], explanation)
+        for (what, name), explanation in explanations.items()
     )
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
     excess = max(line["over it"] for line in lines)
@@ -304,7 +307,7 @@ def adaptive_bins_toy(seed: int) -> Toy:
 
 
 ANIMALS = ("cat",) * 7 + ("dog",) * 2 + ("toad",)
-RATES = (0.7, 0.2, 0.1)
+RATES = (0.7, 0.2, 0.1)  # frequencies of cat, dog and toad
 ALWAYS, LOOKS = "always says cat", "looks at the picture"
 
 MAJORITY_LEGEND = """Ten images: 7 cats, 2 dogs, a toad. The first model predicts (0.7, 0.2, 0.1) for every image. The
@@ -314,17 +317,17 @@ constant model."""
 
 
 def majority_models() -> dict[str, Predictions]:
-    """Both models on the same ten pictures."""
+    """The predictions of both models for the same ten images."""
     classes = ("cat", "dog", "toad")
-    sees = [[0.1, 0.8, 0.1] if animal == "dog" else [0.8, 0.1, 0.1] for animal in ANIMALS]
+    informative = [[0.1, 0.8, 0.1] if animal == "dog" else [0.8, 0.1, 0.1] for animal in ANIMALS]
     return {
         ALWAYS: Predictions(ANIMALS, [RATES] * len(ANIMALS), classes=classes),
-        LOOKS: Predictions(ANIMALS, sees, classes=classes),
+        LOOKS: Predictions(ANIMALS, informative, classes=classes),
     }
 
 
 def majority_scores(preds: Predictions) -> dict[str, float]:
-    """Calibration error and other scores."""
+    """ECE and other scores of a model."""
     return {
         "ECE": measure_value(preds, "ece", lens="confidence", bins=5),
         "accuracy": accuracy(preds),
@@ -335,7 +338,7 @@ def majority_scores(preds: Predictions) -> dict[str, float]:
 
 
 def majority_toy() -> Toy:
-    """The pathology of section 3.1, compared with an informative model."""
+    """A model with ECE 0 that provides no information, as in section 3.1 of Pavlovic (2025), and an informative one."""
     scores = {name: majority_scores(preds) for name, preds in majority_models().items()}
     always, looks = scores[ALWAYS], scores[LOOKS]
     rows = (
@@ -377,10 +380,11 @@ def majority_toy() -> Toy:
     panel = Panel(
         "ECE 0, but uninformative",
         "ECE, accuracy, log loss, resolution",
-        {name: _format_scores(model_scores) for name, model_scores in scores.items()},
+        {name: _drawn_scores(model_scores) for name, model_scores in scores.items()},
     )
     return Toy("majority class", rows, (toy_table("majority", sentence, lines, MAJORITY_LEGEND),), panel)
 
 
-def _format_scores(scores: dict[str, float]) -> dict[str, float]:
+def _drawn_scores(scores: dict[str, float]) -> dict[str, float]:
+    """The scores in the figure."""
     return {name: scores[name] for name in ("ECE", "accuracy", "log loss", "resolution")}

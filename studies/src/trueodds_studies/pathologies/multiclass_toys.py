@@ -1,4 +1,4 @@
-"""Toy data sets about whole probability vectors: coarsened classifiers, six predictions, other classes, and votes."""
+"""Toy data sets of several classes: coarsened classifiers, six predictions, and equal confidence with other vectors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from trueodds_studies.pathologies.toy import (
 )
 
 PICTURE_CLASSES = ("cat", "dog", "toad")
-PICTURE_COUNTS = {  # how many of ten pictures of each kind show a cat, a dog, a toad
+PICTURE_COUNTS = {  # number of cats, dogs and toads in ten pictures of each kind
     ("bright", "near"): (8, 1, 1),
     ("bright", "far"): (6, 2, 2),
     ("dark", "near"): (2, 7, 1),
     ("dark", "far"): (2, 3, 5),
 }
-VISIBLE_FEATURES: Mapping[str, Sequence[int]] = {  # which of light and distance h keeps
+VISIBLE_FEATURES: Mapping[
+    str, Sequence[int]
+] = {  # by model: the indices of the features (light, distance) that it uses
     "light and distance (the optimum)": (0, 1),
     "light only": (0,),
     "distance only": (1,),
@@ -46,21 +48,24 @@ optimum does and squares its probabilities."""
 
 
 def picture_rows() -> tuple[list[tuple[str, str]], Array]:
-    """The kind of each image, and its class, (n,)."""
+    """The kind (light and distance) of each image, and its class, (n,)."""
     kinds = [kind for kind, shown in PICTURE_COUNTS.items() for _ in range(sum(shown))]
     return kinds, np.concatenate([np.repeat(np.arange(3), shown) for shown in PICTURE_COUNTS.values()])
 
 
-def coarsen(keeps: Sequence[int]) -> Predictions:
-    """The classifier P[Y | h(X)], where h keeps part of the information."""
+def coarsen(features: Sequence[int]) -> Predictions:
+    """The classifier P[Y | h(X)], where h(X) are the features with these indices."""
     kinds, y = picture_rows()
-    looks = [tuple(kind[i] for i in keeps) for kind in kinds]
+    visible = [tuple(kind[i] for i in features) for kind in kinds]
     outcomes = np.eye(3)[y]
-    rate = {look: outcomes[[other == look for other in looks]].mean(axis=0) for look in set(looks)}
-    return Predictions(y, [rate[look] for look in looks])
+    frequencies = {}
+    for h in set(visible):
+        mask = [other == h for other in visible]
+        frequencies[h] = outcomes[mask].mean(axis=0)
+    return Predictions(y, [frequencies[h] for h in visible])
 
 
-def exaggerated() -> Predictions:
+def square_optimum() -> Predictions:
     """The optimum with squared probabilities: not a coarsening, and not calibrated."""
     optimum = coarsen(VISIBLE_FEATURES[OPTIMUM])
     assert optimum.y is not None
@@ -69,7 +74,7 @@ def exaggerated() -> Predictions:
 
 
 def coarsened_scores(preds: Predictions) -> dict[str, Any]:
-    """Calibration error and other scores."""
+    """Calibration error of whole vectors and other scores of a classifier."""
     return {
         "predictions": len(np.unique(preds.P, axis=0)),
         "error": distinct_ece(preds, "canonical"),
@@ -81,9 +86,9 @@ def coarsened_scores(preds: Predictions) -> dict[str, Any]:
 
 
 def coarsened_classifier_toy() -> Toy:
-    """Proposition 1 of Vaicenavicius et al. (2019)."""
-    scores = {name: coarsened_scores(coarsen(keeps)) for name, keeps in VISIBLE_FEATURES.items()} | {
-        EXAGGERATED: coarsened_scores(exaggerated())
+    """Many calibrated classifiers of different quality: Proposition 1 of Vaicenavicius et al. (2019)."""
+    scores = {name: coarsened_scores(coarsen(features)) for name, features in VISIBLE_FEATURES.items()} | {
+        EXAGGERATED: coarsened_scores(square_optimum())
     }
     explanations = {
         OPTIMUM: "It uses all information: the best possible model, and calibrated.",
@@ -118,7 +123,7 @@ def coarsened_classifier_toy() -> Toy:
     return Toy("many calibrated", tuple(rows), (toy_table("coarser", sentence, lines, COARSER_LEGEND),), panel)
 
 
-# Vaicenavicius et al. (2019), table 1: predictions, equally frequent, and the frequencies of the classes
+# Vaicenavicius et al. (2019), table 1: predictions, which are equally frequent, and the true class probabilities
 SIX_PREDICTIONS = {
     (0.1, 0.3, 0.6): (0.2, 0.2, 0.6),
     (0.1, 0.6, 0.3): (0.0, 0.7, 0.3),
@@ -127,13 +132,8 @@ SIX_PREDICTIONS = {
     (0.6, 0.1, 0.3): (0.7, 0.0, 0.3),
     (0.6, 0.3, 0.1): (0.5, 0.4, 0.1),
 }
-ROWS_PER_PREDICTION = 10  # rows of each prediction: every share of the table is a whole number of them
-CALIBRATED_LENSES = (
-    "confidence",
-    "class:0",
-    "class:1",
-    "class:2",
-)  # the lenses of which the paper says that all is well
+ROWS_PER_PREDICTION = 10  # probabilities in the table are tenths, so that frequencies can be equal to them
+CALIBRATED_LENSES = ("confidence", "class:0", "class:1", "class:2")  # calibrated according to the paper
 OTHER_LENSES = ("rank:2", "rank:3", "top-2", "groups:[[0],[1,2]]", "groups:[[0,1],[2]]", "groups:[[0,2],[1]]")
 
 SIX_LEGEND = """60 rows, ten of each prediction, with exactly the class frequencies of the table in the paper. error:
@@ -156,7 +156,7 @@ LENS_EXPLANATIONS = {
 
 
 def six_predictions() -> Predictions:
-    """Table 1 of the paper as rows."""
+    """60 rows with the six predictions of table 1 and its class frequencies."""
     labels = [
         np.repeat(np.arange(3), np.rint(ROWS_PER_PREDICTION * np.array(rate)).astype(int))
         for rate in SIX_PREDICTIONS.values()
@@ -165,7 +165,7 @@ def six_predictions() -> Predictions:
 
 
 def six_predictions_toy() -> Toy:
-    """Table 1 of Vaicenavicius et al. (2019)."""
+    """Six predictions whose error only the canonical lens detects: table 1 of Vaicenavicius et al. (2019)."""
     preds = six_predictions()
     errors = {lens: distinct_ece(preds, lens) for lens in (*CALIBRATED_LENSES, *OTHER_LENSES, "canonical")}
     rows = tuple(
@@ -197,7 +197,7 @@ def six_predictions_toy() -> Toy:
 
 VECTOR_LENSES = ("confidence", "classwise", "canonical")
 PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
-MEETS, MISSES = "q, calibrated", "q, miscalibrated"
+CALIBRATED, MISCALIBRATED = "q, calibrated", "q, miscalibrated"
 
 VECTORS_LEGEND = """Two models for ten images of a road, with probability 0.9 for no creature; one image shows a person.
 And two times ten images with the prediction q = (0.1, 0.2, 0.7). observed: number of images of each
@@ -211,16 +211,16 @@ def ten_pictures(predicted: Sequence[float], counts: Sequence[int]) -> Predictio
     return Predictions(np.repeat(np.arange(3), counts), [list(predicted)] * 10)
 
 
-VECTOR_CASES = {
+VECTOR_CASES = {  # by name: the prediction, and the number of images of each class
     PERSON: ((0.9, 0.1, 0.0), (9, 1, 0)),  # Vaicenavicius et al. (2019), introduction: no creature, person, animal
     ANIMAL: ((0.9, 0.0, 0.1), (9, 1, 0)),
-    MEETS: ((0.1, 0.2, 0.7), (1, 2, 7)),  # Pavlovic (2025), section 3.3.1
-    MISSES: ((0.1, 0.2, 0.7), (1, 5, 4)),
+    CALIBRATED: ((0.1, 0.2, 0.7), (1, 2, 7)),  # Pavlovic (2025), section 3.3.1
+    MISCALIBRATED: ((0.1, 0.2, 0.7), (1, 5, 4)),
 }
 
 
 def other_classes_toy() -> Toy:
-    """Section 3.3 of the paper."""
+    """Equal confidence with different vectors: section 3.3 of Pavlovic (2025)."""
     results: dict[str, dict[str, Any]] = {}
     for name, (predicted, counts) in VECTOR_CASES.items():
         preds = ten_pictures(predicted, counts)
@@ -251,7 +251,7 @@ def other_classes_toy() -> Toy:
 
 
 def _other_classes_rows(results: Mapping[str, Mapping[str, Any]]) -> tuple[Row, ...]:
-    """The errors of the cases, given by name, beside the published ones."""
+    """The rows of the table of the study from the errors of each case."""
     return (
         toy_row(
             "only the maximum",
@@ -283,114 +283,21 @@ def _other_classes_rows(results: Mapping[str, Mapping[str, Any]]) -> tuple[Row, 
         ),
         toy_row(
             "only the maximum",
-            f"canonical: {MEETS}",
+            f"canonical: {CALIBRATED}",
             0.0,
-            results[MEETS]["canonical"],
+            results[CALIBRATED]["canonical"],
             "The class frequencies equal the prediction q: calibrated.",
         ),
         toy_row(
             "only the maximum",
-            f"canonical: {MISSES}",
+            f"canonical: {MISCALIBRATED}",
             None,
-            results[MISSES]["canonical"],
+            results[MISCALIBRATED]["canonical"],
             "The class frequencies are (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class.",
         ),
     )
 
 
 def _format_list(numbers: Sequence[float]) -> str:
+    """Numbers in parentheses."""
     return f"({', '.join(f'{number:g}' for number in numbers)})"
-
-
-PICTURE_VOTES = (1, 2, 7)  # of ten people; the vector of Pavlovic (2025), section 3.3.3
-VOTE_PREDICTIONS = {
-    "as people": (0.1, 0.2, 0.7),
-    "two swapped": (0.2, 0.1, 0.7),
-    "reversed": (0.7, 0.2, 0.1),
-    "same order, overconfident": (0.01, 0.04, 0.95),
-    "same order, underconfident": (0.3, 0.33, 0.37),
-}
-VOTE_MEASURES = {"EntCE": "entce", "RankCS": "rankcs", "DistCE": "distce"}
-
-VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. EntCE: difference of the
-entropies (nats), which measure uncertainty; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: total
-variation distance from the votes; 0 is best. against the majority: distance of the confidence from 1 if the majority
-class is taken as the truth."""
-
-
-def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
-    """The three measures of votes, and ECE against the majority."""
-    preds, settled = (
-        Predictions([PICTURE_VOTES], [predicted]),
-        Predictions([max(range(3), key=PICTURE_VOTES.__getitem__)], [predicted]),
-    )
-    scores = {name: measure_value(preds, estimator) for name, estimator in VOTE_MEASURES.items()}
-    return scores | {"against the majority": measure_value(settled, "ece", lens="confidence")}
-
-
-def votes_toy() -> Toy:
-    """Section 3.3.3 of the paper."""
-    scores = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
-    lines: list[dict[str, Any]] = [
-        {"case": name, "predicted": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
-    ]
-    undetected_by_entropy = [case["DistCE"] for case in scores.values() if case["EntCE"] == 0 and case["DistCE"] > 0]
-    undetected_by_rank = [case["DistCE"] for case in scores.values() if case["RankCS"] == 1 and case["DistCE"] > 0]
-    sentence = (
-        f"Predictions with EntCE 0 are up to {max(undetected_by_entropy):g} from the votes, and predictions in the"
-        f" order of the votes up to {max(undetected_by_rank):g}: DistCE detects both."
-    )
-    panel = Panel(
-        "Agreement with annotators",
-        "EntCE, RankCS, DistCE",
-        {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in VOTE_MEASURES},
-    )
-    return Toy("people", _vote_rows(scores), (toy_table("people", sentence, lines, VOTES_LEGEND),), panel)
-
-
-def _vote_rows(scores: Mapping[str, Mapping[str, float]]) -> tuple[Row, ...]:
-    """The scores of the predictions, given by name, beside the published ones."""
-    as_people, swapped, reversed_order, overconfident = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
-    return (
-        toy_row(
-            "people",
-            "EntCE: two swapped",
-            0.0,
-            swapped["EntCE"],
-            "The same uncertainty between different classes: entropy does not distinguish them.",
-        ),
-        toy_row(
-            "people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability is on other classes."
-        ),
-        toy_row(
-            "people",
-            "EntCE: reversed",
-            0.0,
-            reversed_order["EntCE"],
-            "The least likely class according to people is predicted as the most likely, and entropy does not"
-            " detect it.",
-        ),
-        toy_row("people", "DistCE: reversed", None, reversed_order["DistCE"], "Six tenths are on other classes."),
-        toy_row(
-            "people",
-            "RankCS: same order, overconfident",
-            1.0,
-            overconfident["RankCS"],
-            "The order is correct, so the score is 1, whatever the confidence.",
-        ),
-        toy_row(
-            "people",
-            "DistCE: same order, overconfident",
-            None,
-            overconfident["DistCE"],
-            "A quarter is on other classes: the model is overconfident.",
-        ),
-        toy_row("people", "DistCE: as people", 0.0, as_people["DistCE"], "Calibrated to human uncertainty."),
-        toy_row(
-            "people",
-            "ECE against the majority: as people",
-            None,
-            as_people["against the majority"],
-            "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3.",
-        ),
-    )

@@ -1,4 +1,4 @@
-"""What the expected calibration error detects and misses, on toy data sets of at most 60 rows."""
+"""What calibration errors detect and miss, on toy data sets of at most 60 rows, compared with published numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from trueodds.core.progress import Progress
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import StudyResult, make_folder
-from trueodds_studies.pathologies import toy as figures
 from trueodds_studies.pathologies.confidence_toys import (
     adaptive_bins_toy,
     majority_toy,
@@ -21,9 +20,9 @@ from trueodds_studies.pathologies.multiclass_toys import (
     coarsened_classifier_toy,
     other_classes_toy,
     six_predictions_toy,
-    votes_toy,
 )
-from trueodds_studies.pathologies.toy import Toy
+from trueodds_studies.pathologies.toy import Toy, draw_toys
+from trueodds_studies.pathologies.votes_toy import votes_toy
 
 LEGEND = """printed: value in the paper, in figures or in words (calibrated is an error of 0); empty if the paper states
 none, or only in a figure. ours: value computed by the library for the same rows. The data sets are small, so that
@@ -50,29 +49,31 @@ def pathologies(
     >>> [row["ours"] for row in finding.rows if row["what"] == "error: canonical"]
     [0.1]
     """
-    where, toys, every = make_folder(out), list[Toy](), make_toys(rng)
-    for done, toy in enumerate(every, 1):
-        toys.append(toy())
+    folder = make_folder(out)
+    toys: list[Toy] = []
+    toy_functions = make_toys(rng)
+    for n_done, toy_function in enumerate(toy_functions, 1):
+        toys.append(toy_function())
         if progress:
-            progress(done / len(every), toys[-1].name)
+            progress(n_done / len(toy_functions), toys[-1].name)
     rows = tuple(row for toy in toys for row in toy.rows)
     also = tuple(table for toy in toys for table in toy.tables)
     finding = StudyResult("pathologies", summarize(rows), rows, {"quick": quick, "seed": rng}, LEGEND, also)
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:
-            figures.draw_toys([toy.panel for toy in toys], where / "pathologies.svg")
+            draw_toys([toy.panel for toy in toys], folder / "pathologies.svg")
     return finding
 
 
 def make_toys(seed: int) -> tuple[Callable[[], Toy], ...]:
-    """The toys in the order of the page; those with noise floors draw labels."""
-    of_nine = [partial(toy, seed) for toy in (nine_samples_toy, more_bins_toy, adaptive_bins_toy)]
+    """Functions that compute the toys, in the order of the documentation page; `seed` is for the noise floors."""
     return (
-        of_nine[0],
+        partial(nine_samples_toy, seed),
         majority_toy,
         coarsened_classifier_toy,
-        *of_nine[1:],
+        partial(more_bins_toy, seed),
+        partial(adaptive_bins_toy, seed),
         other_classes_toy,
         six_predictions_toy,
         votes_toy,
@@ -80,11 +81,11 @@ def make_toys(seed: int) -> tuple[Callable[[], Toy], ...]:
 
 
 def summarize(rows: tuple[Row, ...]) -> str:
-    """Summary of how many published numbers agree with ours."""
+    """In words, how many published numbers agree with ours, and which do not."""
     printed = [row for row in rows if row["printed"] is not None]
     differing = [row for row in printed if row["printed"] != row["ours"]]
-    named = "; ".join(
+    exceptions = "; ".join(
         f"{row['toy']}, {row['what']}: {row['printed']:g} published, {row['ours']:.6g} ours" for row in differing
     )
     agree = f"{len(printed) - len(differing)} of {len(printed)} published numbers agree exactly"
-    return f"{agree}{f'; exceptions: {named}' if differing else ''}."
+    return f"{agree}{f'; exceptions: {exceptions}' if differing else ''}."

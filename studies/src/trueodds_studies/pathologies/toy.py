@@ -1,7 +1,8 @@
-"""A toy data set with published and computed values, its tables and its figure."""
+"""Results of a toy data set (rows, tables, figure panel), and measures that the toys share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +14,23 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper_scores import Brier
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.figures import make_panels, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import StudyResult
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The figure of a toy: one dot per item and series."""
+    """The panel of a toy in the figure: one dot per item and series."""
 
     title: str
-    unit: str
-    series: Mapping[str, Mapping[str, float]]  # series -> thing -> number
+    unit: str  # label of the axis
+    series: Mapping[str, Mapping[str, float]]  # by name of the series and of the item
 
 
 @dataclass(frozen=True)
 class Toy:
-    """One toy: its rows in the table of the study, its own tables, and its figure."""
+    """The results of one toy data set: rows in the table of the study, own tables, and a panel in the figure."""
 
     name: str
     rows: tuple[Row, ...]
@@ -38,7 +39,7 @@ class Toy:
 
 
 def toy_row(toy: str, what: str, printed: float | None, ours: float, explanation: str) -> Row:
-    """A row of the table of the study; `printed` is None if the paper has no number."""
+    """A row of the table of the study: the published value, which may be missing (None), and ours."""
     return {"toy": toy, "what": what, "printed": printed, "ours": ours, "explanation": explanation}
 
 
@@ -48,7 +49,7 @@ def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str)
 
 
 def round_sum(number: float) -> float:
-    """Remove rounding errors of sums of tenths, which can be 1e-17 instead of 0.
+    """Round to 12 decimals, as a sum of tenths can be 1e-17 instead of 0; negative zeros become 0.
 
     >>> round_sum(0.1 + 0.2 - 0.3), round_sum(-1e-17)
     (0.0, 0.0)
@@ -57,12 +58,12 @@ def round_sum(number: float) -> float:
 
 
 def measure_value(preds: Predictions, estimator: str, **settings: Any) -> float:
-    """The estimate of the library, without interval."""
+    """The rounded value of an estimator by name."""
     return round_sum(measure(preds, estimator, interval=None, **settings).value)
 
 
 def distinct_ece(preds: Predictions, lens: str) -> float:
-    """ECE for a lens with one bin per distinct prediction."""
+    """The rounded ECE with one bin per distinct prediction."""
     return measure_value(preds, "ece", lens=lens, partition="distinct")
 
 
@@ -72,38 +73,41 @@ def mean_confidence(preds: Predictions) -> float:
 
 
 def brier_resolution(preds: Predictions) -> float:
-    """Resolution: refinement of the Brier score with a single group minus that with the groups of equal predictions.
+    """The resolution of the Brier score: by how much it is lower because a model distinguishes rows.
+
+    It is the refinement for a single group of all rows minus that for groups of equal predictions.
 
     >>> brier_resolution(Predictions([0, 0, 1, 1], [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]))
     0.25
     """
     (view,) = as_lens("canonical").views(preds)
-    refinement, all_alike = (
+    refinement, refinement_of_one_group = (
         Brier(decomposition="calibration-refinement", partition=cells).parts(view)["refinement"]
         for cells in (Distinct(), SimplexGrid(1))
     )
-    return round_sum(all_alike - refinement)
+    return round_sum(refinement_of_one_group - refinement)
 
 
-MARKS = (("o", "#2f6da8"), ("D", "#b5402a"), ("s", "#e39a3b"), ("^", "#5a9e5a"))
-STEP = 0.16
+MARKS = (("o", "#2f6da8"), ("D", "#b5402a"), ("s", "#e39a3b"), ("^", "#5a9e5a"))  # by series
+STEP = 0.16  # vertical distance between the series of an item
 
 
-def draw_toys(every: Sequence[Panel], path: Path) -> None:
-    """Draw small multiples, four per row, with a mark for each number."""
-    down = -(-len(every) // 4)
-    figure, axes = make_panels(down, 4, (15, 3.4 * down))
-    for ax, panel in zip(axes.flat, every, strict=False):
-        _panel(ax, panel)
-    for ax in axes.flat[len(every) :]:
+def draw_toys(panels: Sequence[Panel], path: Path) -> None:
+    """Draw all panels in a grid with four columns."""
+    n_rows = math.ceil(len(panels) / 4)
+    figure, axes = make_panels(n_rows, 4, (15, 3.4 * n_rows))
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        _draw_panel(ax, panel)
+    for ax in axes.flat[len(panels) :]:
         ax.set_visible(False)
     save_figure(figure, path)
 
 
-def _panel(ax: Any, panel: Panel) -> None:
+def _draw_panel(ax: Any, panel: Panel) -> None:
+    """Draw the series of a toy as marks, one line per item."""
     names = list(next(iter(panel.series.values())))
-    for lower, ((mark, color), (series, values)) in enumerate(zip(MARKS, panel.series.items(), strict=False)):
-        heights = [i + STEP * lower for i in range(len(names))]  # so that no mark hides another
+    for number, ((mark, color), (series, values)) in enumerate(zip(MARKS, panel.series.items(), strict=False)):
+        heights = [i + STEP * number for i in range(len(names))]  # marks do not cover each other
         ax.plot([values[name] for name in names], heights, mark, color=color, ms=5, alpha=0.85, label=series)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)

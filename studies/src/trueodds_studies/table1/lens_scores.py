@@ -1,4 +1,4 @@
-"""Simulate rows of the six predictions, and apply every estimator and test to them through one lens."""
+"""Simulated rows of the six predictions, and the results of every estimator and test for them with one lens."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from trueodds_studies.pathologies.multiclass_toys import CALIBRATED_LENSES, OTHE
 from trueodds_studies.pathologies.toy import distinct_ece, round_sum
 
 LENSES = ("confidence", "top-label", "classwise", *CALIBRATED_LENSES[1:], *OTHER_LENSES, "canonical")
-"""Every lens for three classes; `positive` is for two."""
+"""Every lens for three classes; `positive` requires two."""
 
-COPIES = 50  # of the sixty rows whose shares are those of the table: all that a statistic can know, 3,000 rows
-_CALIBRATED_COPIES = 10  # shares of the table are tenths
-_TABLE_COPIES = 6  # a stream of their own: [0, 0, 0] would be that of rng=0, from which tests redraw labels
+COPIES = (
+    50  # copies of 60 rows with the shares of the table: 3,000 rows, in which frequencies equal probabilities exactly
+)
+_ROWS_PER_PREDICTION = 10  # in 60 rows; the probabilities in the table are tenths
+_STREAM = 6  # distinguishes the random streams from those of rng=0, from which tests redraw labels
 
 
 def check_lens(name: str) -> str:
-    """The name itself; an unknown lens is an InputError."""
+    """Return the name of a lens; an unknown one is an InputError."""
     if name not in LENSES:
         raise InputError("TO201", "The study has no lens of that name.", repr(name), suggest_names(name, LENSES))
     return name
@@ -49,35 +51,35 @@ def draw_rows(rows: int, seed: int, number: int, *, calibrated: bool = False) ->
     The order is random because some methods pair neighboring rows, and neighbors with equal predictions would be a
     different experiment.
     """
-    rng = np.random.default_rng([seed, number, int(calibrated), _TABLE_COPIES])
+    rng = np.random.default_rng([seed, number, int(calibrated), _STREAM])
     predicted, true_probs = probabilities_and_rates(calibrated)
-    which = rng.permutation(np.arange(rows) % len(predicted))
-    y = (true_probs.cumsum(axis=1)[which] <= rng.random(rows)[:, None]).sum(axis=1)
-    return Predictions(np.minimum(y, 2), predicted[which])  # the last sum is 1 but for rounding
+    prediction_index = rng.permutation(np.arange(rows) % len(predicted))
+    y = (true_probs.cumsum(axis=1)[prediction_index] <= rng.random(rows)[:, None]).sum(axis=1)
+    return Predictions(np.minimum(y, 2), predicted[prediction_index])  # a cumulative sum may be less than 1 by rounding
 
 
 def exact_rows(*, calibrated: bool = False) -> Predictions:
     """Rows whose class frequencies equal the true probabilities exactly."""
     predicted, true_probs = probabilities_and_rates(calibrated)
-    times = np.rint(_CALIBRATED_COPIES * COPIES * true_probs).astype(int)
-    which = np.repeat(np.arange(len(predicted)), times.sum(axis=1))
-    y = np.concatenate([np.repeat(np.arange(3), counts) for counts in times])
+    class_counts = np.rint(_ROWS_PER_PREDICTION * COPIES * true_probs).astype(int)
+    prediction_index = np.repeat(np.arange(len(predicted)), class_counts.sum(axis=1))
+    y = np.concatenate([np.repeat(np.arange(3), counts) for counts in class_counts])
     order = np.random.default_rng(0).permutation(len(y))
-    return Predictions(y[order], predicted[which[order]])
+    return Predictions(y[order], predicted[prediction_index[order]])
 
 
 ALPHA = 0.05
 
 
 def exact_lens_error(lens: str) -> dict[str, Any]:
-    """The number of views of a lens, and the exact error in them."""
+    """`views`: number of views of a lens; `exact`: its ECE with one bin per prediction and exact frequencies."""
     preds = exact_rows()
     views = as_lens(lens).views(preds)
     return {"views": len(views), "exact": distinct_ece(preds, lens)}
 
 
 def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every estimator, on rows with the exact frequencies and on simulated rows, with interval and noise floor.
+    """One row per estimator: values for rows with exact frequencies, and for a simulated data set with interval.
 
     `AUC` is the share of pairs of a simulated data set and one of a calibrated model with the same
     predictions in which the first has the larger error: 1 for perfect discrimination, .5 for none. It is
@@ -102,7 +104,7 @@ def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) ->
             **_estimate_row(answer),
         }
         if lens == "canonical":
-            row["AUC"] = _mann_whitney(name, lens, settings, rows, sets, seed)
+            row["AUC"] = _auc(name, lens, settings, rows, sets, seed)
         table.append(row)
     return table
 
@@ -114,31 +116,32 @@ def verdict_rows(lens: str, rows: int, sets: int, redraws: int, seed: int) -> li
     """
     table: list[dict[str, Any]] = []
     for name in TESTS.names():
-        resample_settings = {"resamples": redraws} if TESTS.has_setting(name, "resamples") else {}
+        draw_settings = {"resamples": redraws} if TESTS.has_setting(name, "resamples") else {}
         settings = _settings_for_lens(TESTS, name, partial(test, draw_rows(60, seed, 0), name, lens=lens))
         if isinstance(settings, InputError):
             table.append({"test": name, "needs": describe_refusal(settings)})
             continue
 
-        def p(
+        def simulate_pvalue(
             number: int,
             calibrated: bool,
             name: str = name,
-            test_settings: dict[str, Any] = settings | resample_settings,
+            test_settings: dict[str, Any] = settings | draw_settings,
         ) -> float:
+            """The p-value of one simulated data set."""
             return float(
                 test(draw_rows(rows, seed, number, calibrated=calibrated), name, lens=lens, rng=number, **test_settings)
             )
 
-        pvalues = [p(number, False) for number in range(sets)]
+        pvalues = [simulate_pvalue(number, False) for number in range(sets)]
         row: dict[str, Any] = {
             "test": name,
             "settings": describe_settings(settings),
             "p": pvalues[0],
-            "rejects": _share(pvalues),
+            "rejects": _rejection_rate(pvalues),
         }
         if lens == "canonical":
-            row["rejects if calibrated"] = _share([p(number, True) for number in range(sets)])
+            row["rejects if calibrated"] = _rejection_rate([simulate_pvalue(number, True) for number in range(sets)])
         table.append(row)
     return table
 
@@ -153,24 +156,28 @@ def describe_refusal(refusal: InputError) -> str:
 
 
 def describe_settings(settings: dict[str, Any]) -> str:
-    """Settings in words."""
+    """Settings as text, `name=value`."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def _settings_for_lens(registry: Registry, name: str, ask: Callable[..., Any]) -> Any:
-    """The settings with which a method accepts this lens: the defaults, else one bin per prediction; or the error."""
-    first: InputError | None = None
+def _settings_for_lens(registry: Registry, name: str, apply_method: Callable[..., Any]) -> Any:
+    """The settings with which a method accepts a lens: the defaults, else one bin per prediction; or the first error.
+
+    `apply_method` applies the method with keyword settings, and raises an InputError if it refuses.
+    """
+    first_error: InputError | None = None
     for settings in _candidate_settings(registry, name):
         try:
-            ask(**settings)
+            apply_method(**settings)
         except InputError as refusal:
-            first = first or refusal
+            first_error = first_error or refusal
         else:
             return settings
-    return first
+    return first_error
 
 
 def _candidate_settings(registry: Registry, name: str) -> Iterator[dict[str, Any]]:
+    """The default settings, and one bin per prediction for methods with a partition."""
     yield {}
     if registry.has_setting(name, "partition"):
         yield {"partition": "distinct"}
@@ -180,27 +187,31 @@ def _point_estimate(preds: Predictions, name: str, lens: str, settings: dict[str
     return float(measure(preds, name, lens=lens, interval=None, **settings))
 
 
-def _mann_whitney(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
+def _auc(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
+    """Share of pairs of a data set and one of a calibrated model with the larger error in the first; ties count 1/2.
+
+    This is the area under the ROC curve (AUC), and the Mann-Whitney statistic.
+    """
     estimator = ESTIMATORS.make(name, settings)
-    wrong, right = (
-        estimator.as_loss(
-            np.array(
-                [
-                    _point_estimate(draw_rows(rows, seed, t, calibrated=calibrated), name, lens, settings)
-                    for t in range(sets)
-                ]
-            )
-        )
-        for calibrated in (False, True)
-    )
-    larger = (wrong[:, None] > right[None, :] + 1e-12).mean()
-    return float(larger + (np.abs(wrong[:, None] - right[None, :]) <= 1e-12).mean() / 2)
+
+    def simulate_losses(calibrated: bool) -> Array:
+        """The estimates as losses for all data sets, (sets,)."""
+        data_sets = (draw_rows(rows, seed, number, calibrated=calibrated) for number in range(sets))
+        estimates = [_point_estimate(preds, name, lens, settings) for preds in data_sets]
+        return np.asarray(estimator.as_loss(np.array(estimates)))
+
+    losses, null_losses = simulate_losses(False)[:, None], simulate_losses(True)[None, :]
+    larger = (losses > null_losses + 1e-12).mean()
+    tied = (np.abs(losses - null_losses) <= 1e-12).mean()
+    return float(larger + tied / 2)
 
 
 def _estimate_row(answer: Estimate) -> dict[str, float | None]:
+    """Value, limits of the interval, and noise floor."""
     low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
     return {"estimate": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
 
 
-def _share(pvalues: list[float]) -> float:
+def _rejection_rate(pvalues: list[float]) -> float:
+    """Share of p-values of at most 5 %."""
     return float(np.mean([p <= ALPHA for p in pvalues]))

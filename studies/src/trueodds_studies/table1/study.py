@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.atomic_write import open_atomic
 from trueodds.core.progress import Progress
-from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.table1 import lens_scores
@@ -71,9 +70,9 @@ def table1(
     also all of them for each lens. A figure. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
+    folder = make_folder(out)
     lenses = [check_lens(name) for name in methods or (QUICK_LENSES if quick else LENSES)]
-    cells = run_cells("table1", [Cell(lens) for lens in lenses], measure_cell, plan, where, progress)
+    cells = run_cells("table1", [Cell(lens) for lens in lenses], measure_cell, plan, folder, progress)
     finding = StudyResult(
         "table1",
         summarize(cells, plan.sets),
@@ -82,18 +81,18 @@ def table1(
         LENSES_LEGEND,
         _further_tables(cells, plan) if "canonical" in lenses else (),
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         StudyResult(
             "table1.all", "Every estimator and every test through every lens.", all_rows(cells), plan.__dict__
-        ).save(where)
+        ).save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_lenses(cells, plan.sets, where / "table1.svg")
+            draw_lenses(cells, plan.sets, folder / "table1.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Results for one lens."""
+    """The exact error of one lens, and the results of every estimator and test with it."""
     return {
         "lens": cell.lens,
         **lens_scores.exact_lens_error(cell.lens),
@@ -103,8 +102,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
-    """The tables for whole vectors."""
-    made = (
+    """The tables of estimators and tests with the canonical lens."""
+    tables = (
         (
             "estimators",
             "Every estimator through the canonical lens.",
@@ -113,7 +112,9 @@ def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Stu
         ),
         ("tests", "Every test through the canonical lens.", pvalue_table(cells, plan.sets), TESTS_LEGEND),
     )
-    return tuple(StudyResult(f"table1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
+    return tuple(
+        StudyResult(f"table1.{name}", sentence, rows, plan.__dict__, legend) for name, sentence, rows, legend in tables
+    )
 
 
 def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
@@ -125,13 +126,18 @@ def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...
         row = {"lens": cell["lens"], "views": cell["views"], "exact": cell["exact"], "ECE": format_interval(ece)}
         row |= {"tests": len(tests), "reject": format_range((test["rejects"] for test in tests), 2)}
         rows.append(
-            row | {"see it": ", ".join(test["test"] for test in tests if test["rejects"] > rejects_above_level(sets))}
+            row
+            | {
+                "see it": ", ".join(
+                    test["test"] for test in tests if test["rejects"] > significant_rejection_rate(sets)
+                )
+            }
         )
     return tuple(rows)
 
 
 def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
-    """Every estimator with the canonical lens."""
+    """One row per estimator with the canonical lens: values, AUC, and whether it detects the error."""
     rows = []
     for row in canonical_rows(cells, "estimates"):
         if "needs" in row:
@@ -148,36 +154,40 @@ def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ..
 
 
 def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
-    """Every test with the canonical lens and with all others."""
+    """One row per test with the canonical lens: p-value, rejection rates, and whether it detects the error."""
     others = [cell for cell in cells if cell["lens"] != "canonical"]
     rows = []
     for row in canonical_rows(cells, "tests"):
         elsewhere = [
-            t["rejects"] for cell in others for t in cell["tests"] if t["test"] == row["test"] and "rejects" in t
+            other["rejects"]
+            for cell in others
+            for other in cell["tests"]
+            if other["test"] == row["test"] and "rejects" in other
         ]
         entry = {"test": row["test"]}
         if "needs" in row:
             entry["sees it"] = "takes no vectors"
         else:
             entry |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
-            entry["sees it"] = "yes" if row["rejects"] > rejects_above_level(sets) else "no"
+            entry["sees it"] = "yes" if row["rejects"] > significant_rejection_rate(sets) else "no"
         rows.append(entry | ({"through other lenses": format_range(elsewhere, 2)} if elsewhere else {}))
     return tuple(rows)
 
 
 def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """All results by lens, including errors raised."""
-    return tuple(
-        {"lens": cell["lens"], "kind": kind[:-1]}
-        | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
-        for cell in cells
-        for kind, key in (("estimators", "estimates"), ("tests", "tests"))
-        for row in cell[key]
-    )
+    """One row per lens and method with all results, or with the error that it raises."""
+    rows = []
+    for cell in cells:
+        for kind, key in (("estimator", "estimates"), ("test", "tests")):
+            for row in cell[key]:
+                entry = {"lens": cell["lens"], "kind": kind}
+                entry |= {("member" if name == kind else name): value for name, value in row.items()}
+                rows.append(entry)
+    return tuple(rows)
 
 
 def summarize(cells: Sequence[Row], sets: int) -> str:
-    """Which lenses have an error, and which methods detect it."""
+    """In words, which lenses have an error, and which estimators and tests of whole vectors detect it."""
     miscalibrated = [cell for cell in cells if cell["exact"] > 0]
     text = f"The error is 0 for {len(cells) - len(miscalibrated)} of {len(cells)} lenses"
     if miscalibrated:
@@ -185,22 +195,22 @@ def summarize(cells: Sequence[Row], sets: int) -> str:
     text += "."
     estimates = [row for row in canonical_rows(cells, "estimates") if "needs" not in row]
     verdicts = [row for row in canonical_rows(cells, "tests") if "needs" not in row]
-    for what, rows, detecting in (
+    for noun, rows, detecting in (
         ("estimator", estimates, [row["estimator"] for row in estimates if detects_error(row, sets)]),
-        ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > rejects_above_level(sets)]),
+        ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > significant_rejection_rate(sets)]),
     ):
         if rows:
-            blind = [row[what] for row in rows if row[what] not in detecting]
+            not_detecting = [row[noun] for row in rows if row[noun] not in detecting]
             text += (
-                f" Of {format_count(len(rows), what)} that support whole vectors, {len(detecting)} detect it"
+                f" Of {format_count(len(rows), noun)} that support whole vectors, {len(detecting)} detect it"
                 f" ({', '.join(detecting)})"
             )
-            text += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
+            text += f", and {len(not_detecting)} do not ({', '.join(not_detecting)})." if not_detecting else "."
     return text
 
 
 def canonical_rows(cells: Sequence[Row], key: str) -> list[Row]:
-    """Results for the canonical lens."""
+    """The rows of estimators (key `estimates`) or tests (key `tests`) with the canonical lens."""
     return [row for cell in cells if cell["lens"] == "canonical" for row in cell[key]]
 
 
@@ -213,13 +223,13 @@ def detects_error(row: Row, sets: int) -> bool:
     return bool(abs(row["AUC"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
 
 
-def rejects_above_level(sets: int) -> float:
-    """Rejection rate four standard deviations above the level.
+def significant_rejection_rate(sets: int) -> float:
+    """The rejection rate above which a test detects the error: four standard deviations above its level.
 
     For 50 data sets, this is nine rejections or more, which have probability 1/1,300 for a test
     that keeps its level; for 100 data sets fourteen or more, with probability 1/2,200.
 
-    >>> round(rejects_above_level(100), 3)
+    >>> round(significant_rejection_rate(100), 3)
     0.137
     """
     return ALPHA + 4 * math.sqrt(ALPHA * (1 - ALPHA) / sets)
@@ -235,42 +245,37 @@ GRAY = "#9a9a9a"
 
 
 def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
-    """Draw ECE by lens with the exact error, discrimination of the estimators, and rejection rates of the tests."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 5.6), layout="constrained")
-    by_lens, estimators, tests = figure.subplots(1, 3)
-    _draw_errors(by_lens, cells)
-    _draw_mann_whitney(estimators, cells)
-    _draw_rejections(tests, cells, sets)
-    for ax in (by_lens, estimators, tests):
+    """Draw ECE by lens with the exact error, the AUC of the estimators, and the rejection rates of the tests."""
+    figure = make_figure((12, 5.6))
+    error_ax, auc_ax, rejection_ax = figure.subplots(1, 3)
+    _draw_errors(error_ax, cells)
+    _draw_auc(auc_ax, cells)
+    _draw_rejections(rejection_ax, cells, sets)
+    for ax in (error_ax, auc_ax, rejection_ax):
         ax.set_axisbelow(True)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
-        ax.tick_params(length=0, labelsize=8)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-    FigureCanvasSVG(figure)
-    with open_atomic(path, "TO801") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        remove_frame(ax)
+    save_figure(figure, path)
 
 
 def _draw_errors(ax: Any, cells: Sequence[Row]) -> None:
-    for place, cell in enumerate(reversed(cells)):
+    """Draw ECE with its interval, its noise floor, and the exact error, by lens."""
+    for position, cell in enumerate(reversed(cells)):
         row = next(row for row in cell["estimates"] if row["estimator"] == "ece")
-        color = _color(cell["lens"])
+        color = _lens_color(cell["lens"])
         if row["low"] is not None:
-            ax.hlines(place, row["low"], row["high"], color=color, lw=1.2)
-        ax.plot(row["estimate"], place, "o", ms=4.5, color=color)
-        ax.plot(row["noise floor"], place, "|", ms=9, color=color)
-        ax.plot(cell["exact"], place, "x", ms=6, color="black")
+            ax.hlines(position, row["low"], row["high"], color=color, lw=1.2)
+        ax.plot(row["estimate"], position, "o", ms=4.5, color=color)
+        ax.plot(row["noise floor"], position, "|", ms=9, color=color)
+        ax.plot(cell["exact"], position, "x", ms=6, color="black")
     ax.set_yticks(range(len(cells)), [cell["lens"] for cell in reversed(cells)])
     ax.set_xlim(left=-0.004)
     ax.set_title("ECE by lens, 95 % interval", fontsize=10)
     ax.set_xlabel("cross: exact; tick: noise floor", fontsize=8)
 
 
-def _draw_mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
+def _draw_auc(ax: Any, cells: Sequence[Row]) -> None:
+    """Draw how well each estimator with the canonical lens distinguishes the table from a calibrated model."""
     rows = [row for row in canonical_rows(cells, "estimates") if "AUC" in row][::-1]
     ax.axvline(0.5, color=GRAY, lw=1)
     ax.plot([row["AUC"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
@@ -281,18 +286,19 @@ def _draw_mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
 
 
 def _draw_rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:
+    """Draw the rejection rates of each test, one dot per lens; the gray area is not significant."""
     names = list(dict.fromkeys(row["test"] for cell in cells for row in cell["tests"] if "rejects" in row))[::-1]
-    place = {name: i for i, name in enumerate(names)}
-    ax.axvspan(0, rejects_above_level(sets), color="#eeeeee", lw=0)
+    positions = {name: i for i, name in enumerate(names)}
+    ax.axvspan(0, significant_rejection_rate(sets), color="#eeeeee", lw=0)
     for cell in cells:
         rows = [row for row in cell["tests"] if "rejects" in row]
         canonical = cell["lens"] == "canonical"
         ax.plot(
             [row["rejects"] for row in rows],
-            [place[row["test"]] for row in rows],
+            [positions[row["test"]] for row in rows],
             "o",
             ms=6 if canonical else 4,
-            color=_color(cell["lens"]),
+            color=_lens_color(cell["lens"]),
             alpha=1 if canonical else 0.45,
             zorder=3 if canonical else 2,
         )
@@ -305,5 +311,5 @@ def _draw_rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:
     ax.legend(loc="center right", frameon=False, fontsize=8)
 
 
-def _color(lens: str) -> str:
+def _lens_color(lens: str) -> str:
     return RED if lens == "canonical" else BLUE

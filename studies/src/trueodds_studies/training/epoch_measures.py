@@ -1,9 +1,8 @@
-"""Measure log loss, refinement, calibration errors and their tests for every epoch of one training run."""
+"""Log loss, refinement, calibration errors and their tests after every epoch of one training of LeNet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,43 +17,27 @@ from trueodds.estimators.binned import BinnedError
 from trueodds_studies.common.mnist import LabeledImages, MnistSplit
 from trueodds_studies.common.network_predictions import groups_lens
 from trueodds_studies.common.resumable_runs import Row
+from trueodds_studies.training.lenet import train_lenet
 
-TESTS_BY_LENS: Mapping[str, tuple[str, BinnedError]] = {
+CONSISTENCY_TESTS: Mapping[str, tuple[str, BinnedError]] = {
     "classes": ("canonical", BinnedError(MedianVariance(min_size=10))),
     "classes, 100": ("canonical", BinnedError(MedianVariance(min_size=100))),
     "groups": (groups_lens(10), BinnedError(MedianVariance(min_size=100))),
     "confidence": ("confidence", BinnedError()),
 }
-"""Name, lens and statistic of each consistency test."""
-TEXT_OF_LENS = {
+"""Lens and statistic of each consistency test, by its name in the columns."""
+TEST_DESCRIPTIONS = {
     "classes": "all classes, trees of at least 10 rows per leaf",
     "classes, 100": "all classes, at least 100 rows per leaf",
     "groups": "three groups of classes, at least 100 rows per leaf",
     "confidence": "the confidence, 15 uniform bins",
 }
-Predictor = Callable[[LabeledImages], Array]
+"""The same tests in words, for sentences and tables."""
 ALPHA = 0.05
 
 
-def train_lenet(split: MnistSplit, loss: str, strength: float, epochs: int, seed: int) -> Iterator[Predictor]:
-    """Train LeNet and yield after each epoch a function that predicts logits; a copy of it keeps the weights."""
-    from trueodds_studies.common.network_training import (
-        TrainingSettings,
-        build_network,
-        one_thread,
-        predict_logits,
-        train_epochs,
-    )
-    from trueodds_studies.training.lenet import build_lenet, make_loss
-
-    with one_thread():
-        network = build_network(build_lenet, seed)
-        for _ in train_epochs(network, split.train, make_loss(loss, strength), TrainingSettings(epochs), seed):
-            yield partial(predict_logits, network)
-
-
 def as_predictions(rows: LabeledImages, logits: Array) -> Predictions:
-    """The predictions for some rows."""
+    """The labels of the images with the probabilities of the logits (n, K)."""
     return Predictions.from_logits(rows.labels, logits)
 
 
@@ -64,16 +47,16 @@ def mean_log_loss(preds: Predictions) -> float:
 
 
 def scale_temperature(validation: Predictions, test_preds: Predictions) -> tuple[float, float, Predictions]:
-    """Temperature fitted on validation rows, their log loss after it, and the recalibrated test rows."""
+    """Temperature fitted on validation rows, their log loss after scaling (refinement), and the scaled test rows."""
     scaled = fit(validation, "temperature")
     temperature = 1 / scaled.to_dict()["parameters"]["beta"]
     return temperature, mean_log_loss(scaled.recalibrate(validation)), scaled.recalibrate(test_preds)
 
 
 def measure_calibration(preds: Predictions, redraws: int, seed: int) -> dict[str, float]:
-    """Calibration error, its mean under calibration, and the p-value of the consistency test, by lens."""
+    """Calibration error, its mean for a calibrated model, and the p-value of each consistency test."""
     row: dict[str, float] = {}
-    for name, (lens, statistic) in TESTS_BY_LENS.items():
+    for name, (lens, statistic) in CONSISTENCY_TESTS.items():
         verdict = test(preds, "consistency", lens=lens, statistic=statistic, resamples=redraws, rng=seed)
         row[f"ECE, {name}"] = float(verdict.statistic)
         row[f"noise floor, {name}"] = float(verdict.statistic) - float(verdict.effect or 0.0)
@@ -116,21 +99,21 @@ def measure_accuracy(preds: Predictions) -> float:
     return float(np.mean(np.asarray(preds.P).argmax(axis=1) == np.asarray(preds.y)))
 
 
-def lowest(rows: Sequence[Row], key: str) -> int:
+def argmin_row(rows: Sequence[Row], key: str) -> int:
     """The index of the first row with the smallest value.
 
-    >>> lowest([{"loss": 2.0}, {"loss": 1.0}, {"loss": 1.0}], "loss")
+    >>> argmin_row([{"loss": 2.0}, {"loss": 1.0}, {"loss": 1.0}], "loss")
     1
     """
     return int(np.argmin([row[key] for row in rows]))
 
 
-def rejected_from(rows: Sequence[Row], name: str, prefix: str = "") -> int | None:
-    """The epoch from which calibration is rejected at every epoch to the end; None if it is not rejected at the end.
+def first_lasting_rejection(rows: Sequence[Row], name: str, prefix: str = "") -> int | None:
+    """The first epoch from which on calibration is rejected at every epoch; None if it is not rejected at the last one.
 
     `prefix` is "scaled " for the p-values after temperature scaling.
 
-    >>> rejected_from([{"epoch": e, "p, x": p} for e, p in ((1, 0.01), (2, 0.2), (3, 0.01), (4, 0.02))], "x")
+    >>> first_lasting_rejection([{"epoch": e, "p, x": p} for e, p in ((1, 0.01), (2, 0.2), (3, 0.01), (4, 0.02))], "x")
     3
     """
     first = None

@@ -1,21 +1,27 @@
-"""Tables and sentences about the epochs of several initializations: choices of an epoch, and rejected calibration."""
+"""Tables and summaries by epoch over several initializations: the chosen epoch, and where calibration is rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from trueodds_studies.common.paired_differences import format_mean
+from trueodds_studies.common.mean_intervals import format_mean
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
-from trueodds_studies.training.epoch_measures import ALPHA, TESTS_BY_LENS, TEXT_OF_LENS, lowest, rejected_from
+from trueodds_studies.training.epoch_measures import (
+    ALPHA,
+    CONSISTENCY_TESTS,
+    TEST_DESCRIPTIONS,
+    argmin_row,
+    first_lasting_rejection,
+)
 
 CHOICES = {
     "lowest log loss": "validation log loss",
     "lowest refinement": "validation refinement",
     "last": None,
 }
-"""How an epoch is chosen, and the measure of the validation rows that does."""
+"""Ways to choose an epoch, with the measure of the validation rows that is lowest there; None is the last epoch."""
 
 CHOICE_LEGEND = """{test:,} test images. {runs} initializations; choice: the epoch with the lowest validation log loss,
 the one with the lowest validation log loss after temperature scaling (refinement), and the last epoch. T: temperature
@@ -34,17 +40,17 @@ CHOICE_MEASURES = {
     "scaled ECE, confidence": ("scaled, confidence", 1, 4),
     "noise floor, confidence": ("noise floor, confidence", 1, 4),
 }
-"""Measure of an epoch: column, factor and digits."""
+"""By measure of an epoch: the column, the factor that it is multiplied by, and the digits."""
 MEANS_LEGEND = """Means [95 % t intervals] over the initializations, test images. T: temperature fitted on validation
 images. refinement: log loss after temperature scaling. ECE: total variation, all classes with trees of at least 100
 rows per leaf, and confidence with 15 uniform bins; scaled: after temperature scaling; noise floor: mean for a
 calibrated model. difference: to the epoch with the lowest validation log loss, paired by initialization."""
-PREDICTIONS = {
+TESTED_ROWS = {
     "": "test",
     "scaled ": "test, temperature scaling",
     "validation ": "validation",
 }
-"""Rows that are tested, by the prefix of their p-values."""
+"""The rows that are tested in words, by the prefix of the keys of their p-values."""
 EPOCHS_LEGEND = """Mean [95 % t interval over the initializations]. T: temperature fitted on validation rows.
 rejected: initializations with p ≤ 0.05. classes, classes 100: all classes, trees of at least 10 and 100 rows per leaf;
 groups: three groups of classes, trees of at least 100 rows; confidence: 15 uniform bins."""
@@ -55,9 +61,9 @@ not independent. The epochs are chosen and the temperature is fitted on the vali
 
 
 def choose_epochs(run: Row) -> dict[str, Any]:
-    """The row of the epoch that each choice selects."""
+    """The measures of the epoch that each of `CHOICES` selects in one training."""
     rows = run["rows"]
-    return {name: rows[-1] if key is None else rows[lowest(rows, key)] for name, key in CHOICES.items()}
+    return {name: rows[-1] if key is None else rows[argmin_row(rows, key)] for name, key in CHOICES.items()}
 
 
 def choice_table(runs: Sequence[Row]) -> tuple[Row, ...]:
@@ -69,7 +75,7 @@ def choice_table(runs: Sequence[Row]) -> tuple[Row, ...]:
             entry = {"choice": choice, "run": run["run"], "epoch": row["epoch"], "T": row["temperature"]}
             entry |= {"log loss": row["log loss"], "refinement": row["refinement"]}
             entry |= {"accuracy %": 100 * row["accuracy"]}
-            for name in TESTS_BY_LENS:
+            for name in CONSISTENCY_TESTS:
                 entry |= {f"ECE, {name}": row[f"ECE, {name}"], f"p, {name}": row[f"p, {name}"]}
             entry |= {f"p scaled, {name}": row[f"scaled p, {name}"] for name in ("classes, 100", "confidence")}
             table.append(entry)
@@ -102,21 +108,21 @@ def epoch_table(runs: Sequence[Row]) -> tuple[Row, ...]:
             entry["T" if key == "temperature" else key] = format_mean([row[key] for row in epoch_rows], digits)
         entry["ECE, confidence"] = format_mean([row["ECE, confidence"] for row in epoch_rows], 4)
         entry["accuracy %"] = format_mean([100 * row["accuracy"] for row in epoch_rows], 2)
-        for name in TESTS_BY_LENS:
+        for name in CONSISTENCY_TESTS:
             entry[f"rejected, {name}"] = count_rejected(epoch_rows, f"p, {name}")
         table.append(entry)
     return tuple(table)
 
 
 def rejection_table(runs: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per lens and kind of predictions: where the rejection begins that lasts, and how often epochs have it."""
+    """One row per test and kind of rows: epoch from which calibration is rejected to the end, and rejection counts."""
     n_epochs = len(runs[0]["rows"])
     choices = [choose_epochs(run) for run in runs]
     table = []
-    for prefix, text in PREDICTIONS.items():
-        for name, lens in TEXT_OF_LENS.items():
+    for prefix, text in TESTED_ROWS.items():
+        for name, lens in TEST_DESCRIPTIONS.items():
             key = f"{prefix}p, {name}"
-            starts = [rejected_from(run["rows"], name, prefix) for run in runs]
+            starts = [first_lasting_rejection(run["rows"], name, prefix) for run in runs]
             table.append(
                 {
                     "predictions": text,
@@ -135,34 +141,37 @@ def count_rejected(rows: Sequence[Row], key: str) -> int:
 
 
 def summarize(runs: Sequence[Row]) -> str:
-    """Whether the models chosen by log loss are calibrated, and how a choice by refinement differs."""
+    """The epochs chosen by log loss and by refinement, rejections of calibration there, and differences in log loss."""
     choices = [choose_epochs(run) for run in runs]
-    early = [choice["lowest log loss"] for choice in choices]
-    refined = [choice["lowest refinement"] for choice in choices]
-    difference = [b["refinement"] - a["refinement"] for a, b in zip(early, refined, strict=True)]
-    plain = [b["refinement"] - a["log loss"] for a, b in zip(early, refined, strict=True)]
+    lowest_loss = [choice["lowest log loss"] for choice in choices]
+    lowest_refinement = [choice["lowest refinement"] for choice in choices]
+    difference = [b["refinement"] - a["refinement"] for a, b in zip(lowest_loss, lowest_refinement, strict=True)]
+    difference_unscaled = [b["refinement"] - a["log loss"] for a, b in zip(lowest_loss, lowest_refinement, strict=True)]
     return (
-        f"The validation log loss is lowest at epochs {_format_epochs(early)} of {len(runs[0]['rows'])}. There,"
+        f"The validation log loss is lowest at epochs {_format_epochs(lowest_loss)} of {len(runs[0]['rows'])}. There,"
         f" calibration is rejected on the test images, of {format_count(len(runs), 'initialization')}, in"
-        f" {_list_rejected(early, '')}; after temperature scaling in {_list_rejected(early, 'scaled ')}. Choosing by"
-        f" refinement selects epochs {_format_epochs(refined)};"
+        f" {_list_rejected(lowest_loss, '')}; after temperature scaling in {_list_rejected(lowest_loss, 'scaled ')}."
+        f" Choosing by refinement selects epochs {_format_epochs(lowest_refinement)};"
         f" with temperature scaling, its test log loss differs by {format_mean(difference, 5, sign=True)} from that of"
-        f" early stopping with temperature scaling, and by {format_mean(plain, 5, sign=True)} from that without."
+        f" early stopping with temperature scaling, and by {format_mean(difference_unscaled, 5, sign=True)} from that"
+        " without."
     )
 
 
 def summarize_rejection(runs: Sequence[Row]) -> str:
-    """From which epoch calibration is rejected to the end."""
+    """By test: in how many trainings calibration is rejected to the last epoch, and the epochs where that begins."""
     phrases = []
-    for name in TESTS_BY_LENS:
-        starts = [start for run in runs if (start := rejected_from(run["rows"], name)) is not None]
+    for name in CONSISTENCY_TESTS:
+        starts = [start for run in runs if (start := first_lasting_rejection(run["rows"], name)) is not None]
         when = f" from epoch {_format_range(starts)}" if starts else ""
-        phrases.append(f"{TEXT_OF_LENS[name]}: {len(starts)} of {len(runs)}{when}")
+        phrases.append(f"{TEST_DESCRIPTIONS[name]}: {len(starts)} of {len(runs)}{when}")
     return f"Calibration is rejected to the last epoch: {'; '.join(phrases)}."
 
 
 def _list_rejected(rows: Sequence[Row], prefix: str) -> str:
-    return ", ".join(f"{count_rejected(rows, f'{prefix}p, {name}')} ({lens})" for name, lens in TEXT_OF_LENS.items())
+    return ", ".join(
+        f"{count_rejected(rows, f'{prefix}p, {name}')} ({lens})" for name, lens in TEST_DESCRIPTIONS.items()
+    )
 
 
 def _format_epochs(rows: Sequence[Row]) -> str:

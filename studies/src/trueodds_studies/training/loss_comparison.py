@@ -1,4 +1,4 @@
-"""Compare losses that regularize calibration, with and without temperature scaling, over repeated trainings."""
+"""Losses that regularize calibration, with and without temperature scaling, compared over repeated trainings."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import numpy as np
 from trueodds.api.compare import compare
 from trueodds.api.measure import measure
 from trueodds.data.predictions import Predictions
+from trueodds_studies.common.mean_intervals import format_mean, interval_sign, mean_interval
 from trueodds_studies.common.mnist import MnistSplit
-from trueodds_studies.common.paired_differences import format_mean, interval_sign, mean_interval
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.training.epoch_measures import (
-    Predictor,
     as_predictions,
     mean_log_loss,
     measure_accuracy,
     scale_temperature,
-    train_lenet,
 )
+from trueodds_studies.training.lenet import LogitPredictor, train_lenet
 
 LOSSES: Mapping[str, tuple[float, ...]] = {
     "cross entropy": (0.0,),
@@ -32,9 +31,9 @@ LOSSES: Mapping[str, tuple[float, ...]] = {
     "MMCE": (1.0, 4.0),
     "soft-binned ECE": (0.1, 0.5),
 }
-"""Each loss with its strengths, of which validation rows choose one."""
+"""Each loss with the strengths that are tried; the one with the lowest validation log loss is used."""
 STAGES = ("lowest log loss", "last epoch")
-BASELINE = ("cross entropy", True)
+BASELINE = ("cross entropy", True)  # loss, and with temperature scaling
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class TrainedModel:
     validation_loss: float
     temperature: float
     validation_refinement: float
-    scaled: Predictions
-    plain: Predictions
+    scaled: Predictions  # test rows with temperature scaling
+    unscaled: Predictions  # test rows without it
 
     def selection_loss(self, with_temperature: bool) -> float:
         """The validation log loss that chooses among strengths."""
@@ -57,7 +56,10 @@ class TrainedModel:
 def measure_losses(
     split: MnistSplit, epochs: int, losses: Mapping[str, Sequence[float]], seed: int
 ) -> list[dict[str, Any]]:
-    """A row for each stage, loss, and with and without temperature, compared with cross entropy and temperature."""
+    """One row per stage and loss, with and without temperature scaling: measures of the test rows.
+
+    Each row is compared with cross entropy and temperature scaling at the same stage.
+    """
     trained = {
         name: [_train_stages(split, name, strength, epochs, seed) for strength in strengths]
         for name, strengths in losses.items()
@@ -71,7 +73,7 @@ def measure_losses(
         }
         baseline = chosen[BASELINE].scaled
         for (name, scaled), model in chosen.items():
-            preds = model.scaled if scaled else model.plain
+            preds = model.scaled if scaled else model.unscaled
             rows.append(
                 {
                     "stage": stage,
@@ -90,7 +92,7 @@ def measure_losses(
 def _train_stages(split: MnistSplit, loss: str, strength: float, epochs: int, seed: int) -> dict[str, TrainedModel]:
     """The network at the epoch with the lowest validation log loss, and after the last epoch."""
     losses: list[float] = []
-    networks: dict[str, tuple[int, Predictor]] = {}
+    networks: dict[str, tuple[int, LogitPredictor]] = {}
     for epoch, predict in enumerate(train_lenet(split, loss, strength, epochs, seed), 1):
         losses.append(mean_log_loss(as_predictions(split.validation, predict(split.validation))))
         networks["last epoch"] = epoch, predict
@@ -99,7 +101,7 @@ def _train_stages(split: MnistSplit, loss: str, strength: float, epochs: int, se
     return {stage: _scale_model(split, strength, *networks[stage]) for stage in STAGES}
 
 
-def _scale_model(split: MnistSplit, strength: float, epoch: int, predict: Predictor) -> TrainedModel:
+def _scale_model(split: MnistSplit, strength: float, epoch: int, predict: LogitPredictor) -> TrainedModel:
     validation, test = (as_predictions(rows, predict(rows)) for rows in (split.validation, split.test))
     return TrainedModel(strength, epoch, mean_log_loss(validation), *scale_temperature(validation, test), test)
 
@@ -152,12 +154,13 @@ def strength_counts(cells: Sequence[Row], losses: Mapping[str, Sequence[float]])
     phrases = []
     for name, strengths in losses.items():
         if len(strengths) > 1:
-            chosen = [row["strength"] for cell in cells for row in cell["rows"] if _is_plain_choice(row, name)]
+            chosen = [row["strength"] for cell in cells for row in cell["rows"] if _is_unscaled_choice(row, name)]
             phrases.append(f"{name} " + ", ".join(f"{strength:g} ({chosen.count(strength)})" for strength in strengths))
     return "; ".join(phrases)
 
 
-def _is_plain_choice(row: Row, loss: str) -> bool:
+def _is_unscaled_choice(row: Row, loss: str) -> bool:
+    """Whether a row belongs to this loss without temperature scaling at the lowest log loss."""
     return row["loss"] == loss and row["stage"] == STAGES[0] and not row["temperature scaling"]
 
 
@@ -166,7 +169,7 @@ def summarize_losses(cells: Sequence[Row]) -> str:
     sentences = []
     for stage in STAGES:
         verdicts: dict[int, list[str]] = {-1: [], 0: [], 1: []}
-        for name, differences in _plain_differences(cells, stage).items():
+        for name, differences in _differences_without_scaling(cells, stage).items():
             mean, interval = mean_interval(differences)
             verdicts[interval_sign(interval)].append(f"{name} ({mean:+.4f})")
         phrases = [
@@ -181,7 +184,7 @@ def summarize_losses(cells: Sequence[Row]) -> str:
     )
 
 
-def _plain_differences(cells: Sequence[Row], stage: str) -> dict[str, list[float]]:
+def _differences_without_scaling(cells: Sequence[Row], stage: str) -> dict[str, list[float]]:
     """Differences of log loss of each loss without temperature scaling to the baseline, one for each training."""
     differences: dict[str, list[float]] = {}
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Calibration of LeNet on MNIST during training, and regularized losses compared with temperature scaling."""
+"""Calibration of LeNet on MNIST by epoch, and losses that regularize calibration compared with temperature scaling."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from trueodds.core.progress import Progress
 from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.figures import BLUE, RED, make_panels, save_figure
+from trueodds_studies.common.mean_intervals import mean_interval
 from trueodds_studies.common.mnist import MNIST_FILE, load_mnist_split
-from trueodds_studies.common.required_torch import require_torch
+from trueodds_studies.common.network_training import require_torch
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 from trueodds_studies.training import epoch_tables
-from trueodds_studies.training.epoch_measures import measure_epochs
-from trueodds_studies.training.figure import draw_epochs
+from trueodds_studies.training.epoch_measures import ALPHA, argmin_row, measure_epochs
 from trueodds_studies.training.loss_comparison import (
     LOSSES,
     loss_table,
@@ -28,7 +31,10 @@ from trueodds_studies.training.loss_comparison import (
 
 @dataclass(frozen=True)
 class Plan:
-    """Initializations of the first experiment, trainings of the second, and the rows and epochs of both."""
+    """Number of initializations of the first experiment and of trainings of the second, with rows and epochs of both.
+
+    Settings that begin with `loss_` belong to the second experiment, which compares losses.
+    """
 
     initializations: int = 6
     epochs: int = 20
@@ -88,12 +94,12 @@ def training(
     """
     require_torch("training")
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
-    stamp = {MNIST_FILE: hash_file(MNIST_FILE, place)}
-    load_mnist_split(place, plan.train_rows, plan.validation_rows, plan.test_rows, plan.seed)  # fails early
+    folder, data_folder = make_folder(out), None if data is None else str(data)
+    file_hashes = {MNIST_FILE: hash_file(MNIST_FILE, data_folder)}
+    load_mnist_split(data_folder, plan.train_rows, plan.validation_rows, plan.test_rows, plan.seed)  # fails early
     counts = {"epochs": plan.initializations, "losses": plan.trainings}
-    tasks = [Cell(experiment, number, place) for experiment, count in counts.items() for number in range(count)]
-    cells = run_cells("training", tasks, measure_cell, plan, where, progress, stamp)
+    tasks = [Cell(experiment, number, data_folder) for experiment, count in counts.items() for number in range(count)]
+    cells = run_cells("training", tasks, measure_cell, plan, folder, progress, file_hashes)
     runs, comparisons = cells[: plan.initializations], cells[plan.initializations :]
     also = tuple(
         StudyResult(f"training.{name}", sentence, rows, plan.__dict__, legend)
@@ -107,15 +113,15 @@ def training(
         epoch_tables.CHOICE_LEGEND.format(runs=len(runs), test=plan.test_rows),
         also,
     )
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_epochs(runs, where / "training.svg")
+            draw_epochs(runs, folder / "training.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Results of one training run, or of one training with each loss."""
+    """Measures of every epoch of one training, or of one training with each loss."""
     network_seed = 1000 * plan.seed + cell.number
     if cell.experiment == "epochs":
         split = load_mnist_split(cell.data, plan.train_rows, plan.validation_rows, plan.test_rows, plan.seed)
@@ -170,3 +176,81 @@ def _further_tables(
         ),
         ("losses", summarize_losses(comparisons), loss_table(comparisons), legend),
     )
+
+
+FIGURE_PANELS = (
+    (
+        ("log loss", "Log loss (nats)"),
+        ("accuracy", "Accuracy"),
+        ("ECE, classes, 100", "ECE, all classes"),
+        ("p, classes, 100", "p-value, all classes"),
+    ),
+    (
+        ("refinement", "Log loss after temperature scaling"),
+        ("temperature", "Temperature"),
+        ("ECE, confidence", "ECE, confidence"),
+        ("p, confidence", "p-value, confidence"),
+    ),
+)
+FIGURE_NOTE = (
+    "Lines: initializations, test images. Asterisks: lowest validation log loss. Band: 95 % interval of the mean over"
+    " the initializations. Dotted: mean ECE of a calibrated model. Red: p = 5 %."
+)
+
+
+def draw_epochs(runs: Sequence[Row], path: Path) -> None:
+    """Draw the four quantities of figure 3 of Vaicenavicius et al. (2019), and four further ones below."""
+    figure, axes = make_panels(2, 4, (13, 5.8), sharex=True)
+    figure.supxlabel(FIGURE_NOTE, fontsize=8, x=0.01, ha="left")
+    for line, panels in zip(axes, FIGURE_PANELS, strict=True):
+        for ax, (key, title) in zip(line, panels, strict=True):
+            ax.set_title(title, fontsize=10)
+            _draw_panel(ax, runs, key)
+    for ax in axes[1]:
+        ax.set_xlabel("Epoch", fontsize=9)
+    save_figure(figure, path)
+
+
+def _draw_panel(ax: Any, runs: Sequence[Row], key: str) -> None:
+    """Draw a line per initialization with its asterisk, and the band of the mean."""
+    epochs = [row["epoch"] for row in runs[0]["rows"]]
+    values = np.array([[row[key] for row in run["rows"]] for run in runs])
+    for run, line in zip(runs, values, strict=True):
+        ax.plot(epochs, line, color=BLUE, lw=0.7, alpha=0.55)
+        chosen = argmin_row(run["rows"], "validation log loss")
+        ax.plot(
+            epochs[chosen], line[chosen], "*", ms=9, color="#FFD23F", mec="#222222", mew=0.7, zorder=4, clip_on=False
+        )
+    if key.startswith("p, "):
+        ax.set_yscale("log")
+        ax.axhline(ALPHA, color=RED, lw=1)
+        ax.set_ylim(min(float(values.min()), 0.01) / 1.3, 1.3)
+        return
+    _draw_band(ax, epochs, values)
+    if key.startswith("ECE"):
+        noise_floor = np.mean([[row[key.replace("ECE", "noise floor")] for row in run["rows"]] for run in runs], axis=0)
+        ax.plot(epochs, noise_floor, ls=(0, (1, 1.4)), lw=1.4, color="#666666")
+    if key == "temperature":
+        ax.axhline(1, color="#999999", lw=1, zorder=1)
+    _limit_to_later_epochs(ax, values)
+    if key.startswith("ECE"):
+        ax.set_ylim(bottom=0)
+
+
+def _draw_band(ax: Any, epochs: Sequence[int], values: Any) -> None:
+    """Draw the mean by epoch of values (initializations, epochs), with its 95 % interval."""
+    intervals = [mean_interval(column)[1] for column in values.T]
+    ax.plot(epochs, values.mean(axis=0), color="#123a63", lw=1.8)
+    if all(interval is not None for interval in intervals):
+        low, high = ([getattr(interval, end) for interval in intervals] for end in ("low", "high"))
+        ax.fill_between(epochs, low, high, color=BLUE, alpha=0.25, lw=0)
+
+
+def _limit_to_later_epochs(ax: Any, values: Any) -> None:
+    """Scale the vertical axis to the epochs after the first, which may lie outside, so that changes are visible."""
+    later = values[:, 1:]
+    if later.size == 0:
+        return
+    low, high = float(later.min()), float(later.max())
+    margin = 0.08 * (high - low) or 0.01
+    ax.set_ylim(low - margin, high + margin)

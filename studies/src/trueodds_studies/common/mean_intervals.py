@@ -1,4 +1,4 @@
-"""Means over repeated trainings with Student t intervals, and verdicts on paired differences."""
+"""Student t intervals of means over repeated trainings, their signs, and their text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, Interval | None]:
-    """Mean of independent values and its t interval; None for fewer than two values.
+    """Mean of independent values, and its 95 % Student t interval, which is None for fewer than two values.
 
     >>> mean, interval = mean_interval([1.0, 2.0, 3.0])
     >>> mean, round(interval.low, 2), round(interval.high, 2)
@@ -27,7 +27,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, Interval | None]:
 
 
 def interval_sign(interval: Interval | None) -> int:
-    """1 or −1 if all values of the interval are positive or negative, else 0.
+    """1 if an interval is above 0, −1 if it is below 0, and 0 if it contains 0 or is None.
 
     >>> [interval_sign(Interval(low, high, 0.95, "t")) for low, high in ((0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1))]
     [1, 0, -1]
@@ -38,7 +38,7 @@ def interval_sign(interval: Interval | None) -> int:
 
 
 def format_mean(values: Sequence[float], digits: int = 4, sign: bool = False) -> str:
-    """Format as mean [low, high].
+    """Format a mean with its 95 % t interval as `mean [low, high]`; with fewer than two values the mean alone.
 
     >>> format_mean([1.0, 2.0, 3.0], 1), format_mean([1.0], 1, sign=True)
     ('2.0 [-0.5, 4.5]', '+1.0')

@@ -17,8 +17,8 @@ from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.tally_estimates import tally_estimand
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
+from trueodds.resampling.tally_estimates import tally_estimand
 
 DISTRIBUTION = "trueodds"
 

@@ -16,7 +16,7 @@ import click
 from trueodds.cli import records
 from trueodds.cli.saved_files import add_tallies, is_tally, refuse_calibrators, refuse_repeated
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.method_use import METHOD_FAMILIES
+from trueodds.core.registry import METHOD_FAMILIES
 
 _ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
 # The option of each command that names a method.

@@ -261,7 +261,7 @@ def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[RowSelect
     for start in range(0, total, batch_size):
         sets = min(batch_size, total - start)
         rng = np.random.default_rng([plan.seed, n, start])
-        (view,) = as_lens("positive").views(model.design.rows(rng, n * sets))
+        (view,) = as_lens("positive").views(model.world.rows(rng, n * sets))
         yield RowSelections(view, np.arange(n * sets).reshape(sets, n))
 
 

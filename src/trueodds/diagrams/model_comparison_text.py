@@ -58,14 +58,14 @@ def _describe_many_models(names: Sequence[str], results: Sequence[ModelResult], 
     order = sorted(range(len(names)), key=lambda i: (math.isnan(results[i].error), results[i].error, names[i]))
     smallest_error = results[order[0]].error
     errors = [result.error for result in results]
-    best = [order[0], *(i for i in tied_indices(errors, smallest_error) if i != order[0])]
+    leaders = [order[0], *(i for i in tied_indices(errors, smallest_error) if i != order[0])]
     text = (
-        f"{join_words(sorted(names[i] for i in best))} {'has' if len(best) == 1 else 'have'} the "
-        f"{'same' if len(best) == len(names) else 'smallest'} {error_name}: "
-        f"{format_error(smallest_error)}{_format_common_noise_floor([results[i] for i in best])}."
+        f"{join_words(sorted(names[i] for i in leaders))} {'has' if len(leaders) == 1 else 'have'} the "
+        f"{'same' if len(leaders) == len(names) else 'smallest'} {error_name}: "
+        f"{format_error(smallest_error)}{_format_common_noise_floor([results[i] for i in leaders])}."
     )
     if all(math.isnan(result.difference_low) for result in results):  # no differences are known
-        other_texts = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in best]
+        other_texts = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in leaders]
         return f"{text} The others: {join_words(other_texts)}." if other_texts else text
     return f"{text} {_describe_differences_to_first(names, results, order)}"
 

@@ -11,7 +11,7 @@ from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
 
 _POSTERIOR_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
-_BEST_FIT_STYLE: dict[str, Any] = {
+_OPTIMUM_STYLE: dict[str, Any] = {
     "marker": "o",
     "color": styling.INSIDE_COLOR,
     "markersize": 7,
@@ -65,7 +65,7 @@ class LloPosteriorPlot(Diagram):
             entries.append((Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}"))
         if self.has("marks"):
             entries.append((Line2D([], [], linestyle="none", **_IDENTITY_STYLE), "unchanged (1, 1)"))
-            entries.append((Line2D([], [], linestyle="none", **_BEST_FIT_STYLE), "best fit"))
+            entries.append((Line2D([], [], linestyle="none", **_OPTIMUM_STYLE), "best fit"))
         if self.has("marks") and level_texts:
             entries.append((Line2D([], [], linestyle="none", **_BOLDEST_STYLE), boldest_label))
         return entries
@@ -98,7 +98,7 @@ class LloPosteriorPlot(Diagram):
             ax.plot(rows["delta"][mask], rows["gamma"][mask], **style)
         if not self.has("marks"):
             return
-        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _BEST_FIT_STYLE)):
+        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
             mask = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or panel_row["identity_inside"]:

@@ -91,8 +91,9 @@ def score_fewer_votes(predictions: CrowdPredictions, seed: int) -> list[dict[str
         preds = Predictions(votes, predictions.P)
         squared = float(np.square(preds.P - preds.Y).sum(axis=1).mean())
         row: dict[str, Any] = {"votes": "all" if m is None else str(m)}
-        for label, name, settings in (measure for measure in VOTE_MEASURES if measure[0] in MEASURES_OF_FEWER_VOTES):
-            row[label] = measure(preds, name, interval=None, **settings).value
+        for label, name, settings in VOTE_MEASURES:
+            if label in MEASURES_OF_FEWER_VOTES:
+                row[label] = measure(preds, name, interval=None, **settings).value
         rows.append(row | {"squared distance": squared})
     return rows
 
@@ -109,8 +110,8 @@ def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
 def shares_of_claims(predictions: CrowdPredictions) -> dict[str, float]:
     """Shares of all rows with equal entropy or equal order of the classes, and of those among them that still differ.
 
-    They differ by a distribution farther from the votes than `MIN_DISTANCE`, or by another most probable class. Pavlovic
-    (2025), section 3.3.3, claims such rows as problems of EntCE and RankCS.
+    They differ by a distribution farther from the votes than `MIN_DISTANCE`, or by another most probable class. By
+    Pavlovic (2025), section 3.3.3, such rows are a problem of EntCE and RankCS.
     """
     (view,) = as_lens("canonical").views(predictions.with_target("votes"))
     distant = DistributionError().row_scores(view) > MIN_DISTANCE

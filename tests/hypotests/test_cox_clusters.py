@@ -11,8 +11,8 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
+from trueodds.reports.audit_results import measures_by_name
 from trueodds.reports.standard_measures import standard_measures
-from trueodds.reports.wald_intervals import measures_by_name
 
 NAMES = ("in_the_large", "intercept", "slope")
 

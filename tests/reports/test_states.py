@@ -8,10 +8,10 @@ import pytest
 import trueodds as to
 from tests.reports.example import example
 from tests.test_schemas import valid
+from trueodds.reports.audit_results import StandardMeasure
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import result_tables
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.wald_intervals import StandardMeasure
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.human import vote_scores
+from trueodds_studies.human import crowd_predictions, target_scores
+from trueodds_studies.human.crowd_predictions import CrowdPredictions
 from trueodds_studies.human.study import Plan, human, short_target_table
-from trueodds_studies.human.vote_scores import CrowdPredictions
 
 N = 300
 NLI = ("roberta_base_0", "bert_base_uncased_1")
@@ -25,9 +25,9 @@ def made(where, seed=0, power=0.5):
     gold = (Q.cumsum(axis=1) < rng.random(N)[:, None]).sum(axis=1)
     logs = np.log(Q)
     others = {
-        vote_scores.MODELS[name].key: logs / power
-        for name in vote_scores.MODELS
-        if vote_scores.MODELS[name].crowd == "ChaosNLI"
+        crowd_predictions.MODELS[name].key: logs / power
+        for name in crowd_predictions.MODELS
+        if crowd_predictions.MODELS[name].crowd == "ChaosNLI"
     }
     np.savez(
         where / "chaosnli_snli.npz", label_count=rng.multinomial(100, Q), gold=gold,
@@ -86,13 +86,13 @@ def test_an_unknown_model_and_a_missing_file_are_refused(tmp_path):
 
 def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
     full, some = (
-        vote_scores.load_crowd_predictions(NLI[0], str(folder)),
-        vote_scores.load_crowd_predictions(NLI[0], str(folder), 50, 3),
+        crowd_predictions.load_crowd_predictions(NLI[0], str(folder)),
+        crowd_predictions.load_crowd_predictions(NLI[0], str(folder), 50, 3),
     )
-    chosen = vote_scores.sample_rows(N, 50, 3)
+    chosen = crowd_predictions.sample_rows(N, 50, 3)
     assert len(set(chosen.tolist())) == 50
     np.testing.assert_array_equal(some.P, full.P[chosen])
-    np.testing.assert_array_equal(some.votes, vote_scores.load_crowd("ChaosNLI", str(folder), 50, 3)[0])
+    np.testing.assert_array_equal(some.votes, crowd_predictions.load_crowd("ChaosNLI", str(folder), 50, 3)[0])
     np.testing.assert_allclose(full.P, Q, rtol=1e-12)
 
 
@@ -114,7 +114,7 @@ def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_t
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
     rows = {
         row["measure"]: row
-        for row in vote_scores.score_votes(vote_scores.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
+        for row in target_scores.score_votes(crowd_predictions.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
     }
     distance = rows["human_distance"]
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
@@ -130,22 +130,22 @@ def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors
 
 
 def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q):
-    votes, _ = vote_scores.load_crowd("ChaosNLI", str(folder))
+    votes, _ = crowd_predictions.load_crowd("ChaosNLI", str(folder))
     V = votes / 100
     rng = np.random.default_rng(9)
     expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
-    floors = vote_scores.score_crowd(votes, 0)
+    floors = target_scores.score_crowd(votes, 0)
     # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here,
     # and a seventh of that in the study.
     assert floors["DistCE"] == pytest.approx(expected, abs=4.6 * 0.02 / (20 * N) ** 0.5)
     assert floors["human_distance"] == 0.0
-    assert set(floors) == {name for name, _, _ in vote_scores.VOTE_MEASURES}
+    assert set(floors) == {name for name, _, _ in target_scores.VOTE_MEASURES}
 
 
 def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
     overconfident = [row for row in table(study, "fewer") if row["model"] == NLI[1]]
     assert [row["votes"] for row in overconfident] == ["2", "5", "10", "20", "all"]
-    d = vote_scores.load_crowd_predictions(NLI[1], str(folder)).P - Q
+    d = crowd_predictions.load_crowd_predictions(NLI[1], str(folder)).P - Q
     truth = np.square(d).sum(axis=1).mean()
     # m of 100 multinomial votes are m multinomial votes.
     # An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the covariance of one vote,
@@ -166,11 +166,11 @@ def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, fold
 
 def test_votes_are_drawn_from_those_there_are():
     votes = np.array([[50, 0, 1], [20, 20, 11]])
-    drawn_votes = vote_scores.draw_votes(votes, 20, np.random.default_rng(0))
+    drawn_votes = target_scores.draw_votes(votes, 20, np.random.default_rng(0))
     assert drawn_votes.sum(axis=1).tolist() == [20, 20]
     assert (drawn_votes <= votes).all()
     # Mean of the first class over 400 draws: 20 · 50/51 and 20 · 20/51, standard deviations below 2.2: 4.5 of .11.
-    many = np.mean([vote_scores.draw_votes(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
+    many = np.mean([target_scores.draw_votes(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
     assert many[:, 0] == pytest.approx([1000 / 51, 400 / 51], abs=0.5)
 
 
@@ -179,7 +179,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
     # the same entropy; .3, .33, .37 has the same order.
     votes = np.array([[10, 20, 70]] * 3)
     P = np.array([[0.1, 0.2, 0.7], [0.7, 0.1, 0.2], [0.3, 0.33, 0.37]])
-    claims = vote_scores.check_claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
+    claims = target_scores.shares_of_claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
     assert claims == pytest.approx(
         {
             "entropy alike": 2 / 3,
@@ -196,7 +196,9 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
 
 def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
-    assert [(row["model"], row["against"]) for row in study.rows] == [(m, t) for m in NLI for t in vote_scores.TARGETS]
+    assert [(row["model"], row["against"]) for row in study.rows] == [
+        (m, t) for m in NLI for t in crowd_predictions.TARGETS
+    ]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
     assert study.sentence.startswith("ChaosNLI: ECE ")
     assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
@@ -236,7 +238,7 @@ def test_real_models_join_and_give_the_numbers_of_the_table_of_provenance():
         ("vgg16", "gold", 0.9359), ("resnet50", "gold", 0.95), ("wide_resnet_focal", "gold", 0.9599),
         ("roberta_base_0", "gold", 0.7246), ("roberta_base_0", "majority", 0.7384),
     ):  # fmt: skip
-        preds = vote_scores.load_crowd_predictions(name, data).with_target(target)
+        preds = crowd_predictions.load_crowd_predictions(name, data).with_target(target)
         assert (preds.P.argmax(axis=1) == preds.y).mean() == pytest.approx(right, abs=6e-5)
-    assert vote_scores.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
-    assert len(vote_scores.hash_model_files(list(vote_scores.MODELS), data)) == 6
+    assert crowd_predictions.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
+    assert len(crowd_predictions.hash_model_files(list(crowd_predictions.MODELS), data)) == 6

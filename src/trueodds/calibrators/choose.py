@@ -28,6 +28,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
@@ -222,8 +223,8 @@ def choose_by_log_loss(
             Candidate(
                 method=spec.name,
                 parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
-                log_loss=float(rows.w @ losses[i].log_loss / rows.w.sum()),
-                brier=float(rows.w @ losses[i].brier / rows.w.sum()),
+                log_loss=float(weighted_sum(rows.w, losses[i].log_loss) / rows.w.sum()),
+                brier=float(weighted_sum(rows.w, losses[i].brier) / rows.w.sum()),
                 difference=excess_loss_of[i].mean,
                 se=excess_loss_of[i].se,
                 chosen=i == chosen_index,
@@ -243,7 +244,7 @@ def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: A
     return Candidate(
         method=spec.name,
         parameters=None,
-        log_loss=float(rows.w @ log_loss / rows.w.sum()),
+        log_loss=float(weighted_sum(rows.w, log_loss) / rows.w.sum()),
         brier=None,
         difference=None,
         se=None,

@@ -13,6 +13,7 @@ from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, 
 from trueodds.calibrators.cross_validation import count_units, mean_and_standard_error
 from trueodds.calibrators.uniform_mixture import logs_floored_at_share
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
@@ -231,11 +232,11 @@ def estimate_gain(
     # recalibrated ones.
     se_if_calibrated = se
     if ((Y == 0) | (Y == 1)).all():
-        implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
+        implied_std_error = float(np.sqrt(weighted_sum(w * w, variance)) / w.sum())
         se_if_calibrated, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
         q = np.exp(logs)
         variance_after = np.maximum((q * log_ratios**2).sum(axis=1) - (q * log_ratios).sum(axis=1) ** 2, 0.0)
-        se = max(se, float(np.sqrt(w * w @ variance_after) / w.sum()))
+        se = max(se, float(np.sqrt(weighted_sum(w * w, variance_after)) / w.sum()))
     return GainEstimate(
         gain=gain,
         se=se,
@@ -243,7 +244,7 @@ def estimate_gain(
         excess_gain=excess_gain,
         null_std_error=null_std_error,
         design_effect=design_effect,
-        is_positive=float(w @ gains) > 0,
-        log_loss_before=float(w @ loss_before / w.sum()),
-        log_loss_after=float(w @ loss_after / w.sum()),
+        is_positive=float(weighted_sum(w, gains)) > 0,
+        log_loss_before=float(weighted_sum(w, loss_before) / w.sum()),
+        log_loss_after=float(weighted_sum(w, loss_after) / w.sum()),
     )

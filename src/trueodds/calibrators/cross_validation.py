@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies import proper_score_sums
 
 
@@ -101,19 +102,21 @@ def mean_and_standard_error(differences: Array, w: Array, cluster: Array | None 
     (1.0, 1.0)
     """
     total_weight = float(w.sum())
-    mean = float(w @ differences / total_weight)
+    mean = float(weighted_sum(w, differences)) / total_weight
     deviations: Array = w * (differences - mean)
     if cluster is not None:
         deviations = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), deviations)
     n_units = len(deviations)
     if n_units < 2:
         return MeanEstimate(mean, np.inf)
-    return MeanEstimate(mean, float(np.sqrt(n_units / (n_units - 1) * (deviations @ deviations)) / total_weight))
+    return MeanEstimate(
+        mean, float(np.sqrt(n_units / (n_units - 1) * weighted_sum(deviations, deviations)) / total_weight)
+    )
 
 
 def accuracy(Q: Array, Y: Array, w: Array) -> float:
     """Weighted share of rows whose predicted class is correct; of tied classes the first is predicted."""
-    return float(w @ Y[np.arange(len(Y)), Q.argmax(axis=1)] / w.sum())
+    return float(weighted_sum(w, Y[np.arange(len(Y)), Q.argmax(axis=1)]) / w.sum())
 
 
 def count_label_flips(P: Array, Q: Array) -> int:

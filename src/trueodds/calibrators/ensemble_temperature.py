@@ -26,6 +26,7 @@ from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, bo
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 
 _LOSS_NAMES = ("log", "brier")
 # Weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay.
@@ -211,9 +212,9 @@ def _fit_weights_by_brier(P: Probabilities, Y: Array, w: Array, beta: float) -> 
         unchanged = predicted / predicted.sum(axis=1, keepdims=True)
         components = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
         for i, component in enumerate(components):
-            c[i] += weights @ (component * outcomes).sum(axis=1)
+            c[i] += weighted_sum(weights, (component * outcomes).sum(axis=1))
             for j, other_component in enumerate(components[: i + 1]):
-                G[i, j] += weights @ (component * other_component).sum(axis=1)
+                G[i, j] += weighted_sum(weights, (component * other_component).sum(axis=1))
     return least_squares_weights(np.tril(G) + np.tril(G, -1).T, c)
 
 
@@ -228,8 +229,8 @@ def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tup
         centered_logs = logs - (q * logs).sum(axis=1, keepdims=True)
         slope = q * centered_logs
         curvature = slope * centered_logs - q * (slope * centered_logs).sum(axis=1, keepdims=True)
-        first += 2 * float(weights @ (residual * slope).sum(axis=1))
-        second += 2 * float(weights @ (slope * slope + residual * curvature).sum(axis=1))
+        first += 2 * float(weighted_sum(weights, (residual * slope).sum(axis=1)))
+        second += 2 * float(weighted_sum(weights, (slope * slope + residual * curvature).sum(axis=1)))
     return first, second
 
 
@@ -251,7 +252,7 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
         q = A[:, subset] @ shares
         if not (q > 0).all():
             continue
-        possible_gain = float(((w / q) @ A).max(initial=total_weight)) / total_weight - 1
+        possible_gain = float(weighted_sum(w / q, A).max(initial=total_weight)) / total_weight - 1
         if possible_gain < smallest_gain:
             smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, subset, A.shape[1])
         if possible_gain <= _OPTIMALITY_TOLERANCE:
@@ -306,22 +307,24 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
     directions = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
     if m == 1:
         return v
-    q = A @ v
+    columns = np.ascontiguousarray(A.T)
+    differences = columns[:-1] - columns[-1]  # change of q along each direction
+    q = _mix(columns, v)
     if not (q > 0).all():
         return v
-    value = float(w @ np.log(q))
+    value = float(weighted_sum(w, np.log(q)))
     for _ in range(_MAX_NEWTON_STEPS):
-        gradient = ((w / q) @ A) @ directions
+        gradient = np.array([weighted_sum(w / q, difference) for difference in differences])
         if np.abs(gradient).max() <= _GRADIENT_TOLERANCE * w.sum():
             break
-        hessian_root = (np.sqrt(w) / q)[:, None] * (A @ directions)
-        step = directions @ np.linalg.lstsq(hessian_root.T @ hessian_root, gradient, rcond=1e-15)[0]
+        hessian = np.array([[weighted_sum(w / q**2 * one, other) for other in differences] for one in differences])
+        step = directions @ np.linalg.lstsq(hessian, gradient, rcond=1e-15)[0]
         is_decreasing = step < 0
         distance_to_boundary = float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf))
         length = min(1.0, _BOUNDARY_FRACTION * distance_to_boundary)
         while length > _MIN_STEP_FRACTION:
             candidate = v + length * step
-            candidate_value = float(w @ np.log(A @ candidate))
+            candidate_value = float(weighted_sum(w, np.log(_mix(columns, candidate))))
             if candidate_value >= value - _VALUE_ROUNDING * abs(value):
                 break
             length /= 2
@@ -329,5 +332,10 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
             break
         if np.abs(candidate - v).max() <= _MIN_WEIGHT_CHANGE:
             break
-        v, q, value = candidate / candidate.sum(), A @ candidate, candidate_value
+        v, q, value = candidate / candidate.sum(), _mix(columns, candidate), candidate_value
     return v
+
+
+def _mix(columns: Array, v: Array) -> Array:
+    """The mixture (r,) of components (m, r) with weights v (m,)."""
+    return np.asarray(sum(weight * column for weight, column in zip(v, columns, strict=True)))

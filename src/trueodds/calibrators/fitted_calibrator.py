@@ -47,6 +47,7 @@ from trueodds.data import arrays
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, softmax
+from trueodds.data.remedies import restate_own_arguments
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -226,7 +227,7 @@ class FittedCalibrator(Result):
             try:
                 return check_prob_matrix(y_prob, self.k, sum_tolerance)
             except InputError as problem:
-                raise arrays.restate_own_arguments(problem) from None
+                raise restate_own_arguments(problem) from None
         z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
         arrays.check_shape(z, "logits")
         check_class_count(z, self.k, "logits")

@@ -23,8 +23,9 @@ from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.argument_order import restate_called_order
-from trueodds.data.arrays import as_array, restate_own_arguments
+from trueodds.data.arrays import as_array
 from trueodds.data.predictions import Predictions
+from trueodds.data.remedies import restate_own_arguments
 
 
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types

@@ -72,8 +72,8 @@ class LogOddsSpline:
             logs = raise_to_min_prob(logs, self.min_prob)
         return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
 
-    def max_decrease(self) -> float:
-        """Total decrease of the probability between the first and the last knot."""
+    def total_decrease(self) -> float:
+        """Sum of all decreases of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
         probabilities = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
         return float(np.maximum(-np.diff(probabilities), 0.0).sum())
@@ -276,12 +276,13 @@ class SplineSpec(CalibratorSpec):
                 " either kind."
             )
             fit_notes.append(Note("TN528", text))
-        max_decrease = max(curve.max_decrease() for curve in calibration_map.curves)
-        if max_decrease > _MIN_NOTED_DECREASE:
+        largest_decrease = max(curve.total_decrease() for curve in calibration_map.curves)
+        if largest_decrease > _MIN_NOTED_DECREASE:
             which_curves = " of a class" if len(calibration_map.curves) > 1 else ""
             text = (
-                f"The curve{which_curves} decreases by up to {max_decrease:.2g} in places, where a higher score gets a"
-                " lower probability. llo, beta and centered_isotonic keep the order of scores, as may a larger penalty."
+                f"The curve{which_curves} decreases in places, by {largest_decrease:.2g} in total, where a higher score"
+                " gets a lower probability. llo, beta and centered_isotonic keep the order of scores, as may a larger"
+                " penalty."
             )
             fit_notes.append(Note("TN529", text))
         return fit_notes

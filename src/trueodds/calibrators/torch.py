@@ -25,8 +25,9 @@ from trueodds.calibrators.torch_layers import (
 from trueodds.calibrators.uniform_mixture import MixedMap
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import NonNegative, check
-from trueodds.data.arrays import restate_own_arguments, tensor_to_array
+from trueodds.data.arrays import tensor_to_array
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE, check_logits
+from trueodds.data.remedies import restate_own_arguments
 
 
 class CalibrationModule(torch.nn.Module):

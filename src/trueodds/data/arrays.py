@@ -10,32 +10,7 @@ import numpy as np
 from trueodds.core.errors import MAX_LISTED_ITEMS, InputError, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
-
-LOGITS_REMEDY = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
-
-
-def as_predictions_argument(argument: str) -> str:
-    """Return the call of `Predictions` that passes an argument, for remedies of errors.
-
-    Most functions that take `y_true` and `y_prob` do not have this argument themselves.
-
-    >>> as_predictions_argument("sum_tolerance=0.02")
-    'Predictions(y_true, y_prob, sum_tolerance=0.02)'
-    """
-    return f"Predictions(y_true, y_prob, {argument})"
-
-
-def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
-    """Return the same error with the remedy for a function that has the arguments of `Predictions` itself.
-
-    `logits` is the argument by which that function reads logits, in place of `Predictions.from_logits`.
-
-    >>> error = InputError("TO104", "Wrong sums.", fix="Pass Predictions(y_true, y_prob, sum_tolerance=0.02).")
-    >>> restate_own_arguments(error).fix
-    'Pass sum_tolerance=0.02.'
-    """
-    fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
-    return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS_REMEDY, f"pass {logits}"))
+from trueodds.data.remedies import count_phrase
 
 
 def as_array(x: Any, name: str) -> Array:
@@ -239,11 +214,6 @@ def check_same_shape(y: Array, p: Array) -> None:
 def _row_of_index(array: Array, flat_index: int) -> int:
     """Return the row of the value at an index of the flattened array."""
     return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
-
-
-def count_phrase(count: int) -> str:
-    """Return the number of such values in parentheses, for the end of `got`."""
-    return f" ({count:,} such {'value' if count == 1 else 'values'})"
 
 
 def refuse_first_invalid(p: Array, is_invalid: Array, code: str, problem: str, fix: str) -> None:

@@ -13,6 +13,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OR_SINGLE_VALUE, Integer, check
 from trueodds.core.typing import Array
 from trueodds.data import arrays
+from trueodds.data.remedies import restate_own_arguments
 
 
 class DensePredictions(Protocol):
@@ -196,7 +197,7 @@ def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, is
         image, *pixel = (int(i) for i in np.unravel_index(row_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
-    fix = arrays.restate_own_arguments(problem).fix
+    fix = restate_own_arguments(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if is_foreground else ""

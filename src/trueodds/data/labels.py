@@ -11,13 +11,12 @@ from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
     as_float_array,
-    as_predictions_argument,
     check_one_dimensional,
-    count_phrase,
     refuse_first_invalid,
 )
 from trueodds.data.class_names import are_unambiguous_numbers, to_plain_name
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
+from trueodds.data.remedies import count_phrase, predictions_call
 
 
 def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, is_single: bool = False) -> Array:
@@ -74,7 +73,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
-        fix = f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}."
+        fix = f"If they start at 1, subtract 1; if they are other codes, pass {predictions_call('classes=[…]')}."
         if len(np.unique(y)) == k:
             fix = suggest_classes(y, k, is_single=is_single)  # "Pass …"
             if y.min() == 1:
@@ -96,7 +95,7 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     if column is not None:  # the class that the name of a single column ends with is the second
         labels.sort(key=lambda label: column == str(label) or column.endswith(f"_{label}"))
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
-    remedy = f"Pass {as_predictions_argument(classes_argument or 'classes=[…]')}"
+    remedy = f"Pass {predictions_call(classes_argument or 'classes=[…]')}"
     if is_single:
         return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
     return f"{remedy}, with the names in the order of the columns."

@@ -9,12 +9,13 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import LOGITS_REMEDY, as_predictions_argument, refuse_first_invalid
+from trueodds.data.arrays import refuse_first_invalid
+from trueodds.data.remedies import LOGITS_REMEDY, predictions_call
 
 MAX_COLUMNS_ADDED_SINGLY = 64  # number of columns up to which a loop over them is faster than a sum of rows
 MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled loop pays
 NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
-MIN_LOG_ODDS = 10  # number of log odds; fewer lie in [0, 1] by chance
+MIN_ROWS_OF_DOUBTFUL_LOG_ODDS = 10  # number of rows; fewer log odds may lie in [0, 1] by chance
 MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come from rounding
 # Rounding of a softmax row in this dtype; bfloat16 has three bits less than float16.
 SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3, "bfloat16": 1.6e-2}
@@ -111,7 +112,7 @@ def _check_row_sums(
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
         fix = f"If these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
         if largest <= MAX_ROUNDING_DEVIATION:
-            argument = as_predictions_argument(f"sum_tolerance={round_up(largest):g}")
+            argument = predictions_call(f"sum_tolerance={round_up(largest):g}")
             fix = f"If the table was rounded, pass {argument}; i{fix[1:]}"
         raise InputError(
             "TO104",
@@ -180,7 +181,7 @@ def softmax(z: Array) -> Array:
 
 def note_doubtful_logits(z: Array) -> list[Note]:
     """Return a note if logits (n,) or (n, K) look like probabilities; they are read as logits nevertheless."""
-    if len(z) < (2 if z.ndim == 2 else MIN_LOG_ODDS) or z.min() < 0 or z.max() > 1:
+    if len(z) < (2 if z.ndim == 2 else MIN_ROWS_OF_DOUBTFUL_LOG_ODDS) or z.min() < 0 or z.max() > 1:
         return []
     if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > DEFAULT_SUM_TOLERANCE).any():
         return []

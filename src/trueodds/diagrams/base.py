@@ -10,7 +10,7 @@ from typing import Any
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.data_file import is_data_file, write_data_file
@@ -86,9 +86,9 @@ class Diagram(DiagramContent):
         `ax.legend()` places one anywhere. Nothing else in the figure changes.
         """
         import_matplotlib()
-        layout.check_axes(ax, self.name, figsize, dpi)
+        draw_diagram.check_axes(ax, self.name, figsize, dpi)
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        return layout.draw_diagram(presented.printable(), ax)
+        return draw_diagram.draw_diagram(presented.printable(), ax)
 
     def svg(self, prefix: str | None = None) -> str:
         """Return the picture as a self-contained `<svg>` element, identical for identical numbers.

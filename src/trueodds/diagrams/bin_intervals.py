@@ -15,7 +15,9 @@ from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels import random_label_sums, sign_flips
+from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
 from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
@@ -91,7 +93,7 @@ def consistency_bars_at_levels(
     """`consistency_bars` at several levels; the distribution of each bin, the costly part, is computed once."""
     tails = [(1 - level) / 2 for level in levels]
     rows = np.flatnonzero(view.w > 0)
-    rows = rows[np.argsort(bin_index[rows], kind="stable")]
+    rows = rows[argsort_bins(bin_index[rows], n_bins)]
     starts = np.searchsorted(bin_index[rows], np.arange(n_bins + 1))
     sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
     bin_ranges = [_bin_limits(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
@@ -196,7 +198,10 @@ def _bin_limits(
     total_weight, n_rows = float(w.sum()), round(float(n.sum()))
     # Only outcomes of 0 and 1 have Σwy² = Σwy; others are shares of votes.
     has_binary_outcomes = math.isclose(
-        sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=_SUM_TOLERANCE, abs_tol=_SUM_TOLERANCE * total_weight
+        sums["wyy"][rows].sum(),
+        float(weighted_sum(w, view.y[rows])),
+        rel_tol=_SUM_TOLERANCE,
+        abs_tol=_SUM_TOLERANCE * total_weight,
     )
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
     has_equal_weights = math.isclose(
@@ -204,14 +209,14 @@ def _bin_limits(
     )
     if not has_binary_outcomes or not has_equal_weights:
         variance_sum, method = ("wwv", "normal") if has_binary_outcomes else ("wwr", "residuals")
-        mean = float(w @ p) / total_weight
+        mean = float(weighted_sum(w, p)) / total_weight
         variance = float(sums[variance_sum][rows].sum()) / total_weight**2
         return [_normal_limits(mean, variance, tail) for tail in tails], method
     if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
         exact_limits = [np.minimum(np.searchsorted(distribution, (tail, 1 - tail)), n_rows) / n_rows for tail in tails]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
-    mean = float(n @ p)
+    mean = float(weighted_sum(n, p))
     variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     refined_limits = [

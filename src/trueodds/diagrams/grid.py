@@ -29,7 +29,8 @@ from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
 VERSION_SEPARATOR = ", "  # between the name of a model and that of its version
-# Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones.
+# Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones. A
+# diagram with other such columns adds them here.
 _LOWEST_COLUMNS = ("y_low", "delta_low", "gamma_low")
 _HIGHEST_COLUMNS = ("y_high", "delta_high", "gamma_high", "tallest", "tallest_rate", "top")
 
@@ -161,7 +162,7 @@ class DiagramGrid:
         Parameters
         ----------
         *layers : str
-            Names of layers, or `legend`.
+            Names of layers, `legend`, or `finding`, the sentence below the title.
 
         Returns
         -------

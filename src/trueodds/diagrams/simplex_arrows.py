@@ -15,8 +15,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number
 from trueodds.diagrams import simplex_geometry
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
@@ -210,7 +210,7 @@ def _tally_bin_count(view: View) -> int | None:
 
 def panel_columns(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     """The columns of `panels`: one row per triangle or tetrahedron, all with the same scale of shades."""
-    low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
+    low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[:MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for cell_arrows, table in zip(arrows, tables, strict=True):
         n_significant, n_cells = int(table["beyond"].sum()), len(table["beyond"])

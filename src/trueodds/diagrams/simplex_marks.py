@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_share
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
 # Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
@@ -116,7 +117,7 @@ def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any
 
 def significance_shown(diagram: Any) -> tuple[bool, bool]:
     """Whether some cell of the drawn panels is significant, and whether some is not."""
-    cells, n_significant = (diagram.panels[name][: layout.MAX_PANELS] for name in ("cells", "cells_beyond"))
+    cells, n_significant = (diagram.panels[name][:MAX_PANELS] for name in ("cells", "cells_beyond"))
     return bool(n_significant.sum()), bool((cells > n_significant).any())
 
 

@@ -65,7 +65,9 @@ class Estimator(Settings):
     lens: ClassVar[str | None] = None  # default lens, if not the general default
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
     norm_power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
-    is_smooth: ClassVar[bool] = True  # whether it behaves like a mean far from 0, so that its interval may be as short
+    # Whether the value behaves like a mean once it is far from 0. If not, the shorter interval that a bootstrap then
+    # gives is not used (see resampling/intervals/residual_norm.py).
+    is_smooth: ClassVar[bool] = True
     null_draws_of: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     is_averageable: ClassVar[bool] = True  # whether the values of several views make one number
@@ -90,7 +92,8 @@ class Estimator(Settings):
     def evaluate_selections(self, selections: RowSelections) -> Array:
         """The estimates for all selections of rows, vectorized if possible.
 
-        The result equals `value` of each selection. A subclass that overrides `value` must override this method too.
+        The result equals `value` of each selection. A class that inherits a vectorized version, such as that of binned
+        errors, and overrides `value` must override this method too.
         """
         return np.array([self.value(view) for view in selections.views()])
 
@@ -218,7 +221,11 @@ Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 
 def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
-    """Weight of each view in a sum over views. For `max` all weights are 1."""
+    """Weight of each view (m,) in a sum over m views.
+
+    It is 1/m for `mean`, 1 for `sum`, the share of the weighted events for `prevalence`, and the share of the total
+    weight for `weight`. For `max`, which is no sum, it is 1.
+    """
     _check_aggregate(aggregate)
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))

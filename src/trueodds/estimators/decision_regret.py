@@ -208,9 +208,9 @@ def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
 
 
 def _evaluate_envelope(*intervals: Array) -> Array:
-    """`WorstTasks` (draws, 5) from the ends, height and slope of the regret on the interval of each bin."""
+    """`WorstTasks` (draws, 5) from the ends of each bin's interval and its regret there, intercept + slope · t."""
     values = np.zeros((len(intervals[0]), len(WorstTasks._fields)))
     # Thresholds lie in [0, 1], which a probability can exceed by rounding, and a shifted rate in any case.
-    low, high, height, slope = (np.ascontiguousarray(np.nan_to_num(x)) for x in intervals)
-    envelope_at_half(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), height, slope, values)
+    low, high, intercept, slope = (np.ascontiguousarray(np.nan_to_num(x)) for x in intervals)
+    envelope_at_half(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), intercept, slope, values)
     return values

@@ -14,6 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
+from trueodds.data.remedies import restate_own_arguments
 from trueodds.tallies.reservoir import hash_row_ids
 
 MAX_PROBS = 20_000_000  # maximum number of probabilities that are kept, by default
@@ -213,7 +214,7 @@ class RowCollector:
         try:
             preds: Predictions = create(labels, rows.scores, cluster=rows.clusters, **settings)
         except InputError as problem:
-            problem = arrays.restate_own_arguments(problem)
+            problem = restate_own_arguments(problem)
             fix = _CLASSES_REMEDY.sub("", problem.fix)
             raise InputError(problem.code, problem.problem, problem.got, fix) from None
         notes = self._notes(preds.n)

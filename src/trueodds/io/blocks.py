@@ -15,8 +15,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.arrays import restate_own_arguments
 from trueodds.data.labels import suggest_classes
+from trueodds.data.remedies import restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import ColumnBatch

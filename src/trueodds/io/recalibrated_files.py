@@ -152,9 +152,10 @@ def _iterate_chunks(table: Table, roles: ColumnRoles, size: int, file_format: st
 def check_and_convert_probabilities(
     p: Array, roles: ColumnRoles, sum_tolerance: float | None = None, logits: bool = False
 ) -> Array:
-    """Return checked probabilities (n, K) in float64 from the columns; a single column is that of the second class.
+    """Return checked probabilities (n, K) in float64 from the columns p, (n,) of the second of two classes or (n, K).
 
-    With `logits`, columns of logits are unchanged.
+    Columns of logits are converted by the softmax. With `logits` they are returned as logits; those of a single column
+    z are (0, z).
 
     >>> check_and_convert_probabilities(np.array([0.25]), ColumnRoles("classes", ("p",), None, ("label",))).tolist()
     [[0.75, 0.25]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
@@ -34,7 +35,7 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
         return float("nan"), float("nan")
     beta, residual, curvature = _maximize_likelihood(log_probs, Y, w)
-    return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / (w @ curvature))
+    return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / float(weighted_sum(w, curvature)))
 
 
 def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
@@ -46,10 +47,10 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
     beta = 1.0
     residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, Y, w)
     for _ in range(MAX_NEWTON_ITER):
-        information = float(w @ curvature)
+        information = float(weighted_sum(w, curvature))
         if information <= 0:
             break
-        step = float(w @ residual) / information
+        step = float(weighted_sum(w, residual)) / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
             trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(beta + step, log_probs, Y, w)
             if trial_log_likelihood >= log_likelihood:
@@ -82,7 +83,7 @@ def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> t
         return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
 
     residual, curvature, log_likelihoods = map_rows_in_blocks(evaluate_rows, log_probs, Y)
-    return residual, curvature, float(w @ log_likelihoods)
+    return residual, curvature, float(weighted_sum(w, log_likelihoods))
 
 
 def contradicted_rows(preds: Predictions) -> Array:

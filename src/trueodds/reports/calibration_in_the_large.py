@@ -11,7 +11,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.wald_intervals import StandardMeasure, WaldIntervals, variance_of_sum
+from trueodds.reports.audit_results import StandardMeasure
+from trueodds.reports.wald_intervals import WaldIntervals, variance_of_sum
 
 
 def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:

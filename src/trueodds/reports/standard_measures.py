@@ -15,9 +15,10 @@ from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
+from trueodds.reports.audit_results import StandardMeasure
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_measure
-from trueodds.reports.wald_intervals import StandardMeasure, WaldIntervals
+from trueodds.reports.wald_intervals import WaldIntervals
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.estimate_error import estimate_error

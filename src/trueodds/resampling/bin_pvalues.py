@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 
 from trueodds.core.typing import Array
+from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import (
     MAX_CONVOLVED_ROWS,
@@ -78,7 +79,7 @@ class CountTails:
     def _tabulate_log_p(self, view: View, index: Array, size: int, is_small: Array) -> None:
         """Tabulate log p of every count of the exact bins, concatenated in `log_p_table`."""
         rows = np.flatnonzero(view.w > 0)
-        rows = rows[np.argsort(index[rows], kind="stable")]
+        rows = rows[argsort_bins(index[rows], size)]
         starts = np.searchsorted(index[rows], self.bin_index[self.exact_bins])
         stops = np.searchsorted(index[rows], self.bin_index[self.exact_bins], "right")
         tables, lowest = [], []
@@ -130,7 +131,7 @@ class VectorTails:
         binned = view.pool(index, size)
         self.bin_index, self.binned = np.asarray(binned.bin_index), binned
         rows = np.flatnonzero(view.w > 0)
-        rows = rows[np.argsort(index[rows], kind="stable")]
+        rows = rows[argsort_bins(index[rows], size)]
         root = np.sqrt(view.sums("ww"))[rows]
         stops = np.append(np.searchsorted(index[rows], self.bin_index), len(rows))
         P = np.clip(view.p[rows].astype(np.float64), 0.0, 1.0)

@@ -1,6 +1,7 @@
 """Null draws row by row: the label of each row is drawn from its probabilities, or the sign of its residual is flipped.
 
-Most statistics depend on sums by bin, which are added up without storing the labels.
+Most statistics depend on sums by bin, which are added up without storing the labels. `null_distribution.null_draws`
+chooses among the functions `draw_…`, which therefore have the same parameters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def draw_label_sums(
     """Return null draws (views, draws) of estimands on bin sums, with labels drawn from the predicted probabilities.
 
     The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with
-    the same key; without it a faster generator may be used. `cluster_share` is that of `null_draws`.
+    the same key; without it a faster generator may be used. `cluster_share` is the probability that a cluster shares
+    its random number, None for independent rows (see `null_distribution.null_draws`).
     """
     layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
@@ -86,7 +88,7 @@ def draw_label_sums(
 
 
 def has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
-    """Whether the statistic of each view is the mean total variation distance of its cells, with one label per row."""
+    """Whether `draw_total_variation` applies: each value is a mean distance of cells, and rows have one label each."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
     return all(getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics)
@@ -119,7 +121,7 @@ def draw_total_variation(
 
 
 def uses_row_labels(preds: Predictions, estimand: Estimand) -> bool:
-    """Whether the statistic uses the label of each row instead of bin sums."""
+    """Whether `draw_row_labels` applies: the statistic uses the label of each row instead of bin sums."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
     return all(

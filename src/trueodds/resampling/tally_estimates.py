@@ -92,7 +92,11 @@ def has_score_sums(tally: Tally, lens: Lens) -> bool:
 
 
 def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
-    """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean."""
+    """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean.
+
+    The noise floor of the Brier score is the mean of p(1 − p) over the rows, summed over the classes or averaged over
+    independent labels. Of two classes, only the second counts. The parts of a decomposed score are those of its bins.
+    """
     if getattr(estimator, "min_prob", 0.0):
         raise InputError(
             "TO403",

@@ -1,4 +1,7 @@
-"""The baseline-category logit model: a slope and a shift of each class's log odds against a baseline class."""
+"""The baseline-category logit model of MCLLO: a slope and a shift of each class's log odds against a baseline class.
+
+In the model, log q_k/q_b = τ_k + γ_k log p_k/p_b for every class k but the baseline b.
+"""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def prepare_rows(data: FitData, *, subtract_max: bool = False) -> LogLinearRows:
     """
     x = clip_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
     if subtract_max:
-        x -= x.max(axis=1, keepdims=True)
+        x = x - x.max(axis=1, keepdims=True)
     Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)
     return LogLinearRows(np.asfortranarray(x), Y, w)
 
@@ -195,7 +195,8 @@ def fit_log_linear(
         θ (K, d + 1) holds the weights of each class and its bias. If True, the features of every class are the
         logarithms of all classes (d = K, a full matrix W). If False, its own logarithm is the only one (d = 1).
     tying : ndarray of shape (K (d + 1), m), optional
-        Matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then fitted in place of θ.
+        Matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then fitted in place of θ. The first of
+        them must be a slope that all classes share, and the others the K biases, with equal penalties.
 
     Returns
     -------
@@ -262,7 +263,9 @@ def _add_identifying_penalty(strengths: Array, k: int, shared_features: bool, ty
     """The penalty matrix (m, m) with a penalty on directions that do not change any probability.
 
     A number added to all biases, or to a column of W, changes nothing. For such columns without a penalty, the squared
-    mean over the classes is penalized, which leaves the minimum unchanged and gives every direction a curvature.
+    mean over the classes is penalized, which leaves the minimum unchanged and gives every direction a curvature. With
+    `tying` these are the biases, all parameters but the first (see `fit_log_linear`); an equal penalty of them has its
+    minimum where their mean is that of the target, so the additional one leaves that minimum unchanged, too.
     """
     penalty: Array = np.diag(strengths)
     if tying is not None:

@@ -12,6 +12,7 @@ from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, Minimum, minimi
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.linear_algebra import cross_product, dot
 from trueodds.tallies.softmax_likelihood import Likelihood
 
@@ -205,7 +206,7 @@ def smoothed_targets(y: Array, w: Array) -> Array:
     >>> smoothed_targets(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
     [0.6667, 0.25, 0.25]
     """
-    return _smooth_shares(y, float(w @ y), float(w @ (1 - y)))
+    return _smooth_shares(y, float(weighted_sum(w, y)), float(weighted_sum(w, 1 - y)))
 
 
 def _smooth_shares(y: Array, n_events: float, n_nonevents: float) -> Array:
@@ -302,7 +303,7 @@ class ColumnMoments:
         centered = columns - means[:, None]
         products = np.zeros((len(columns), len(columns)))
         cross_product(w * centered, centered, False, products)
-        return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products)
+        return cls(total, float(weighted_sum(w, y)), float(weighted_sum(w, 1 - y)), means, squares, products)
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         total, difference = self.total_weight + other.total_weight, other.means - self.means

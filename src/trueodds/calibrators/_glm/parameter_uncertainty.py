@@ -1,4 +1,7 @@
-"""Standard errors, likelihood ratio and posterior probability of fitted shifts and slopes."""
+"""Standard errors, likelihood ratio and posterior probability of the fitted shifts and slopes of LLO and MCLLO.
+
+In their model, log q_k/q_b = τ_k + γ_k log p_k/p_b for every class k but the baseline b, with τ = log δ.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ STD_ERROR_METHODS = (
 NO_STD_ERROR_REASONS = (
     "infinite",  # no finite parameters are optimal
     "absent",  # some classes were never observed
-    "untold",  # the predictions take too few distinct values to identify all parameters
+    "untold",  # the data do not identify all parameters, as with too few distinct predictions
     "many",  # too many classes to compute the Hessian
     "few",  # too few rows or clusters
     "far",  # the rows are streamed, so that there is no jackknife
@@ -62,7 +65,9 @@ class ParameterUncertainty:
     n: float = 0.0  # independent rows
     penalized: bool = False  # whether the fit had a penalty
     effective_units: float | None = None  # effective number of rows or clusters, for the jackknife
-    both_signs: Array | None = None  # (K − 1,) whether the log odds take both signs; None if unknown
+    both_signs: Array | None = (
+        None  # (K − 1,) whether the log odds take both signs, else τ is extrapolated; None if unknown
+    )
 
     @property
     def pvalue(self) -> float:

@@ -13,6 +13,7 @@ from scipy.optimize import isotonic_regression
 from trueodds.binning.sorted_scores import group_starts, weighted_quantiles
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.spline_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
@@ -227,7 +228,7 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
     :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the Hessian H of F at the optimal line: at a curve
     of extreme probabilities, H would be so small that the curve would seem to have no degrees of freedom.
     """
-    basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
+    basis = SplineBasis(knots, float(weighted_sum(data.mass, data.x) / data.mass.sum()))
     groups = data.pool_scores(MAX_SCORE_GROUPS)
     line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
     directions = _curvature_directions(basis, groups, line.theta)

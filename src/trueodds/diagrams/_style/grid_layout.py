@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import draw_diagram, styling
 from trueodds.diagrams._style.legend_placement import attach_legend_entries
 from trueodds.diagrams._style.panel_names import FittedNames, fit_names
 from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
@@ -277,7 +277,7 @@ def draw_grid(
     panel_height = grid.panel_height(height)
     if panel_height < MIN_PANEL_SIDE:
         raise _too_small_error(presentation)
-    figure = layout.new_figure(presentation.dpi, width, height)
+    figure = draw_diagram.new_figure(presentation.dpi, width, height)
     figure_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     for number, diagram in enumerate(columns):
         left = grid.left_edge(number)
@@ -323,7 +323,7 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
         rectangle = (left / grid.width, bottom / height, panel_width / grid.width, panel_height / height)
         panel = figure.add_axes(rectangle, **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
-        layout.paint_panel(diagram, panel, i)
+        draw_diagram.paint_panel(diagram, panel, i)
         if diagram.has_equal_units:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
         _name_panel(panel, grid, i, str(diagram.panels["aside"][i]), POINTS_PER_INCH * panel_width)
@@ -352,7 +352,7 @@ def _name_panel(panel: Any, grid: GridOfModels, i: int, result: str, max_width: 
     last_line = name.rpartition("\n")[2]
     if name and grid.names.versions:  # these names stand above the results, and others beside them
         name, last_line = f"{name}\n ", ""
-    layout.write_panel_title(panel, "", result, max_width - styling.text_width(last_line, names.size, "bold"))
+    draw_diagram.write_panel_title(panel, "", result, max_width - styling.text_width(last_line, names.size, "bold"))
     panel.set_title(
         name, loc="left", pad=3, parse_math=False, fontsize=names.size, fontweight="bold", color=styling.TEXT_COLOR,
         linespacing=1.5 if grid.names.versions else NAME_LINE_HEIGHT,

@@ -1,13 +1,15 @@
-"""Layout of a grid of panels with its margins and header: sizes for a new figure, or fitted to a given size."""
+"""Number, sizes and positions of the panels of a diagram, with margins and header, in a new or a given figure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trueodds.core.errors import Note
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import Header, fit_headers, fit_legend
 from trueodds.diagrams.diagram_content import DiagramContent
 
+MAX_PANELS = 12  # more are illegible on a page
 DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
 WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels
@@ -175,3 +177,15 @@ def _height_above_panels(header: Header, summary: str | None) -> float:
         if summary is None
         else header.height / POINTS_PER_INCH + HEADER_GAP
     )
+
+
+def panel_limit_notes(n_views: int, view_order: str) -> list[Note]:
+    """Return the note TN245 that not every view is drawn, if there are more than `MAX_PANELS`."""
+    if n_views <= MAX_PANELS:
+        return []
+    return [
+        Note(
+            "TN245",
+            f"Only {MAX_PANELS} of {n_views} views are drawn, {view_order} first. The table contains all of them.",
+        )
+    ]

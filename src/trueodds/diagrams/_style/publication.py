@@ -10,11 +10,12 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.layout import MAX_PANELS, OUTER_MARGIN
+from trueodds.diagrams._style.draw_diagram import OUTER_MARGIN
 from trueodds.diagrams._style.panel_grid import (
     BOTTOM_MARGIN,
     DEFAULT_FONT_SIZE,
     LEFT_MARGIN,
+    MAX_PANELS,
     layout_for_usual_panels,
     margin_scale,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.layout import MAX_NARROW_WIDTH
+from trueodds.diagrams._style.draw_diagram import MAX_NARROW_WIDTH
 from trueodds.diagrams.base import Diagram
 
 

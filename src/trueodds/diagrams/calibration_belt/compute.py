@@ -14,8 +14,8 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Integer, Level
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.calibration_belt.condensed_view import condense_view
@@ -150,7 +150,7 @@ class CalibrationBelt(Recipe):
             view, belt = views[i], None
             warnings = [Note("TN260", warning) for warning in results[i].asymptotic_warnings]
             notes_by_view.append((view.name, [*all_logits[i].notes(view, self.min_prob), *results[i].notes, *warnings]))
-            if rank < layout.MAX_PANELS:
+            if rank < MAX_PANELS:
                 belt = self._fit_belt(condensed_views[i], CURVE_POINTS if len(views) == 1 else GRID_CURVE_POINTS)
                 strip = BinnedView(view, Uniform(STRIP_BINS)).columns
                 max_share = max(max_share, float(strip["share"].max()))
@@ -198,9 +198,9 @@ def _panel_row(view: View, result: ViewResult, belt: Belt | None, n_views: int) 
 def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
     """Return the notes on views that are not drawn, shares of votes and tallies."""
     notes = []
-    if len(views) > layout.MAX_PANELS:
+    if len(views) > MAX_PANELS:
         text = (
-            f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
+            f"Only the {MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
             " holds the tests of all."
         )
         notes.append(Note("TN245", text))

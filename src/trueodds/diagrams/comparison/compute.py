@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
@@ -193,9 +193,9 @@ class Comparison(BinnedRecipe):
                 "model fall outside."
             )
             merged_notes.append(Note("TN246", text))
-        if n_views > layout.MAX_PANELS:
+        if n_views > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest errors of {n_views} are drawn. The table contains"
+                f"Only the {MAX_PANELS} views with the largest errors of {n_views} are drawn. The table contains"
                 " all of them."
             )
             merged_notes.append(Note("TN245", text))
@@ -251,7 +251,7 @@ def panel_columns(
     overall_results: Sequence[ModelResult] | None,
 ) -> Columns:
     """One row per view, with a range of y that all models and panels share."""
-    drawn_diagrams = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[: layout.MAX_PANELS]]
+    drawn_diagrams = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[:MAX_PANELS]]
     axis_limits = {
         "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn_diagrams),
         "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn_diagrams),

@@ -9,8 +9,8 @@ import numpy as np
 
 from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.confidence_histogram.plot import ConfidenceHistogramPlot
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
@@ -71,13 +71,13 @@ class ConfidenceHistogram(BinnedRecipe):
         ]
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
-        max_share = max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])
+        max_share = max(float(table["share"].max()) for table in tables[:MAX_PANELS])
         partition = binned[0].partition
         methods = [method for bar in bars for method in bar.method]
         notes = bin_intervals.collect_bar_notes(methods, views, partition, "views")
         # TN247 is on bins that depend on outcomes; the band pools all rows and does not depend on the bins.
         notes = [note for note in notes if note.code != "TN247"]
-        notes += layout.panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
+        notes += panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
         return ConfidenceHistogramPlot(
             name=self.name,
             lens=lens_name(views),

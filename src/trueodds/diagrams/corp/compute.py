@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp import bands, honest_band
@@ -144,7 +144,7 @@ class Corp(Recipe):
         """Compute the diagram of binary views."""
         curves = [CorpCurve(view, self.score) for view in views]
         curves = [curves[i] for i in decreasing_order(curve.decomposition["mcb"] for curve in curves)]
-        drawn_curves = curves[: layout.MAX_PANELS]
+        drawn_curves = curves[:MAX_PANELS]
         n_bins = self.bins or freedman_diaconis_bin_count(drawn_curves[0].score_sums)
         panels = [self._evaluate_panel(curve, n_bins, rng if curve in drawn_curves else None) for curve in curves]
         return CorpDiagram(
@@ -190,7 +190,7 @@ class Corp(Recipe):
 
     def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
         """The rows of `panels` as columns; the drawn panels share the scale of their strips."""
-        drawn_panels = panels[: layout.MAX_PANELS]
+        drawn_panels = panels[:MAX_PANELS]
         max_share = max(float(panel.score_histogram["share"].max()) for panel in drawn_panels)
         rows = [
             {
@@ -207,10 +207,10 @@ class Corp(Recipe):
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
         """Notes on the curves, the band and the panels that are not drawn."""
-        notes = [note for panel in panels[: layout.MAX_PANELS] for note in panel.curve.notes()][:1]
-        if n_views > layout.MAX_PANELS:
+        notes = [note for panel in panels[:MAX_PANELS] for note in panel.curve.notes()][:1]
+        if n_views > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest MCB of {n_views} are drawn, with a band. The"
+                f"Only the {MAX_PANELS} views with the largest MCB of {n_views} are drawn, with a band. The"
                 " table contains the curves of all."
             )
             notes.append(Note("TN245", text))
@@ -227,7 +227,7 @@ class Corp(Recipe):
                     " to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
                 )
             notes.append(Note("TN255", text))
-        if self.band == "confidence" and any(panel.curve.has_certain_ends for panel in panels[: layout.MAX_PANELS]):
+        if self.band == "confidence" and any(panel.curve.has_certain_ends for panel in panels[:MAX_PANELS]):
             text = (
                 "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use"
                 " band='honest'."

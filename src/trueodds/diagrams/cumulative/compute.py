@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, merge_notes
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.cumulative.cumulative_residuals import MAX_VERTICES, CumulativeResiduals
 from trueodds.diagrams.cumulative.plot import CumulativeResidualsPlot
@@ -96,7 +96,7 @@ class Cumulative(Recipe):
         residuals_by_view = [
             all_residuals[i] for i in decreasing_order(curve.standardized_range for curve in all_residuals)
         ]
-        drawn_residuals = residuals_by_view[: layout.MAX_PANELS]
+        drawn_residuals = residuals_by_view[:MAX_PANELS]
         low = min(min(float(residuals.residual_path.min()), -residuals.null_bound) for residuals in drawn_residuals)
         high = max(max(float(residuals.residual_path.max()), residuals.null_bound) for residuals in drawn_residuals)
         low, high = (low, high) if high > low else (-0.01, 0.01)
@@ -228,7 +228,7 @@ def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[fl
 def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
     """Notes on the null distribution, the curve, votes, tallies and views that are not drawn."""
     notes = merge_notes([(residuals.view.name, residuals.null_distribution_notes()) for residuals in residuals_by_view])
-    n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[: layout.MAX_PANELS])
+    n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[:MAX_PANELS])
     if n_scores >= MAX_VERTICES:
         text = (
             f"The curve shows at most {MAX_VERTICES:,} points of {n_scores:,} scores. Extremes, errors and p-values use"
@@ -238,9 +238,9 @@ def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Not
     if any(residuals.has_vote_shares for residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
-    if len(residuals_by_view) > layout.MAX_PANELS:
+    if len(residuals_by_view) > MAX_PANELS:
         text = (
-            f"Only the {layout.MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn."
+            f"Only the {MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn."
             " panels holds the errors of all."
         )
         notes.append(Note("TN245", text))

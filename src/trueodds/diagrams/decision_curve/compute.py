@@ -14,7 +14,7 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.decision_curve.net_benefit_curve import Limits, NetBenefitCurve
 from trueodds.diagrams.decision_curve.plot import DecisionCurveDiagram
@@ -161,7 +161,7 @@ class DecisionCurve(Recipe):
         for i, curves in enumerate(curves_by_view):
             panels.append([])
             for name, curve in curves.items():
-                has_limits = shows_bands and i < layout.MAX_PANELS and len(curve.view) > 1
+                has_limits = shows_bands and i < MAX_PANELS and len(curve.view) > 1
                 limits = curve.limits(clusters[name], self.level, self.resamples, rng) if has_limits else None
                 panels[-1].append(_curve_rows(name, curve, limits))
             tables += [*panels[-1], *(_strip_rows(name, curve) for name, curve in curves.items())]
@@ -169,14 +169,14 @@ class DecisionCurve(Recipe):
             if not np.allclose(event_rates, event_rates[0], rtol=1e-9, atol=1e-12):
                 text = "The models have different outcomes: the line of treating all is that of the first model."
                 notes.append(Note("TN263", text))
-        limits_of_axes = _axis_limits(thresholds, panels[: layout.MAX_PANELS])
+        limits_of_axes = _axis_limits(thresholds, panels[:MAX_PANELS])
         rows = [
             self._panel_row(curves, curve_rows) | limits_of_axes
             for curves, curve_rows in zip(curves_by_view, panels, strict=True)
         ]
-        if n_views > layout.MAX_PANELS:
+        if n_views > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the highest event rate of {n_views} are drawn. The table"
+                f"Only the {MAX_PANELS} views with the highest event rate of {n_views} are drawn. The table"
                 " contains all of them, but bands only of those drawn."
             )
             notes.append(Note("TN245", text))

@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.llo_posterior.plot import LloPosteriorPlot
@@ -99,21 +99,19 @@ class LloPosterior(Recipe):
         drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in likelihoods]
         order = decreasing_order([likelihood.has_finite_maximum for likelihood in likelihoods], drops)
         views, likelihoods = tuple(views[i] for i in order), [likelihoods[i] for i in order]
-        drawn_likelihoods = [likelihood for likelihood in likelihoods if likelihood.has_finite_maximum][
-            : layout.MAX_PANELS
-        ]
+        drawn_likelihoods = [likelihood for likelihood in likelihoods if likelihood.has_finite_maximum][:MAX_PANELS]
         low, high = _common_limits([_map_limits(likelihood) for likelihood in drawn_likelihoods])
         tables, notes = [], list[Note]()
         for i, (view, likelihood) in enumerate(zip(views, likelihoods, strict=True)):
             P, Y, _ = select_weighted_rows(view)
             notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
-            tables.append(self._view_columns(view.name, likelihood, low, high, notes, has_map=i < layout.MAX_PANELS))
+            tables.append(self._view_columns(view.name, likelihood, low, high, notes, has_map=i < MAX_PANELS))
         rows = [
             self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, likelihoods, strict=True)
         ]
-        if len(views) > layout.MAX_PANELS:
+        if len(views) > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
+                f"Only the {MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
                 "table contains only the best fit and the identity."
             )
             notes.append(Note("TN245", text))

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.odds_axis import set_odds_axis
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 
 _POSTERIOR_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
@@ -52,7 +53,7 @@ class LloPosteriorPlot(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        if not self.panels["finite"][: layout.MAX_PANELS].any():
+        if not self.panels["finite"][:MAX_PANELS].any():
             return []
         levels_with_contour = set(self.table["level"][self.table["kind"] == "contour"].tolist())
         level_texts = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in levels_with_contour]

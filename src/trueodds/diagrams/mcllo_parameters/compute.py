@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
@@ -100,15 +100,15 @@ class MclloParameters(BaselineRecipe):
         fitted_views = [self._fit_view(view, notes) for view in views]
         order = decreasing_order(fitted_view.distance for fitted_view in fitted_views)
         views, fitted_views = tuple(views[i] for i in order), [fitted_views[i] for i in order]
-        limits = axis_limits([fitted_view.table for fitted_view in fitted_views[: layout.MAX_PANELS]])
+        limits = axis_limits([fitted_view.table for fitted_view in fitted_views[:MAX_PANELS]])
         rows = [
             self._panel_row(view, fitted_view, len(views)) | limits
             for view, fitted_view in zip(views, fitted_views, strict=True)
         ]
         baseline = self.baseline_index(views[0])
-        if len(views) > layout.MAX_PANELS:
+        if len(views) > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
+                f"Only the {MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
                 "contains all of them."
             )
             notes.append(Note("TN245", text))

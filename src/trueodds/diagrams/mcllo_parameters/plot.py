@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.odds_axis import set_odds_axis
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 
 _INSIDE_STYLE: dict[str, Any] = {
@@ -56,7 +57,7 @@ class MclloParametersPlot(Diagram):
         """Estimates whose ellipse contains or excludes (1, 1), and the point (1, 1) itself, if drawn."""
         from matplotlib.lines import Line2D
 
-        n_classes, n_outside = (self.panels[name][: layout.MAX_PANELS] for name in ("classes", "classes_outside"))
+        n_classes, n_outside = (self.panels[name][:MAX_PANELS] for name in ("classes", "classes_outside"))
         if not n_classes.any():
             return []
         entries: list[tuple[Any, str]] = []

@@ -10,8 +10,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult
@@ -81,7 +81,7 @@ class MurphyBuilder:
                 curve_thresholds = threshold_grid(cost_curves)
                 self.n_grid_thresholds = max(self.n_grid_thresholds, len(curve_thresholds))
             self.curves.append([model.curve_rows(curve_thresholds, is_exact=exact is not None) for model in models])
-            is_drawn, has_several_rows = i < layout.MAX_PANELS, min(len(model.view) for model in models) > 1
+            is_drawn, has_several_rows = i < MAX_PANELS, min(len(model.view) for model in models) > 1
             bands: list[Columns] = []
             if recipe.band is not None and is_drawn and has_several_rows:
                 band_thresholds = threshold_grid(cost_curves, BAND_THRESHOLDS) if thresholds is None else thresholds
@@ -165,10 +165,10 @@ class MurphyBuilder:
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]
     ) -> Columns:
         """The columns of `panels`: one row per view, with its finding and the limits of the axes that all share."""
-        drawn_panels = self.panels[: layout.MAX_PANELS]
+        drawn_panels = self.panels[:MAX_PANELS]
         if self.recipe.style == "murphy":
             shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
-            curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
+            curves = [curve for curves in self.curves[:MAX_PANELS] for curve in curves]
             max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
             if self.shows_bands:
                 limits = [float(band["high"].max()) for view in self.bands for band in view]
@@ -229,7 +229,7 @@ class MurphyBuilder:
         """Notes on infinite scores, pointwise bands, different outcomes, and views that are not drawn."""
         notes = [
             note
-            for models in self.panels[: layout.MAX_PANELS]
+            for models in self.panels[:MAX_PANELS]
             for model in models
             for note in CorpError(model.score_name).notes(model.view)
         ][:1]
@@ -250,9 +250,9 @@ class MurphyBuilder:
                     "predict. With lens='class:NAME' all models have the same outcome."
                 )
                 notes.append(Note("TN263", text))
-        if len(self.panels) > layout.MAX_PANELS:
+        if len(self.panels) > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest miscalibration of {len(self.panels)} are drawn. "
+                f"Only the {MAX_PANELS} views with the largest miscalibration of {len(self.panels)} are drawn. "
                 "The table contains all of them, but bands only of those drawn."
             )
             notes.append(Note("TN245", text))

@@ -13,7 +13,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import format_posterior
@@ -106,8 +106,8 @@ class RecalibrationLines(BaselineRecipe):
         candidates = [path for view in views for path in self._recalibration_paths(view, notes)]
         candidates = [candidates[i] for i in decreasing_order(path.mean_change for path, _ in candidates)]
         # Boldness recalibrations are costly: only the paths that are drawn get them.
-        paths = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]]
-        paths += [path for path, _ in candidates[layout.MAX_PANELS :]]
+        paths = [add_boldest(notes) for _, add_boldest in candidates[:MAX_PANELS]]
+        paths += [path for path, _ in candidates[MAX_PANELS:]]
         reached_levels = {name for path in paths for name in path.names[2:]}
         bold_levels = [name for name in (f"{level:g}" for level in self.posteriors) if name in reached_levels]
         max_lines = MAX_LINES if len(paths) == 1 else MAX_LINES_IN_GRID
@@ -118,9 +118,9 @@ class RecalibrationLines(BaselineRecipe):
                 "fewer rows are fainter and thinner."
             )
             notes.append(Note("TN249", text))
-        if len(paths) > layout.MAX_PANELS:
+        if len(paths) > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest change of {len(paths)} are drawn. For the others "
+                f"Only the {MAX_PANELS} views with the largest change of {len(paths)} are drawn. For the others "
                 "the table contains only the predicted probabilities and the fit."
             )
             notes.append(Note("TN245", text))

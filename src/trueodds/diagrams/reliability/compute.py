@@ -13,8 +13,8 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
-from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
@@ -185,7 +185,7 @@ class Reliability(BinnedRecipe):
     def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
         """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
         n_views = len(binned)
-        notes = layout.panel_limit_notes(n_views, ReliabilityDiagram.view_order)
+        notes = panel_limit_notes(n_views, ReliabilityDiagram.view_order)
         n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)
         if n_crowded:
             subject = (
@@ -240,14 +240,14 @@ def _panel_columns(
 
     `jointly_outside` tells of each view whether a bin lies outside its Bonferroni bar.
     """
-    low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
+    low, high = y_limits(recipe.style, tables[:MAX_PANELS])
     rows: list[dict[str, Any]] = []
     has_equal_widths = all(view_bins.has_equal_widths for view_bins in binned)
     strips = [
         table["share"] if has_equal_widths else view_bins.strip_shares
         for view_bins, table in zip(binned, tables, strict=True)
     ]
-    max_share = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
+    max_share = max(float(strip.max()) for strip in strips[:MAX_PANELS])
     for view_bins, table, is_outside, strip in zip(binned, tables, jointly_outside, strips, strict=True):
         total = bins.pool_rows(view_bins.view)
         n_bins = len(table["bin"])

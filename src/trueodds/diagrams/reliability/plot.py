@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import BinnedPlot
 
 
@@ -84,7 +85,7 @@ class ReliabilityDiagram(BinnedPlot):
         """Whether any cross lies inside its bar, and whether any lies outside, in the panels drawn."""
         if "bins_outside" not in self.panels:
             return True, False
-        bins, n_outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
+        bins, n_outside = (self.panels[name][:MAX_PANELS] for name in ("bins", "bins_outside"))
         return bool((bins > n_outside).any()), bool(n_outside.sum())
 
     def draw_panel(self, ax: Any, panel: int) -> None:

@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
@@ -145,16 +145,16 @@ class ReliabilityCurve(Recipe):
         """Compute the diagram of binary views."""
         panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
         panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
-        drawn_panels = panels[: layout.MAX_PANELS]
+        drawn_panels = panels[:MAX_PANELS]
         if self.band is not None:
             drawn_panels = [
                 panel.with_band(self.band, self.level, self.resamples, rng if self.simultaneous else None)
                 for panel in drawn_panels
             ]
-            panels[: layout.MAX_PANELS] = drawn_panels
+            panels[:MAX_PANELS] = drawn_panels
         n_bins = self.bins or drawn_panels[0].strip_bin_count
         strips = [score_histogram(panel.view, n_bins) for panel in panels]
-        max_share = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
+        max_share = max(float(shares["share"].max()) for shares in strips[:MAX_PANELS])
         rows = [panel.panel_row(len(panels), self.band, max_share, is_first=panel is panels[0]) for panel in panels]
         return ReliabilityCurveDiagram(
             name=self.name,
@@ -168,7 +168,7 @@ class ReliabilityCurve(Recipe):
     def _collect_notes(self, panels: Sequence[CurvePanel]) -> list[Note]:
         """Notes on the bandwidth, the band and views that are not drawn."""
         notes = []
-        drawn_panels = panels[: layout.MAX_PANELS]
+        drawn_panels = panels[:MAX_PANELS]
         narrowest = [
             panel.title for panel in drawn_panels if panel.smoother.is_narrowest and isinstance(self.bandwidth, str)
         ]
@@ -191,9 +191,9 @@ class ReliabilityCurve(Recipe):
                 " simultaneous=True for a simultaneous band."
             )
         notes.append(Note("TN259", text))
-        if len(panels) > layout.MAX_PANELS:
+        if len(panels) > MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest local error of {len(panels)} are drawn, with a"
+                f"Only the {MAX_PANELS} views with the largest local error of {len(panels)} are drawn, with a"
                 " band. The table contains the curves of all."
             )
             notes.append(Note("TN245", text))

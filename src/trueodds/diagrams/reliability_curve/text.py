@@ -9,8 +9,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_probabilities
 
-MAX_SEGMENTS = 2  # segments named at most: those with the largest loss
-MIN_RELATIVE_ERROR = 0.2  # smallest loss of a named segment relative to the largest
+MAX_SEGMENTS = 2  # segments named at most: those with the largest local error
+MIN_RELATIVE_ERROR = 0.2  # smallest local error of a named segment relative to the largest
 MIN_NAMED_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 
@@ -23,13 +23,16 @@ class CurveSegment:
     overpredicts: bool  # whether the model overpredicts there
     share: float  # of the weight of all rows
     local_error: float  # contribution to the mean local error
-    peak_index: int  # index of the point with the largest loss
+    peak_index: int  # index of the point with the largest weighted error; of whole per cents, if there are any
 
 
-def find_segments_outside(columns: dict[str, Array], row_scores: Array, w: Array) -> list[CurveSegment]:
+def find_segments_outside(columns: dict[str, Array], distinct_scores: Array, w: Array) -> list[CurveSegment]:
     """Find the segments outside the band, by increasing score, from the columns of the curve.
 
-    The distinct scores (m,) of the rows and their weights `w` (m,) determine how much a segment matters.
+    Of the columns (points,) it reads the `score`, the `error`, which is the event rate minus the reference and negative
+    where the model overpredicts, the number of the `piece` of the curve, whether the point is `outside` the band, and
+    the `mass`, the kernel-weighted weight of the rows around it. The distinct scores (m,) of the rows and their weights
+    `w` (m,) determine how much a segment matters.
     """
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
@@ -42,9 +45,11 @@ def find_segments_outside(columns: dict[str, Array], row_scores: Array, w: Array
             outside_points, np.flatnonzero((np.diff(outside_points) > 1) | (np.diff(piece[outside_points]) > 0)) + 1
         ):
             low, high = float(score[segment_points[0]]), float(score[segment_points[-1]])
-            in_segment = slice(np.searchsorted(row_scores, low, "left"), np.searchsorted(row_scores, high, "right"))
+            in_segment = slice(
+                np.searchsorted(distinct_scores, low, "left"), np.searchsorted(distinct_scores, high, "right")
+            )
             share = w[in_segment] / w.sum()
-            local_error = float(share @ np.abs(np.interp(row_scores[in_segment], score, error)))
+            local_error = float(share @ np.abs(np.interp(distinct_scores[in_segment], score, error)))
             # Report a round score if possible, 90 % rather than 89.6 %.
             weighted_error = columns["mass"][segment_points] * np.abs(error[segment_points])
             is_round = np.abs(100 * score[segment_points] - np.rint(100 * score[segment_points])) < 1e-6
@@ -58,7 +63,11 @@ def find_segments_outside(columns: dict[str, Array], row_scores: Array, w: Array
 def describe_finding(
     columns: dict[str, Array], segments: list[CurveSegment], mean_local_error: float, view: str, band: str | None
 ) -> str:
-    """Describe where the model is miscalibrated, the drawn curve at one score there, and the mean local error."""
+    """Describe where the model is miscalibrated, the drawn curve at one score there, and the mean local error.
+
+    Of the columns of the curve (points,) it reads `score`, `rate` and, with a confidence band, `low` and `high`. `view`
+    is the name of the view, and `band` is "confidence", "consistency" or None.
+    """
     observed = "accuracy" if view == "confidence" else "observed"
     mean_text = f"Mean local error {100 * mean_local_error:.1f} points."
     if band is None:
@@ -95,6 +104,6 @@ def describe_finding(
             text += f" [{', '.join(limits)}]"
         segment_texts.append(f"{text} at {peak_text}")
     n_omitted = len(segments) - len(shown_segments)
-    rest = f", and {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}" if n_omitted else ""
+    rest = f", and {n_omitted} smaller {'error' if n_omitted == 1 else 'errors'} elsewhere" if n_omitted else ""
     body = "; ".join(segment_texts)
     return f"{body[0].upper()}{body[1:]}{rest}. {mean_text}"

@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_recipe
-from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex.plot import SimplexDiagram
@@ -124,7 +124,7 @@ class Simplex(SimplexRecipe):
         if self.ellipses:
             settings["level_of_each_ellipse"] = cell_level
         notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)
-        notes += layout.panel_limit_notes(len(arrows), SimplexDiagram.view_order)
+        notes += panel_limit_notes(len(arrows), SimplexDiagram.view_order)
         if any(view.p.shape[1] > 3 for view in views):
             text = (
                 "Each panel shows a class, its closest rival and the other classes combined. The closest rival is the "

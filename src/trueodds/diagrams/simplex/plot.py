@@ -17,7 +17,12 @@ MAX_CELLS_WITH_WIDE_EDGES = 60  # cells of a panel, beyond which wide edges woul
 
 
 class SimplexDiagram(Diagram):
-    """One triangle for three outcomes, or one for each class with its rival and the rest."""
+    """One triangle for three outcomes, or one for each class with its rival and the rest.
+
+    The arrow of a cell points from its mean prediction to the frequency of the outcomes, and its shade is the share of
+    the rows. The arrows of cells whose difference is significant (the column `beyond` of the table) are dark, with an
+    ellipse around the tail that contains the head if the cell is calibrated; the others are faded.
+    """
 
     layers = ("cells", "arrows", "faded", "ellipses", "key")
     figure_size = (6.4, 5.6)
@@ -122,7 +127,10 @@ def _draw_cells(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str, Any]
 
 
 def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
-    """Draw the confidence ellipse of the observed frequencies of each cell."""
+    """Draw the ellipse around the mean prediction of each of these cells, the tails (cells, 2) of the arrows.
+
+    It contains the observed frequency, the head of the arrow, with probability `level` if the cell is calibrated.
+    """
     from matplotlib.collections import EllipseCollection
 
     shapes = EllipseCollection(

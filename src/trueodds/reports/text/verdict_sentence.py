@@ -8,7 +8,7 @@ from typing import Any
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
-from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.audit_results import AuditResults, measures_by_name
 from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -34,7 +34,6 @@ from trueodds.reports.text.recalibration import (
 )
 from trueodds.reports.text.result_tables import standard_measure_label
 from trueodds.reports.text.verdict_state import measures_excluding_ideal, miscalibration_direction, ratio_of_events
-from trueodds.reports.wald_intervals import measures_by_name
 
 
 def verdict_sentence(

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.core.results import Verdict
-from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.audit_results import AuditResults, StandardMeasure, measures_by_name
 from trueodds.reports.text.formatting import is_binary
-from trueodds.reports.wald_intervals import StandardMeasure, measures_by_name
 
 # Calibration-in-the-large gives a direction only if it is at least this share of the calibration error; otherwise
 # errors of both signs cancel in the mean.

@@ -1,4 +1,4 @@
-"""Train PyTorch networks on one thread from a seed, and predict their logits.
+"""Train PyTorch networks from a seed, and predict their logits, reproducibly within `one_thread`.
 
 PyTorch is an optional dependency: it is imported inside the functions, so that this module can be imported without it,
 and `require_torch` checks that it is installed.
@@ -72,7 +72,9 @@ def train_epochs(
 ) -> Iterator[int]:
     """Train a network in place, and yield the number of each finished epoch, counted from 1.
 
-    The order of the batches depends on the seed only.
+    An epoch is trained when the next number is requested. The order of the batches depends on the seed only; for the
+    same network on every machine, make it by `build_network` and train it within `one_thread`. `loss` returns a scalar
+    tensor from logits (batch, K) and labels (batch,).
     """
     import torch
 

@@ -14,15 +14,13 @@ from trueodds.core.progress import Progress
 from trueodds_studies.common.figures import BLUE, RED, make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
-from trueodds_studies.human import vote_scores
-from trueodds_studies.human.vote_scores import (
-    CROWDS,
+from trueodds_studies.human import crowd_predictions, target_scores
+from trueodds_studies.human.crowd_predictions import CROWDS, MODELS, load_crowd
+from trueodds_studies.human.target_scores import (
     MAX_ENTROPY_GAP,
     MIN_DISTANCE,
-    MODELS,
     TARGET_SCORES,
     VOTE_MEASURES,
-    load_crowd,
     score_crowd,
 )
 
@@ -73,10 +71,12 @@ def human(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     folder, data_folder = make_folder(out), None if data is None else str(data)
-    models = [vote_scores.check_model(name) for name in methods or (vote_scores.QUICK_MODELS if quick else MODELS)]
-    file_hashes = vote_scores.hash_model_files(models, data_folder)
+    models = [
+        crowd_predictions.check_model(name) for name in methods or (crowd_predictions.QUICK_MODELS if quick else MODELS)
+    ]
+    file_hashes = crowd_predictions.hash_model_files(models, data_folder)
     for model in models:  # rows that do not match raise an error before anything is measured
-        vote_scores.load_crowd_predictions(model, data_folder)
+        crowd_predictions.load_crowd_predictions(model, data_folder)
     cells = run_cells(
         "human",
         [NetworkCell(model, data_folder) for model in models],
@@ -103,13 +103,13 @@ def human(
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
     """All scores of one model: by target, measures of votes, with fewer votes, and shares for published claims."""
-    predictions = vote_scores.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
+    predictions = crowd_predictions.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
-        "targets": vote_scores.score_targets(predictions, plan.resamples, plan.seed),
-        "people": vote_scores.score_votes(predictions, plan.resamples, plan.seed),
-        "fewer": vote_scores.score_fewer_votes(predictions, plan.seed),
-        "claims": vote_scores.check_claims(predictions),
+        "targets": target_scores.score_targets(predictions, plan.resamples, plan.seed),
+        "people": target_scores.score_votes(predictions, plan.resamples, plan.seed),
+        "fewer": target_scores.score_fewer_votes(predictions, plan.seed),
+        "claims": target_scores.shares_of_claims(predictions),
     }
 
 

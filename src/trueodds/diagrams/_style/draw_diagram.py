@@ -1,4 +1,4 @@
-"""Layout of a diagram's title, legend and panels, in a new figure or in given matplotlib axes."""
+"""Draw a diagram in a new figure or in given matplotlib axes: its panels, title, legend and labels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import legend_placement, styling
 from trueodds.diagrams._style.panel_grid import (
     BOTTOM_MARGIN,
     DEFAULT_FONT_SIZE,
     LEFT_MARGIN,
+    MAX_PANELS,
     GridLayout,
     grid_font_size,
     layout_for_size,
@@ -24,7 +25,6 @@ from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit
 from trueodds.diagrams.diagram_content import DiagramContent
 
 DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
-MAX_PANELS = 12  # more are illegible on a page
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get short legend labels
 MAX_LABEL_OVERHANG = 1.3  # largest length of an axis label relative to its axis; tick labels leave room at both ends
@@ -56,7 +56,7 @@ def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
     if width <= MAX_NARROW_WIDTH:
         diagram = diagram.with_short_labels()
     n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
-    target = _draw_single(diagram, ax) if n_panels == 1 else _draw_grid(diagram, ax, n_panels)
+    target = _draw_single_panel(diagram, ax) if n_panels == 1 else _draw_panel_grid(diagram, ax, n_panels)
     if ax is not None:
         setattr(ax, DIAGRAM_MARK, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
     return target
@@ -67,7 +67,7 @@ def _figure_size(diagram: DiagramContent) -> tuple[float, float]:
     return diagram.presentation.figsize or diagram.figure_size
 
 
-def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
+def _draw_single_panel(diagram: DiagramContent, ax: Any) -> Any:
     """Draw the first view alone, in `ax` or in a new figure."""
     if ax is not None:
         _add_title_and_legend(diagram, ax, _draw_panel_with_labels(diagram, ax))
@@ -172,7 +172,7 @@ def _extend_for_legend(ax: Any, share: float) -> None:
     ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
-def _draw_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
+def _draw_panel_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
     """Draw the first `n_panels` views as a grid of panels, in `ax` or in a new figure."""
     summary, figsize = _grid_summary(diagram, n_panels), diagram.presentation.figsize
     if ax is None and figsize is None:
@@ -277,19 +277,7 @@ def _draw_first_view(diagram: DiagramContent, ax: Any, font_size: float) -> Any:
         if styling.text_width(title, font_size + 1) > max_width:
             title = f"1 of {n_views}: {view_title}"
         first_view = first_view.present(title=title)
-    return _draw_single(first_view, ax)
-
-
-def panel_limit_notes(n_views: int, view_order: str) -> list[Note]:
-    """The note that not every view is drawn, if there are too many."""
-    if n_views <= MAX_PANELS:
-        return []
-    return [
-        Note(
-            "TN245",
-            f"Only {MAX_PANELS} of {n_views} views are drawn, {view_order} first. The table contains all of them.",
-        )
-    ]
+    return _draw_single_panel(first_view, ax)
 
 
 def _capitalize_first(text: str) -> str:

@@ -38,7 +38,6 @@ from trueodds.calibrators.uniform_mixture import read_map
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.formatting import format_keywords
-from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
 from trueodds.core.signatures import checks_arguments
@@ -309,7 +308,7 @@ class FittedCalibrator(Result):
             "parameters": self.calibration_map.to_dict(),
             "classes": list(self.classes),
             "n": self.n,
-            "settings": strict_json(self.settings),
+            "settings": json_files.strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
             "version": trueodds.__version__,
         }

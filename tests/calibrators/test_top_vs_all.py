@@ -28,14 +28,14 @@ def test_the_reference_numbers_of_maps_of_the_confidence(calibrator, key):
     # Pieces checked against scikit-learn and netcal; exact (golden/recalibration/tva.json).
     want, rows = golden("recalibration/tva.json"), frame("recalibration/multi4.csv")
     m = fit_map(columns(rows), rows["y"], calibrator)
-    assert m.inner.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]), abs=1e-10)
+    assert m.inner_map.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]), abs=1e-10)
 
 
 def test_the_reference_temperature():
     # Found by comparing values, which leaves about 1e-8 of β.
     want, rows = golden("recalibration/tva.json"), frame("recalibration/multi4.csv")
     m = fit_map(columns(rows), rows["y"])
-    assert m.inner.beta == pytest.approx(want["ts_beta"], abs=3e-8)
+    assert m.inner_map.beta == pytest.approx(want["ts_beta"], abs=3e-8)
 
 
 def top_loss(P, correct, w, beta):
@@ -52,7 +52,7 @@ def test_an_independent_minimizer_finds_the_same_temperature_with_votes_and_weig
     optimum = minimize_scalar(
         lambda beta: top_loss(P, correct, w, beta), bounds=(0.1, 3), method="bounded", options={"xatol": 1e-9}
     ).x
-    assert m.inner.beta == pytest.approx(optimum, abs=1e-6)  # a minimizer that compares values resolves no more
+    assert m.inner_map.beta == pytest.approx(optimum, abs=1e-6)  # a minimizer that compares values resolves no more
 
 
 def test_the_slopes_are_those_of_the_loss():
@@ -71,12 +71,12 @@ def test_the_slopes_are_those_of_the_loss():
 def test_the_slope_vanishes_at_the_temperature():
     P, y = draw_predictions(3000, 5, 2.0, 3)
     m = fit_map(P, y)
-    assert abs(top_class_derivatives(P, y, np.ones(3000), 1e-12, m.inner.beta)[0]) / 3000 < 1e-8
+    assert abs(top_class_derivatives(P, y, np.ones(3000), 1e-12, m.inner_map.beta)[0]) / 3000 < 1e-8
 
 
 def test_two_classes_have_the_temperature_of_the_log_loss():
     P, y = draw_predictions(500, 2, 2.0, 4)
-    assert fit_map(P, y).inner.beta == pytest.approx(TemperatureSpec().fit(P, y, np.ones(500)).beta, rel=1e-9)
+    assert fit_map(P, y).inner_map.beta == pytest.approx(TemperatureSpec().fit(P, y, np.ones(500)).beta, rel=1e-9)
 
 
 def test_the_others_share_what_is_left_in_proportion():
@@ -154,7 +154,7 @@ def test_always_right_and_never_right_end_at_the_range_and_say_so():
     P = draw_predictions(50, 3, 2.0, 9)[0]
     right = fit(TopVsAllSpec(), Predictions(P.argmax(axis=1), P))
     wrong = fit(TopVsAllSpec(), Predictions(P.argmin(axis=1), P))
-    assert (right.calibration_map.inner.beta, wrong.calibration_map.inner.beta) == (MAX_BETA, MIN_BETA)
+    assert (right.calibration_map.inner_map.beta, wrong.calibration_map.inner_map.beta) == (MAX_BETA, MIN_BETA)
     assert not right.calibration_map.converged
     assert [[note.code for note in calibrator.notes] for calibrator in (right, wrong)] == [
         ["TN503"],

@@ -130,7 +130,7 @@ def continuous_band(score_sums: DistinctScoreSums, level: float) -> Band:
 class FirstBetaKernel(BetaKernelSums):
     """Chen's first beta kernel: the density of Beta(x/b + 1, (1 − x)/b + 1) at the score."""
 
-    def _shape(self, u: Array) -> Array:
+    def _shape_parameter(self, u: Array) -> Array:
         """The first parameter of the beta density, for positions u in [0, 1]."""
         return u / self.width + 1
 

@@ -307,24 +307,23 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
     directions = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
     if m == 1:
         return v
-    columns = np.ascontiguousarray(A.T)
-    differences = columns[:-1] - columns[-1]  # change of q along each direction
-    q = _mix(columns, v)
+    differences = A @ directions  # (r, m − 1) change of q along each direction
+    q = A @ v
     if not (q > 0).all():
         return v
     value = float(weighted_sum(w, np.log(q)))
     for _ in range(_MAX_NEWTON_STEPS):
-        gradient = np.array([weighted_sum(w / q, difference) for difference in differences])
+        gradient = weighted_sum(w / q, differences)
         if np.abs(gradient).max() <= _GRADIENT_TOLERANCE * w.sum():
             break
-        hessian = np.array([[weighted_sum(w / q**2 * one, other) for other in differences] for one in differences])
+        hessian = np.array([weighted_sum(w / q**2 * difference, differences) for difference in differences.T])
         step = directions @ np.linalg.lstsq(hessian, gradient, rcond=1e-15)[0]
         is_decreasing = step < 0
         distance_to_boundary = float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf))
         length = min(1.0, _BOUNDARY_FRACTION * distance_to_boundary)
         while length > _MIN_STEP_FRACTION:
             candidate = v + length * step
-            candidate_value = float(weighted_sum(w, np.log(_mix(columns, candidate))))
+            candidate_value = float(weighted_sum(w, np.log(A @ candidate)))
             if candidate_value >= value - _VALUE_ROUNDING * abs(value):
                 break
             length /= 2
@@ -332,10 +331,5 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
             break
         if np.abs(candidate - v).max() <= _MIN_WEIGHT_CHANGE:
             break
-        v, q, value = candidate / candidate.sum(), _mix(columns, candidate), candidate_value
+        v, q, value = candidate / candidate.sum(), A @ candidate, candidate_value
     return v
-
-
-def _mix(columns: Array, v: Array) -> Array:
-    """The mixture (r,) of components (m, r) with weights v (m,)."""
-    return np.asarray(sum(weight * column for weight, column in zip(v, columns, strict=True)))

@@ -69,57 +69,60 @@ SETS = {
 
 def answer(name: str, preds: Predictions) -> Estimate | None:
     try:
-        return to.measure(preds, name, resamples=30)
+        return to.measure(preds, name, resamples=10)
     except InputError as refusal:
         if refusal.code in ("TO204", "TO205") and refusal.fix:
             return None
         raise
 
 
-@pytest.mark.parametrize("what", SETS)
 @pytest.mark.parametrize("name", ESTIMATORS.names())
-def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, what: str) -> None:
-    estimate = answer(name, SETS[what])
-    if estimate is None:
-        return
-    if not math.isfinite(estimate.value):
-        assert estimate.notes, f"{estimate.value} without a note"
-    if math.isnan(estimate.value):
-        assert estimate.interval is None
-        assert "TN155" in [note.code for note in estimate.notes]
-    for number in (estimate.noise_floor, estimate.debiased, *estimate.parts.values()):
-        assert number is None or not math.isnan(number) or estimate.notes
-    if estimate.interval:
-        assert estimate.interval.low < estimate.interval.high
-        assert not math.isnan(estimate.interval.low + estimate.interval.high)
-    else:
-        assert estimate.notes, "no interval, and no note that says why"
-    json.dumps(estimate.to_dict(), allow_nan=False)
-    assert re.search(r"\bnan\b", str(estimate)) is None or not math.isfinite(estimate.value)
+def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) -> None:
+    n_answers = 0
+    for what, preds in SETS.items():
+        estimate = answer(name, preds)
+        if estimate is None:
+            continue
+        n_answers += 1
+        if not math.isfinite(estimate.value):
+            assert estimate.notes, f"{what}: {estimate.value} without a note"
+        if math.isnan(estimate.value):
+            assert estimate.interval is None, what
+            assert "TN155" in [note.code for note in estimate.notes], what
+        for number in (estimate.noise_floor, estimate.debiased, *estimate.parts.values()):
+            assert number is None or not math.isnan(number) or estimate.notes, what
+        if estimate.interval:
+            assert estimate.interval.low < estimate.interval.high, what
+            assert not math.isnan(estimate.interval.low + estimate.interval.high), what
+        else:
+            assert estimate.notes, f"{what}: no interval, and no note that says why"
+        json.dumps(estimate.to_dict(), allow_nan=False)
+        assert re.search(r"\bnan\b", str(estimate)) is None or not math.isfinite(estimate.value), what
+    assert n_answers >= 3, "what refuses nearly everything judges nothing"
 
 
-@pytest.mark.parametrize("what", SETS)
 @pytest.mark.parametrize("name", TESTS.names())
-def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str, what: str) -> None:
+def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     options = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
-    try:
-        verdict = to.test(SETS[what], name, **options)
-    except InputError:
-        return
-    lost = [
-        number
-        for number in (verdict.pvalue, verdict.statistic, verdict.effect)
-        if number is not None and math.isnan(number)
-    ]
-    assert ("TN155" in [note.code for note in verdict.notes]) == bool(lost)
-    json.dumps(verdict.to_dict(), allow_nan=False)
+    for what, preds in SETS.items():
+        try:
+            verdict = to.test(preds, name, **options)
+        except InputError:
+            continue
+        lost = [
+            number
+            for number in (verdict.pvalue, verdict.statistic, verdict.effect)
+            if number is not None and math.isnan(number)
+        ]
+        assert ("TN155" in [note.code for note in verdict.notes]) == bool(lost), what
+        json.dumps(verdict.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_a_difference_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     for what, preds in SETS.items():
         try:
-            comparison = to.compare(preds, preds[::-1], name, resamples=20)
+            comparison = to.compare(preds, preds[::-1], name, resamples=9)
         except InputError:
             continue
         if math.isnan(comparison.difference):
@@ -142,12 +145,6 @@ def test_a_debiased_error_of_two_rows_is_undefined_and_has_no_interval() -> None
     estimate = to.measure(Predictions([0, 1], [0.3, 0.8]), "debiased_l2")
     assert (str(estimate.value), estimate.interval) == ("nan", None)
     assert {"TN112", "TN155"} <= {note.code for note in estimate.notes}
-
-
-@pytest.mark.parametrize("name", ESTIMATORS.names())
-def test_a_member_is_refused_for_few_kinds_of_data_only(name: str) -> None:
-    """What refuses everything judges nothing."""
-    assert sum(answer(name, preds) is not None for preds in SETS.values()) >= 3
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

@@ -1,0 +1,14 @@
+"""Laws hold for any number of draws, so noise floors are simulated with a few."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from trueodds.resampling.noise_floor import noise_floor_draws
+
+
+@pytest.fixture(autouse=True, scope="package")
+def few_draws_of_noise_floors() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise_floor_draws, "__defaults__", (49,))
+        yield

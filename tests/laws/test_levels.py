@@ -16,6 +16,9 @@ FORMS = [form for name in TESTS.names() for form in hypothesis_forms(name) if fo
 HARD = (("rare", 30), ("sure", 100), ("sharp 3", 30))  # where χ² and normal laws fail first
 PLAN = Plan(resamples=39)  # p ≤ 0.05 is then 2 of 40
 CHANCE = 1e-4  # of a false alarm, for one form in one world
+# Most forms are judged by a part of the data sets: the others are simulated where that part rejects more often than is
+# likely at 5 %. A test that rejects 12 % is passed by the part alone with a probability of 14 % in one world.
+FIRST_SETS, SUSPICION = 80, 0.15
 
 
 def world(name):
@@ -27,14 +30,20 @@ def max_rejections(sets):
     return stats.binom.isf(CHANCE, sets, 0.05)
 
 
+def simulate_until_clear(form, where, n, sets):
+    part = simulate_pvalues(form, where, n, FIRST_SETS, PLAN)
+    if part.count_rejections(0.05) <= stats.binom.isf(SUSPICION, FIRST_SETS, 0.05):
+        return FIRST_SETS, part
+    return sets, simulate_pvalues(form, where, n, sets, PLAN)
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.label} {form.null}")
 def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
-    sets = 200 if form.makes_draws else 400
     rejected = tested_sets = 0
     for name, n in HARD:
         if not form.fits(world(name).k, n):
             continue
-        result = simulate_pvalues(form, world(name), n, sets, PLAN)
+        sets, result = simulate_until_clear(form, world(name), n, 200 if form.makes_draws else 400)
         hits, silent = result.count_rejections(0.05), ~result.doubted
         if form.null != "redraw" and hits > max_rejections(sets):
             unsaid = result.count_rejections(0.05, silent)
@@ -49,16 +58,19 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)
 def test_p_values_of_resampled_labels_are_uniform(form):
-    # Kolmogorov's test of 400 p-values, made continuous by a uniform step of their grid of 1/100.
+    # Kolmogorov's test of 150 p-values, made continuous by a uniform step of their grid of 1/100, and of 400 if it is
+    # suspicious.
     where = world("logit-normal" if form.fits(2, 40) else "dirichlet 3")
-    p = simulate_pvalues(form, where, 40, 400, Plan(resamples=99)).pvalues
-    assert np.isfinite(p).mean() > 0.95
-    values = randomize_pvalues(p[np.isfinite(p)], 99, np.random.default_rng(0))
-    above, below = uniform_distances(values)
-    assert kolmogorov_pvalue(len(values), above, sides=1) > CHANCE, (
-        f"rejects too often: {above:.3f} above the uniform law"
-    )
-    if "uniform p-values" not in TESTS.load(form.name).exemptions:  # ties of a discrete statistic make p-values larger
-        assert kolmogorov_pvalue(len(values), below, sides=1) > CHANCE, (
-            f"rejects too seldom: {below:.3f} below the uniform law"
-        )
+    for sets, chance in ((150, SUSPICION), (400, CHANCE)):
+        p = simulate_pvalues(form, where, 40, sets, Plan(resamples=99)).pvalues
+        assert np.isfinite(p).mean() > 0.95
+        values = randomize_pvalues(p[np.isfinite(p)], 99, np.random.default_rng(0))
+        above, below = uniform_distances(values)
+        too_often = kolmogorov_pvalue(len(values), above, sides=1)
+        too_seldom = kolmogorov_pvalue(len(values), below, sides=1)
+        if "uniform p-values" in TESTS.load(form.name).exemptions:
+            too_seldom = 1.0  # ties of a discrete statistic make p-values larger
+        if min(too_often, too_seldom) > chance:
+            break
+    assert too_often > CHANCE, f"rejects too often: {above:.3f} above the uniform law"
+    assert too_seldom > CHANCE, f"rejects too seldom: {below:.3f} below the uniform law"

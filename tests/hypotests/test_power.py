@@ -144,16 +144,16 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
 
 
 def test_the_effect_that_is_found_has_the_target_power():
-    plan = to.power(binary(), n=300, simulations=400)
+    plan = to.power(binary(), n=300, simulations=200)
     assert plan.question == "effect"
     assert plan.n == 300
-    back = to.power(binary(), n=300, effect=plan.effect, simulations=400)
+    back = to.power(binary(), n=300, effect=plan.effect, simulations=200)
     assert back.power == pytest.approx(0.8, abs=0.006)  # the same data sets and the same luck
     assert back.required == pytest.approx(300, rel=0.03)
 
 
 def test_half_of_an_effect_takes_about_four_times_the_rows():
-    small, large = (to.power(binary(), effect=e, simulations=200).required for e in (0.05, 0.1))
+    small, large = (to.power(binary(), effect=e, simulations=100).required for e in (0.05, 0.1))
     assert 3 < small / large < 5.5
 
 

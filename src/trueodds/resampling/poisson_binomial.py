@@ -17,16 +17,29 @@ MAX_BLOCK_CELLS = 4096  # cells whose characteristic functions are in memory at 
 def poisson_binomial_pmf(p: Array) -> Array:
     """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
 
+    All terms are positive, so that small probabilities in the tails keep their relative precision.
+
     >>> poisson_binomial_pmf(np.array([0.5, 0.5])).tolist()
     [0.25, 0.5, 0.25]
     """
-    pmf = np.zeros(len(p) + 1)
-    pmf[0] = 1.0
-    for i, prob in enumerate(p, start=1):
-        event_pmf = pmf[:i] * prob
-        pmf[:i] -= event_pmf
-        pmf[1 : i + 1] += event_pmf
-    return pmf
+    pmfs = np.stack([1.0 - p, p], axis=1)  # those of the single rows; then of twice as many rows in each step
+    while len(pmfs) > 1:
+        if len(pmfs) % 2:
+            always_zero = np.eye(1, pmfs.shape[1])
+            pmfs = np.concatenate([pmfs, always_zero])
+        pmfs = _convolve_pairs(pmfs[::2], pmfs[1::2])
+    return pmfs[0, : len(p) + 1] if len(p) else np.ones(1)
+
+
+def _convolve_pairs(a: Array, b: Array) -> Array:
+    """Convolve each row of a (pairs, m) with the same row of b (pairs, m), (pairs, 2m − 1)."""
+    pairs, m = a.shape
+    if m > pairs:
+        return np.stack([np.convolve(x, y) for x, y in zip(a, b, strict=True)])
+    product = np.zeros((pairs, 2 * m - 1))
+    for k in range(m):
+        product[:, k : k + m] += a[:, k : k + 1] * b
+    return product
 
 
 def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:

@@ -108,8 +108,8 @@ def test_a_forked_process_computes_too():
 # What takes plain Python minutes: results on any number of threads, and of hundreds of thousands of rows. Each of these
 # kernels has tests of fewer rows as well.
 SLOW_IN_PYTHON = (
-    "threads or 16_bits or 524288 or 524291 or 262143 or 262145 or 163840 or 40000 or 70000 or 3000 or 1500 or 32767 or 32768"
-    " or 32769 or equally_bad or no_run_overflows"
+    "threads or 16_bits or 524288 or 524291 or 262143 or 262145 or 163840 or 70000 or 40000 or 32767 or 32768 or 32769"
+    " or 3000 or 1500 or equally_bad or no_run_overflows"
 )
 
 

@@ -83,12 +83,13 @@ def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
 
 
 def run(words: str) -> Any:
-    """Run a command in this process."""
+    """Run a command in this process. A power is simulated with few data sets: what it is, other tests check."""
     from click.testing import CliRunner
 
     from trueodds.cli import main
 
-    return CliRunner().invoke(main, shlex.split(words))
+    few = ["--set", "simulations=40"] if words.startswith("power ") and "--width" not in words else []
+    return CliRunner().invoke(main, [*shlex.split(words), *few])
 
 
 run_once = functools.cache(run)  # for commands that read no file; two pages have the same study

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import io
 import re
 import runpy
@@ -81,21 +82,30 @@ def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
     assert runner.run(example, out=output.append, clear_globs=False).failed == 0, "".join(output)
 
 
+def run(words: str) -> Any:
+    """Run a command in this process. A power is simulated with few data sets: what it is, other tests check."""
+    from click.testing import CliRunner
+
+    from trueodds.cli import main
+
+    few = ["--set", "simulations=40"] if words.startswith("power ") and "--width" not in words else []
+    return CliRunner().invoke(main, [*shlex.split(words), *few])
+
+
+run_once = functools.cache(run)  # for commands that read no file; two pages have the same study
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_name)
 def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every `$ trueodds …` line ends with exit code 0, or with the one that `# exits N` behind it says.
 
     What the README shows as text is how the output of one of them begins.
     """
-    from click.testing import CliRunner
-
-    from trueodds.cli import main
-
     monkeypatch.chdir(digits)
     outputs = []
     for line in re.findall(r"^\$ trueodds (.*)$", "\n".join(blocks(page, "console")), re.MULTILINE):
         words, _, exit_code = line.partition("# exits ")
-        ran = CliRunner().invoke(main, shlex.split(words))
+        ran = run_once(words.strip()) if words.startswith(("list ", "study ")) else run(words)
         assert ran.exit_code == int(exit_code or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
         outputs.append(ran.stdout)
     printed = [text for _, text in printed_blocks(page)]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 import trueodds as to
-from tests.diagrams.test_drawing import softer
+from tests.diagrams.test_drawing import QUICK, softer
 from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
@@ -163,8 +163,7 @@ def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Pa
     "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training")]
 )
 def test_every_diagram_can_be_saved_for_a_paper(name: str, tmp_path: Path) -> None:
-    quick_settings = {"murphy": {"resamples": 99}, "llo_posterior": {"resolution": 21}}
-    to.draw(softer(2), name, **quick_settings.get(name, {})).save(tmp_path / "f.pdf", style="paper")
+    to.draw(softer(2), name, **QUICK.get(name, {})).save(tmp_path / "f.pdf", style="paper")
     width, height = page_size(tmp_path / "f.pdf")
     assert width == pytest.approx(3.3)
     assert 1.5 < height <= 1.5 * 3.3 + 1e-6

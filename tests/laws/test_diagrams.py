@@ -23,6 +23,8 @@ LENSES = [(k, lens) for k in (3, 4) for lens in ("canonical", "confidence", "cla
 REFUSED = ("TO205", "TO704")  # a lens, or a number of outcomes, that a diagram does not show
 NAMED = ("view", "class")  # columns that hold the names of classes
 NAMES = DIAGRAMS.names()
+# Log odds of 0 and 1 have a floor. The laws hold for any number of resamples and points of a grid, so few will do.
+SETTINGS = {"min_prob": 1e-6, "resamples": 99, "resolution": 21}
 
 
 def classes(k, n=90, seed=0):
@@ -36,9 +38,9 @@ def classes(k, n=90, seed=0):
 
 
 def drawn(name, rows, **settings):
-    """A model of its own, named as an epoch is, which other diagrams do not mind; log odds of 0 and 1 with a floor."""
-    if "min_prob" in DIAGRAMS.load(name).setting_names():
-        settings.setdefault("min_prob", 1e-6)
+    """A model of its own, named as an epoch is, which other diagrams do not mind."""
+    takes = DIAGRAMS.load(name).setting_names()
+    settings = {setting: value for setting, value in SETTINGS.items() if setting in takes} | settings
     return to.draw({"1": rows}, name, **settings)
 
 

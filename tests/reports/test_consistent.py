@@ -144,10 +144,21 @@ def contradictions(audit):
     return problems
 
 
+@pytest.mark.usefixtures("few_candidates")
 @pytest.mark.parametrize("first", range(0, WORLDS, 10))
 def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
     problems = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}
     assert {seed: some for seed, some in problems.items() if some} == {}
+
+
+@pytest.mark.parametrize(
+    ("seed", "chosen"), [(4, "temperature"), (37, "ensemble_temperature"), (45, "bias_corrected_temperature")]
+)
+def test_nothing_contradicts_a_confirmed_recalibration_that_was_chosen_among_all(seed, chosen):
+    audit = to.audit(world(seed), resamples=199)
+    assert audit.to_dict()["recalibration"]["confirmed"]
+    assert audit.to_dict()["recalibration"]["chosen"] == chosen
+    assert contradictions(audit) == []
 
 
 def test_the_family_of_a_tally_says_how_small_its_p_can_be() -> None:

@@ -24,6 +24,7 @@ STRIP_COLOR, GAP_COLOR, TEXT_COLOR, MUTED_COLOR, GRID_COLOR = "#8FBBDD", "#F8E8D
 AXIS_LINE_COLOR, STRIP_BACKGROUND_COLOR = "#9A9A9A", "#F7F9FB"
 FONT_SIZE_BY_WIDTH = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
 SIDE_TEXT_GID = "side"  # group id of texts beside or below the axes, which are left out in given axes
+REFERENCE_SIZE = 100.0  # points at which matplotlib measures text without hinting
 STRIP_HEIGHT = 0.17  # share of the height of the axes that the strip of predictions takes
 
 
@@ -32,13 +33,20 @@ def font_size(ax: Any) -> float:
     return float(np.interp(size_in_inches(ax)[0], *FONT_SIZE_BY_WIDTH))
 
 
-@lru_cache(4096)
 def text_width(text: str, size: float, weight: str = "normal") -> float:
     """Width of a line of text in points."""
+    from matplotlib import rcParams
+
+    return _text_width_at_reference_size(text, weight, tuple(rcParams["font.family"])) * float(size / REFERENCE_SIZE)
+
+
+@lru_cache(4096)
+def _text_width_at_reference_size(text: str, weight: str, family: tuple[str, ...]) -> float:
+    """Width in points at `REFERENCE_SIZE`, to which widths at other sizes are proportional."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=size, weight=weight)
+    font = FontProperties(family=list(family), size=REFERENCE_SIZE, weight=weight)
     return float(text_to_path.get_text_width_height_descent(text, font, False)[0])
 
 

@@ -29,8 +29,15 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
 }
 PARTITION_NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
 
-
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")  # the arguments of `as_partition`
+# The annotations and the defaults of all but `partition`, for `check`.
+_HINTS_AND_DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "bins": (BinsOrEdges | None, 15),
+    "min_size": (Count | None, 10),
+    "closed": (Closed | None, "right"),
+    "range": (Literal["1/K"] | None, None),
+}
+_PARTITION_HINT = Annotated[str, OneOf(PARTITION_NAMES)] | Partition | None
 
 
 def as_partition(
@@ -46,20 +53,17 @@ def as_partition(
     >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
     ('equal-mass 10', 'edges 0 0.5 1')
     """
+    values = {"bins": bins, "min_size": min_size, "closed": closed, "range": range}
     settings = {
-        "bins": check("bins", bins, BinsOrEdges | None, 15),
-        "min_size": check("min_size", min_size, Count | None, 10),
-        "closed": check("closed", closed, Closed | None, "right"),
-        "range": check("range", range, Literal["1/K"] | None, None),
+        name: check(name, value, *_HINTS_AND_DEFAULTS[name]) for name, value in values.items() if value is not None
     }
-    settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(partition, Partition):
         _reject_other_settings(settings, f"a partition that is given as {type(partition).__name__}", ())
         return partition
     if isinstance(partition, str) and partition.startswith("mass:"):
         _reject_other_settings(settings, f"partition {partition}", ("closed",))
         return parse_mass(partition, settings.get("closed", "right"))
-    partition = check("partition", partition, Annotated[str, OneOf(PARTITION_NAMES)] | Partition | None)
+    partition = check("partition", partition, _PARTITION_HINT)
     if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
         _reject_other_settings(settings, "given edges", ("bins", "closed"))
         return FixedEdges(settings.get("bins", ()), settings.get("closed", "right"))

@@ -6,6 +6,8 @@ import numpy as np
 
 from trueodds.core.settings import Seed, check
 
+_SEED_OR_GENERATOR = Seed | np.random.Generator
+
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """Return a Generator for a seed; a Generator is returned unchanged, so that its state advances.
@@ -15,7 +17,7 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """
     if isinstance(rng, np.random.Generator):
         return rng
-    return np.random.default_rng(check("rng", rng, Seed | np.random.Generator, 0))
+    return np.random.default_rng(check("rng", rng, _SEED_OR_GENERATOR, 0))
 
 
 def stream_key(rng: np.random.Generator) -> int:

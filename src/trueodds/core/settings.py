@@ -143,7 +143,7 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     hint : type
         Its annotation.
     default : object, optional
-        Its default, which the error suggests.
+        Its default, which is allowed, and which the error suggests.
 
     >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
     (5, 2)
@@ -151,6 +151,8 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     Traceback (most recent call last):
     trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000]. Got 0. For instance bins=15.
     """
+    if value is default:
+        return value
     allowed, checked = _read_by_hint(hint, value)
     if allowed:
         return checked
@@ -201,11 +203,15 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
 
 def _read_by_hint(hint: Any, value: Any) -> tuple[bool, Any]:
     """Return whether an annotation allows a value, and the value as it is stored."""
+    return _find_reader(hint)(value)
+
+
+def _find_reader(hint: Any) -> ValueReader:
+    """Return the function that checks values against an annotation."""
     try:
-        reader = _make_reader(hint)
+        return _make_reader(hint)
     except TypeError:  # an annotation that is not hashable
-        reader = _make_reader.__wrapped__(hint)
-    return reader(value)
+        return _make_reader.__wrapped__(hint)
 
 
 @cache
@@ -215,11 +221,11 @@ def _make_reader(hint: Any) -> ValueReader:
     if hint is Any:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
-        return _read_any_of(tuple(partial(_read_by_hint, arg) for arg in args))
+        return _read_any_of(tuple(_find_reader(arg) for arg in args))
     if origin is Annotated and CHECKED_BY_CLASS in args[1:]:
         return lambda value: (True, value)
     if origin is Annotated:
-        return partial(_read_annotated, args[0], args[1:])
+        return partial(_read_annotated, _find_reader(args[0]), args[1:])
     if origin is Literal:
         return partial(_read_word, args)
     if hint is bool:
@@ -229,7 +235,7 @@ def _make_reader(hint: Any) -> ValueReader:
     if hint in (int, float):
         return partial(_read_number, hint is int)
     if origin in (tuple, list, Sequence):
-        return partial(_read_sequence, args[0])
+        return partial(_read_sequence, _find_reader(args[0]))
     if origin is Callable:
         return lambda value: (callable(value), value)
     if isinstance(kind := origin or hint, type):
@@ -249,11 +255,11 @@ def _read_any_of(readers: Sequence[ValueReader]) -> ValueReader:
     return read
 
 
-def _read_annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
-    """Read a value by the annotated type, and check its constraints."""
-    allowed, checked = _read_by_hint(hint, value)
+def _read_annotated(reader: ValueReader, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    """Read a value by the reader of the annotated type, and check its constraints."""
+    allowed, checked = reader(value)
     if not allowed and OR_SINGLE_VALUE in constraints:
-        allowed, checked = _read_by_hint(hint, (value,))
+        allowed, checked = reader((value,))
     return allowed and all(_satisfies(constraint, checked) for constraint in constraints), checked
 
 
@@ -269,13 +275,13 @@ def _read_number(is_integer: bool, value: Any) -> tuple[bool, Any]:
     return number is not None, number
 
 
-def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
-    """Return whether all values of a sequence are allowed, and the values as a tuple."""
+def _read_sequence(reader: ValueReader, values: Any) -> tuple[bool, Any]:
+    """Return whether a reader allows all values of a sequence, and the values as a tuple."""
     if getattr(values, "ndim", None) == 1 and hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, (list, tuple, range)):
         return False, values
-    results = [_read_by_hint(hint, value) for value in values]
+    results = [reader(value) for value in values]
     return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
 
 

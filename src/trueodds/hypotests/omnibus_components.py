@@ -150,7 +150,7 @@ class Nodes:
     def broadcast_to_cells(self, x: Array, n_cells: int) -> Array:
         """Repeat the values x (nodes,) of the nodes of one scale for each of their cells, (cells,)."""
         starts = next(scale for scale in self.starts if len(scale) == len(x))
-        return np.repeat(x, np.diff(starts, append=n_cells))
+        return np.repeat(x, np.diff(np.append(starts, n_cells)))
 
     def sums(self, x: Array) -> list[Array]:
         """Return the sums of x (cells,) over the cells of each node, for every scale."""
@@ -189,9 +189,14 @@ def _cell_mean(sum_by_cell: Callable[[Array], Array], x: Array, weight: Array, f
 
 def _node_starts(mass: Array, n_nodes: int) -> Array:
     """First cell of each of at most `n_nodes` nodes of equal mass, from the cumulative mass (cells,) of the cells."""
-    middle = mass - np.diff(mass, prepend=0.0) / 2
-    node = np.minimum((middle * n_nodes / mass[-1]).astype(np.int64), n_nodes - 1)
-    starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
+    mass_below = np.append(0.0, mass[:-1])
+    middle = mass - (mass - mass_below) / 2
+    return _run_starts(np.minimum((middle * n_nodes / mass[-1]).astype(np.int64), n_nodes - 1))
+
+
+def _run_starts(values: Array) -> Array:
+    """Position of the first of each run of equal values."""
+    starts: Array = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     return starts
 
 
@@ -263,7 +268,7 @@ class VectorLeaves:
         for m in VECTOR_SCALES:
             if m > 2**depth // 2 or m > self.size:
                 break
-            starts.append(np.flatnonzero(np.diff(occupied // (2**depth // m), prepend=-1)))
+            starts.append(_run_starts(occupied // (2**depth // m)))
         self.nodes = Nodes(starts, self.size)
         self.node_weights = np.broadcast_to(self.scale, (len(starts), self.size, k))
 

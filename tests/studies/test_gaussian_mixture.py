@@ -295,6 +295,7 @@ def test_the_quick_study_says_what_it_found(quick):
         assert ET.parse(where / name).getroot().tag.endswith("svg")
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_a_stopped_study_goes_on_to_the_same_rows(tmp_path):
     plan = Plan(sizes=(60, 100, 300), bins=(5, 15), drawn_sizes=(60,), drawn_bins=(5,), sets=6, tree_sets=3)
     full_run = gaussian_mixture(methods=["perfect", "uncalibrated"], plan=plan)

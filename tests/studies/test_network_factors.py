@@ -151,6 +151,7 @@ def test_the_study_has_a_row_for_each_network(study, out):
         assert cell["curve"][-1]["log loss"] == cell["log loss"]
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_an_interrupted_study_continues_with_equal_results(study, folder, out, monkeypatch):
     calls = []
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
@@ -172,6 +173,7 @@ def test_without_pytorch_the_study_names_the_installation(monkeypatch, folder):
 
 
 @pytest.mark.reference
+@pytest.mark.usefixtures("only_tables")
 def test_the_quick_study_runs_on_mnist(tmp_path, monkeypatch):
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
     file = reference.path("data/mnist.npz")

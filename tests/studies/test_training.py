@@ -283,6 +283,7 @@ def test_the_study_measures_each_loss_stage_and_epoch(study, out):
         assert "ECE by rows" not in chosen["last epoch", "cross entropy", True]
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_an_interrupted_study_continues_with_equal_results(study, folder, out, monkeypatch):
     calls = []
     monkeypatch.setattr(
@@ -297,6 +298,7 @@ def test_an_interrupted_study_continues_with_equal_results(study, folder, out, m
 
 
 @pytest.mark.reference
+@pytest.mark.usefixtures("only_tables")
 def test_the_quick_study_runs_on_mnist(tmp_path):
     file = reference.path("data/mnist.npz")
     study = training(quick=True, data=file.parent, out=tmp_path)

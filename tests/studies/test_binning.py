@@ -91,6 +91,7 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     assert (jump["class"], jump["kept before"], jump["kept after"]) == ("class:0", 1, 0)
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
     for name in ("binning", "binning.tace"):
         assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")

@@ -56,6 +56,7 @@ def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
     )
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     full = coverage(methods=["ks"], plan=SMALL, out=tmp_path / "whole")
     cells_file = tmp_path / "part" / "coverage.cells.jsonl"
@@ -69,6 +70,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     assert resumed.rows[1:] == full.rows[1:]
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_cells_of_another_plan_are_measured_again(tmp_path):
     coverage(methods=["ks"], plan=SMALL, out=tmp_path)
     other = Plan(sets=2, rows=(60,), resamples=20, redraws=19)

@@ -101,6 +101,7 @@ def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
     assert not network_predictions.have_equal_labels(str(tmp_path))
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
     assert ET.parse(out / "imagenet_top1.svg").getroot().tag.endswith("svg")
     for name in ("tests", "fixes", "risk", "pairs", "needs"):

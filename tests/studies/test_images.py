@@ -221,6 +221,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     assert (tmp_path / "images.csv").read_text() == before
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_a_study_resumed_with_other_data_keeps_no_row_of_the_first(folder, tmp_path):
     other = made(tmp_path, seed=5)
     settings = {"methods": ["vgg16"], "plan": Plan(splits=1)}
@@ -233,6 +234,7 @@ def test_a_study_resumed_with_other_data_keeps_no_row_of_the_first(folder, tmp_p
     assert images(data=made(other, seed=0), out=out, **settings).to_dict() == first
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch):
     settings, measured_nets = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
     images(methods=["vgg16"], **settings)

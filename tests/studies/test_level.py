@@ -221,6 +221,7 @@ def test_a_row_tells_what_its_cell_gave():
     assert row["size5"] == np.mean(np.array(pvalues) <= 0.05)
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     full = level(methods=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
     lines = (tmp_path / "whole" / "level.cells.jsonl").read_text().splitlines()

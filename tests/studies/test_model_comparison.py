@@ -200,6 +200,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     assert (tmp_path / "model_comparison.csv").read_text() == before
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
     settings = {"quick": True, "methods": NETS[:2], "plan": Plan(rows=60, draws=2, redraws=9, resamples=20)}
     first = model_comparison(data=folder, out=tmp_path / "out", **settings)

@@ -120,6 +120,7 @@ def test_a_blind_estimator_tells_half_of_the_pairs_apart():
     assert detects_error(row | {"AUC": row["AUC"] + 1e-9}, 8)
 
 
+@pytest.mark.usefixtures("only_tables")
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeypatch):
     assert ET.parse(out / "table1.svg").getroot().tag.endswith("svg")
     assert {"table1.csv", "table1.estimators.md", "table1.tests.md", "table1.all.csv"} <= {

@@ -160,7 +160,10 @@ class ComparedRows:
     def bandwidth(self) -> float:
         """The given bandwidth, or that of largest likelihood."""
         if isinstance(self.error.bandwidth, str):
-            return likeliest_bandwidth(self.P, self.w, self.error.min_prob)
+            min_prob = self.error.min_prob
+            return self.view.cached(
+                ("likeliest bandwidth", min_prob), lambda: likeliest_bandwidth(self.P, self.w, min_prob)
+            )
         return float(self.error.bandwidth)
 
     @cached_property

@@ -38,7 +38,7 @@ from trueodds_studies.gaussian_mixture.simulation import (
     true_error,
 )
 
-QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
+QUICK = Plan(sizes=(100, 1000, 10_000), drawn_bins=(5, 100), sets=100, tree_sets=10)
 
 ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: predicts σ(−2x) for Y = −1, the true probability;
 constant: predicts 1/2; uncalibrated: predicts σ(1 + x). {sets:,} data sets, trees {tree_sets:,}, fewer for large n, the

@@ -25,7 +25,7 @@ from trueodds.core.registry import dataclass_settings
 from trueodds.data.predictions import Predictions
 
 every = pytest.mark.parametrize("name", CALIBRATORS.names())
-examples = settings(max_examples=25, deadline=None, derandomize=True)
+examples = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 @st.composite

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from scipy.stats import binom
 
 
-def happens_at_most(outcomes: Iterable[bool], level: float, *, excluded: float) -> bool:
+def rate_is_at_level(outcomes: Iterable[bool], level: float, *, excluded: float) -> bool:
     """Whether an event happens no more often than at the rate `level`, up to the 99.9 % quantile of its number.
 
     No further outcome is drawn as soon as the events so far are so few that with the higher rate `excluded` they would

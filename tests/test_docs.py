@@ -88,8 +88,8 @@ def run(words: str) -> Any:
 
     from trueodds.cli import main
 
-    few = ["--set", "simulations=40"] if words.startswith("power ") and "--width" not in words else []
-    return CliRunner().invoke(main, [*shlex.split(words), *few])
+    reduced = ["--set", "simulations=40"] if words.startswith("power ") and "--width" not in words else []
+    return CliRunner().invoke(main, [*shlex.split(words), *reduced])
 
 
 run_once = functools.cache(run)  # for commands that read no file; two pages have the same study

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from tests.rates import happens_at_most
+from tests.rates import rate_is_at_level
 from trueodds.calibrators import CALIBRATORS, fitted_calibrator
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.cross_validation import row_losses
@@ -162,7 +162,7 @@ def test_a_calibrated_model_is_rarely_changed():
     # A wrong change needs a wrong choice and a wrong proof at 5 %. A rate of 15 % is found with probability .96.
     sets = (draw_predictions(100, 2 + r % 2, 1.0, [7, r]) for r in range(200))
     changes = (fit(AutoSpec(), Predictions(y, P)).report.confirmed for P, y in sets)
-    assert happens_at_most(changes, 0.05, excluded=0.15)
+    assert rate_is_at_level(changes, 0.05, excluded=0.15)
 
 
 def test_a_strong_error_is_usually_found():
@@ -170,7 +170,7 @@ def test_a_strong_error_is_usually_found():
     # Misses of 40 % of the sets are found with probability .98.
     sets = (draw_predictions(1000, 4, 2.0, [8, r]) for r in range(30))
     misses = (not fit(AutoSpec(), Predictions(y, P)).report.confirmed for P, y in sets)
-    assert happens_at_most(misses, 0.05, excluded=0.4)
+    assert rate_is_at_level(misses, 0.05, excluded=0.4)
 
 
 @pytest.mark.parametrize(

@@ -140,14 +140,14 @@ def failures(estimator):
     return {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
 
 
-def of_few_candidates(name):
+def with_reduced_candidates(name):
     """The estimator of a member; `auto` chooses between two, since all of its candidates are checked by themselves."""
     return trueodds.calibrators.Auto(candidates=["temperature", "isotonic"]) if name == "auto" else made(name)
 
 
 @pytest.mark.parametrize("name", CALIBRATORS.names())
 def test_behind_features_of_any_kind_the_contract_is_kept(name):
-    failed_checks = failures(OnAnyFeatures(of_few_candidates(name)))
+    failed_checks = failures(OnAnyFeatures(with_reduced_candidates(name)))
     assert {check: why for check, why in failed_checks.items() if check not in EXEMPT.get(name, ())} == {}
 
 
@@ -163,4 +163,4 @@ def test_every_failure_that_is_expected_is_one():
 @pytest.mark.parametrize("calibrator", ["isotonic", "auto"])
 def test_recalibrated_classifiers_keep_the_estimator_contract(calibrator):
     # No linear model inside: the threads of its linear algebra spin for minutes where cores are shared.
-    assert failures(RecalibratedClassifier(GaussianNB(), of_few_candidates(calibrator))) == {}
+    assert failures(RecalibratedClassifier(GaussianNB(), with_reduced_candidates(calibrator))) == {}

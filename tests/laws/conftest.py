@@ -8,7 +8,7 @@ from trueodds.resampling.noise_floor import noise_floor_draws
 
 
 @pytest.fixture(autouse=True, scope="package")
-def few_draws_of_noise_floors() -> Iterator[None]:
+def reduced_noise_floor_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(noise_floor_draws, "__defaults__", (49,))
         yield

@@ -144,7 +144,7 @@ def contradictions(audit):
     return problems
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 @pytest.mark.parametrize("first", range(0, WORLDS, 10))
 def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
     problems = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}

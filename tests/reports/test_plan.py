@@ -86,7 +86,7 @@ def test_the_audit_measures_what_measure_measures(overconfident):
         assert measured["value"] == to.measure(preds, name, lens=lens, interval=None).value
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_the_family_holds_its_level():
     # 60 calibrated data sets at 5 %: Binomial(60, .05) stays within 0..10 with 99.9 %
     rejected = 0
@@ -110,7 +110,7 @@ def test_groups_are_audited_and_belong_to_the_family():
     assert groups["B"]["error"] == to.measure(alone, "ece", interval=None).value
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_votes_clusters_weights_and_other_kinds_are_audited():
     rng = np.random.default_rng(2)
     P = rng.dirichlet(np.ones(3), 200)
@@ -196,7 +196,7 @@ def test_calibration_on_average_is_stated_before_where_it_fails():
     )
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on_average():
     # Twice as far on the scale of log odds, and a little too low on average: what is wrong is that it is too extreme.
     rng = np.random.default_rng(5)
@@ -244,7 +244,7 @@ def test_too_few_clusters_are_reported_with_their_number():
     assert "Too few clusters for a test: with 4 clusters" in document["verdict"]["sentence"]
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_votes_agree_and_are_not_right():
     rng = np.random.default_rng(2)
     P = rng.dirichlet(np.full(3, 0.3), 400)
@@ -302,7 +302,7 @@ def test_a_test_that_cannot_reject_is_no_pass():
         to.audit(to.Predictions(rng.integers(0, 2, 50), rng.random(50)), resamples=10)
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_many_labels_and_groups_can_still_be_named():
     # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made; groups need no more
     rng = np.random.default_rng(7)
@@ -355,7 +355,7 @@ def test_a_weighted_tally_with_a_grid_is_audited_without_the_whole_vector():
     assert "TN210" in [note["code"] for note in document["notes"]]
 
 
-@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.usefixtures("reduced_candidates")
 def test_groups_of_voted_rows_are_tested_by_the_null_of_the_family():
     rng = np.random.default_rng(11)
     p = rng.uniform(0.2, 0.8, 400)

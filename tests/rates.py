@@ -18,4 +18,4 @@ def rate_is_at_level(outcomes: Iterable[bool], level: float, *, excluded: float)
         events += happened
         if binom.cdf(events, n, excluded) < 0.001:
             return True
-    return events <= binom.ppf(0.999, n, level)
+    return bool(events <= binom.ppf(0.999, n, level))

@@ -40,7 +40,8 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
     code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, -1)); "
     code += "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
     root = package.parents[1]
-    places = {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / cache)}
+    # With a limit, Python 3.11 would write a part of the bytecode of any library, and fail to read it later.
+    places = {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / cache), "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -8,6 +8,7 @@ import re
 import zlib
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -236,3 +237,13 @@ def test_data_has_no_title_and_no_size(diagram: Diagram, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"\.csv or \.json"):
         diagram.save(tmp_path / "a.xlsx")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_width_of_a_text_is_that_of_the_font_in_use() -> None:
+    # Widths were kept by text and size alone, so that a diagram drawn in one font was laid out for another.
+    widths = []
+    for family in ("DejaVu Sans", "DejaVu Sans Mono", "DejaVu Sans"):
+        with matplotlib.rc_context({"font.family": [family]}):
+            widths.append(styling.text_width("illi", 8.0))
+    assert widths[0] == widths[2] < widths[1]
+    assert styling.text_width("illi", 16.0) == pytest.approx(2 * styling.text_width("illi", 8.0))

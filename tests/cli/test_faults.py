@@ -211,7 +211,10 @@ def test_control_c_is_130_without_a_traceback(overconfident: str) -> None:
     ran = process("audit", overconfident, "--resamples", 2_000_000)
     time.sleep(4)
     ran.send_signal(signal.SIGINT)
-    _, err = ran.communicate(timeout=60)
+    try:
+        _, err = ran.communicate(timeout=60)
+    finally:
+        ran.kill()
     assert ran.returncode == 130
     assert err.splitlines()[-1] == "stopped"
     assert "Traceback" not in err

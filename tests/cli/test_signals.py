@@ -41,7 +41,10 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     listening(process)
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    try:
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert (process.returncode, err.strip()) == (130, "stopped")
 
 
@@ -52,7 +55,10 @@ def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: 
     listening(process)
     time.sleep(0.5)
     process.send_signal(number)
-    _, err = process.communicate(timeout=120)
+    try:
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert (process.returncode, err.strip()) == (128 + number, "stopped")
 
 

@@ -83,7 +83,7 @@ def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
 
 
 def run(words: str) -> Any:
-    """Run a command in this process. A power is simulated with few data sets: what it is, other tests check."""
+    """Run a command in this process. A power is simulated with 40 data sets, because its value is not compared."""
     from click.testing import CliRunner
 
     from trueodds.cli import main

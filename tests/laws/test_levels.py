@@ -58,8 +58,8 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)
 def test_p_values_of_resampled_labels_are_uniform(form):
-    # Kolmogorov's test of 150 p-values, made continuous by a uniform step of their grid of 1/100, and of 400 if it is
-    # suspicious.
+    # Kolmogorov's test of p-values, made continuous by a uniform step of their grid of 1/100: of 150, and of 400 where
+    # these are suspicious: 150 at a distance of 0.080 from the uniform distribution, while 400 fail at 0.107.
     where = world("logit-normal" if form.fits(2, 40) else "dirichlet 3")
     for sets, chance in ((150, SUSPICION), (400, CHANCE)):
         p = simulate_pvalues(form, where, 40, sets, Plan(resamples=99)).pvalues

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.kernels import map_items
 
+MAX_SMALL_CELL_ROWS = 2**15  # rows of a cell whose descendants are split by one thread
 _ROUNDED_DECIMALS = 12  # to which means and variances are rounded before they are compared, against rounding errors
 
 
@@ -20,19 +24,42 @@ def nested_cells(x: Array, depth: int) -> Array:
     array([0, 1, 2, 3])
     """
     cell = np.zeros(len(x), dtype=np.int64)
-    pending_cells = [(np.arange(len(x)), 0, depth)]  # rows of a cell, its number, and the number of splits to come
+    large_cells, small_cells = [_Cell(np.arange(len(x)), x, 0, depth)], []
+    while large_cells:  # level by level; cells of few rows are split further on their own, in the cache
+        halves = [half for pair in map_items(lambda parent: _split(parent, cell), large_cells) for half in pair]
+        large_cells = [half for half in halves if len(half.rows) > MAX_SMALL_CELL_ROWS]
+        small_cells += [half for half in halves if len(half.rows) <= MAX_SMALL_CELL_ROWS]
+    map_items(lambda small_cell: _split_completely(small_cell, cell), small_cells)
+    return cell
+
+
+class _Cell(NamedTuple):
+    """A cell that may be split further."""
+
+    rows: Array  # (rows,) numbers of its rows
+    vectors: Array  # (rows, m) their vectors
+    number: int
+    depth: int  # number of splits to come
+
+
+def _split_completely(start: _Cell, cell: Array) -> None:
+    """Split a cell and its descendants, and store their numbers in `cell` (n,)."""
+    pending_cells = [start]
     while pending_cells:
-        rows, number, n_splits = pending_cells.pop()
-        if n_splits == 0 or len(rows) < 2:
-            cell[rows] = number << n_splits
-            continue
-        vectors = x[rows]
+        pending_cells += _split(pending_cells.pop(), cell)
+
+
+def _split(parent: _Cell, cell: Array) -> list[_Cell]:
+    """Return both halves of a cell; if it is not split, none, and its number is stored in `cell` (n,)."""
+    rows, vectors, number, depth = parent
+    if depth and len(rows) > 1:
         axis = int(np.argmax(np.round(vectors.var(axis=0), _ROUNDED_DECIMALS)))
         column = vectors[:, axis]
         is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
-        if is_low.all() or not is_low.any():  # the vectors are equal on every axis
-            cell[rows] = number << n_splits
-            continue
-        pending_cells.append((rows[is_low], 2 * number, n_splits - 1))
-        pending_cells.append((rows[~is_low], 2 * number + 1, n_splits - 1))
-    return cell
+        if is_low.any() and not is_low.all():  # otherwise the vectors are equal on every axis
+            return [
+                _Cell(rows[is_half], vectors[is_half], 2 * number + is_high, depth - 1)
+                for is_high, is_half in enumerate((is_low, ~is_low))
+            ]
+    cell[rows] = number << depth
+    return []

@@ -8,7 +8,8 @@ from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import map_rows_in_blocks
+from trueodds.kernels import map_blocks
+from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.reports.wald_intervals import variance_of_sum
 
 MAX_NEWTON_ITER = 60  # maximum number of Newton steps; a concave function of one variable needs about ten
@@ -24,35 +25,51 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     summed within clusters. There is no finite maximum if every observed class is the most probable one of its row, or
     every one the least probable, or if an observed class has probability 0.
     """
-    has_weight = preds.w > 0
-    Y, w = preds.Y[has_weight], preds.w[has_weight]
-    cluster = None if preds.cluster is None else preds.cluster[has_weight]
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
-    log_probs = np.maximum(log_probabilities(preds)[has_weight], MIN_LOG_PROB)
-    largest, smallest = log_probs.max(axis=1, keepdims=True), log_probs.min(axis=1, keepdims=True)
-    is_largest, is_smallest = largest - log_probs <= LOG_PROB_TOLERANCE, log_probs - smallest <= LOG_PROB_TOLERANCE
-    if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
+    has_weight = preds.w > 0
+    rows = slice(None) if has_weight.all() else has_weight
+    Y, w = preds.Y[rows], preds.w[rows]
+    cluster = None if preds.cluster is None else preds.cluster[rows]
+    log_probs = np.maximum(log_probabilities(preds)[rows].T, MIN_LOG_PROB, order="C")
+    if not _has_finite_maximum(log_probs, Y):
         return float("nan"), float("nan")
-    beta, residual, curvature = _maximize_likelihood(log_probs, Y, w)
+    observed = np.einsum("kn,nk->n", log_probs, Y)
+    beta, residual, curvature = _maximize_likelihood(log_probs, observed, w)
     return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / float(weighted_sum(w, curvature)))
 
 
-def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
+def _has_finite_maximum(log_probs: Array, Y: Array) -> bool:
+    """Whether some observed class of `Y` (n, K) is not the most probable one of its row, and some not the least one.
+
+    `log_probs` is (K, n).
+    """
+    largest, smallest = log_probs.max(axis=0), log_probs.min(axis=0)
+    is_all_largest = is_all_smallest = True
+    for log_p, y in zip(log_probs, Y.T, strict=True):
+        is_observed = y > 0
+        is_all_largest &= not (is_observed & (largest - log_p > LOG_PROB_TOLERANCE)).any()
+        is_all_smallest &= not (is_observed & (log_p - smallest > LOG_PROB_TOLERANCE)).any()
+    return not (is_all_largest or is_all_smallest)
+
+
+def _maximize_likelihood(log_probs: Array, observed: Array, w: Array) -> tuple[float, Array, Array]:
     """Maximize the log-likelihood by Newton's method, halving each step until the likelihood does not decrease.
 
-    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and the first and negative second derivatives
-    (n,) of the rows there; NaN if it does not converge.
+    `log_probs` is (K, n), `observed` and `w` are (n,). Returns the exponent, and the first and negative second
+    derivatives (n,) of the rows there; NaN if it does not converge.
     """
     beta = 1.0
-    residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, Y, w)
+    residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, observed, w)
     for _ in range(MAX_NEWTON_ITER):
         information = float(weighted_sum(w, curvature))
         if information <= 0:
             break
         step = float(weighted_sum(w, residual)) / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(beta + step, log_probs, Y, w)
+            trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(
+                beta + step, log_probs, observed, w
+            )
             if trial_log_likelihood >= log_likelihood:
                 break
             step /= 2
@@ -63,29 +80,36 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
     return float("nan"), np.full(len(w), np.nan), np.full(len(w), np.nan)
 
 
-def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> tuple[Array, Array, float]:
+def _evaluate_likelihood(beta: float, log_probs: Array, observed: Array, w: Array) -> tuple[Array, Array, float]:
     """Return the derivatives of the log-likelihood at β.
 
-    These are the first derivatives (n,) of the rows, their negative second derivatives (n,), and the log-likelihood of
-    all rows.
+    `log_probs` (K, n) are the log-probabilities, one class after the other, so that sums over classes are vectorized.
+    `observed` (n,) is that of the observed class. The derivatives are the first ones (n,) of the rows, their negative
+    second ones (n,), and the log-likelihood of all rows.
     """
+    n_classes, n = log_probs.shape
+    residual, curvature, log_likelihoods = np.empty(n), np.empty(n), np.empty(n)
 
-    def evaluate_rows(log_p: Array, Y: Array) -> tuple[Array, Array, Array]:
-        """Return both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""
+    def evaluate_rows(start: int, stop: int) -> None:
+        """Store both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""
+        log_p, rows = log_probs[:, start:stop], slice(start, stop)
         eta = beta * log_p
-        eta = eta - eta.max(axis=1, keepdims=True)
-        q = np.exp(eta)
-        total = q.sum(axis=1, keepdims=True)
+        largest = eta.max(axis=0)
+        q = np.exp(np.subtract(eta, largest, out=eta), out=eta)
+        total = q.sum(axis=0)
         q /= total
-        mean = (q * log_p).sum(axis=1)
-        residual = (Y * log_p).sum(axis=1) - mean
-        curvature = (q * (log_p - mean[:, None]) ** 2).sum(axis=1)
-        return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
+        mean = (q * log_p).sum(axis=0)
+        residual[rows] = observed[rows] - mean
+        curvature[rows] = (q * (log_p - mean) ** 2).sum(axis=0)
+        log_likelihoods[rows] = beta * observed[rows] - (largest + np.log(total))
 
-    residual, curvature, log_likelihoods = map_rows_in_blocks(evaluate_rows, log_probs, Y)
+    map_blocks(evaluate_rows, n, max(1, VALUES_PER_ROW_BLOCK // n_classes))
     return residual, curvature, float(weighted_sum(w, log_likelihoods))
 
 
 def contradicted_rows(preds: Predictions) -> Array:
     """Return a mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
-    return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
+    zeros = exact_zeros(preds)
+    if not zeros.any():
+        return np.zeros(preds.n, dtype=bool)
+    return np.asarray((zeros & (preds.Y > 0)).any(axis=1) & (preds.w > 0))

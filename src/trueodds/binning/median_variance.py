@@ -11,9 +11,8 @@ from trueodds.binning.partition import Partition
 from trueodds.core.ordering import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
-from trueodds.kernels import map_items
 from trueodds.kernels.bins import FittedPartition
-from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.median_splits import LEAF, NO_SPLIT, median_splits
 from trueodds.lenses.view import View
 
 
@@ -98,163 +97,22 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
     tree = Tree()
     if w.sum() < 2 * min_size:
         return tree
-    splits = _possible_splits(x, w, min_size)
+    splits = median_splits(x, w, min_size)
+    ranks = [
+        (-round_significant(v), axis) for v, axis in zip(splits.variance.tolist(), splits.axis.tolist(), strict=True)
+    ]
+    cuts, children = splits.cut.tolist(), splits.children.tolist()
     creation_order = 0  # nodes of equal variance are split in the order of creation
     # Leaves that may be split, the one of largest variance first: rank, order, number of the node and of its split.
-    heap = [(*splits[0].rank, creation_order, 0, 0)]
+    heap = [(*ranks[0], creation_order, 0, 0)]
     n_leaves = 1
     while heap and (max_bins is None or n_leaves < max_bins):
-        _, axis, _, node, split_number = heapq.heappop(heap)
-        split = splits[split_number]
-        if split.children is None:
+        _, axis, _, node, split = heapq.heappop(heap)
+        if children[split][0] == NO_SPLIT:
             continue
         n_leaves += 1
-        for child, child_number in zip(tree.split(node, axis, split.cut), split.children, strict=True):
-            if child_number >= 0:
+        for child, child_split in zip(tree.split(node, axis, cuts[split]), children[split], strict=True):
+            if child_split != LEAF:
                 creation_order += 1
-                heapq.heappush(heap, (*splits[child_number].rank, creation_order, child, child_number))
+                heapq.heappush(heap, (*ranks[child_split], creation_order, child, child_split))
     return tree
-
-
-@dataclass
-class _Split:
-    """A possible split of a node at the median of its axis of largest variance."""
-
-    rank: tuple[float, int]  # negative of that variance, and the axis
-    cut: float
-    children: tuple[int, int] | None = None  # numbers of the children's splits, −1 if too small; None: no split
-
-
-_VARIANCE_TOLERANCE = 1e-9  # relative difference up to which the variances of two axes are tied
-_MEDIAN_TOLERANCE = 1e-12  # share of a node's weight within which a row completes half of it
-
-# Subtrees of nodes of at most so many rows are grown one by one, in the cache and on several threads.
-MAX_SUBTREE_ROWS = 2**15
-
-
-def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
-    """Return the splits of the complete tree for vectors x (n, m) with weights w (n,), the root first."""
-    splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_SUBTREE_ROWS)
-    splits_of_subtrees = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
-    for subtree, lower_splits in zip(subtrees, splits_of_subtrees, strict=True):
-        n_upper = len(splits)
-        _set_child(subtree.parent, subtree.side, n_upper)
-        for split in lower_splits:  # numbered from 0 within the subtree so far
-            if split.children is not None:
-                low, high = split.children
-                split.children = (low + n_upper if low >= 0 else low, high + n_upper if high >= 0 else high)
-        splits += lower_splits
-    return splits
-
-
-@dataclass
-class _Subtree:
-    """Rows of a node whose subtree is not grown yet."""
-
-    parent: _Split
-    side: int  # 0 for the lower child of the parent, 1 for the upper one
-    x: Array  # (rows, m)
-    w: Array  # (rows,) number of rows that each represents
-
-
-def _set_child(parent: _Split, side: int, number: int) -> None:
-    """Store the number of the split of a child at its parent."""
-    assert parent.children is not None
-    parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
-
-
-def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple[list[_Split], list[_Subtree]]:
-    """Split the nodes of the tree level by level; nodes of at most `max_rows` rows, except the root, are not split.
-
-    Returns the splits, and the nodes that were not split because they are small.
-    """
-    splits: list[_Split] = []
-    subtrees: list[_Subtree] = []
-    parents: list[tuple[_Split, int]] = []  # the split and the side from which each node of the level comes
-    # The vectors `node_rows` and their weights `mass` are sorted by node; `starts` are the first rows of the nodes.
-    node_rows, mass, starts = x, w, np.zeros(1, dtype=np.intp)
-    while len(starts):
-        level, is_continued, child = _split_nodes(node_rows, mass, starts, min_size)
-        for number, (parent, side) in enumerate(parents, start=len(splits)):
-            _set_child(parent, side, number)
-        splits += level
-        # The children that are split further are the nodes of the next level. Their rows are sorted by child.
-        parents = [(level[i], side) for i, side in np.argwhere(is_continued).tolist()]
-        order = argsort_bins(child, 2 * len(starts))
-        order = order[is_continued.ravel()[child[order]]]
-        node_rows, mass = node_rows[order], mass[order]
-        starts = np.flatnonzero(np.diff(child[order], prepend=-1))
-        sizes = np.diff(starts, append=len(node_rows))
-        is_small = sizes <= max_rows
-        if is_small.any():
-            for i in np.flatnonzero(is_small):
-                rows = slice(starts[i], starts[i] + sizes[i])
-                subtrees.append(_Subtree(*parents[i], node_rows[rows], mass[rows]))
-            parents = [parents[i] for i in np.flatnonzero(~is_small)]
-            is_in_large_node = np.repeat(~is_small, sizes)
-            node_rows, mass = node_rows[is_in_large_node], mass[is_in_large_node]
-            starts = np.cumsum(sizes[~is_small]) - sizes[~is_small]
-    return splits, subtrees
-
-
-def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) -> tuple[list[_Split], Array, Array]:
-    """Split all nodes of a level, whose rows (n, m) with weights (n,) are contiguous from `starts` (nodes,).
-
-    Returns the split of each node, whether each of its children is split further (nodes, 2), and the child of each row
-    (n,): 2i for the lower child of node i and 2i + 1 for the upper one.
-    """
-    sizes = np.diff(starts, append=len(node_rows))
-    total = np.add.reduceat(mass, starts)
-    variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
-    node_of_row = np.repeat(np.arange(len(starts)), sizes)
-    values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
-    cut = _node_medians(values, mass, node_of_row, starts, total)
-    is_low = values < cut[node_of_row]
-    low_mass = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
-    high_mass = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
-    splits = [
-        _Split((-round_significant(v), a), c)
-        for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
-    ]
-    is_possible = np.minimum(low_mass, high_mass) >= min_size
-    for i in np.flatnonzero(is_possible):
-        splits[i].children = (-1, -1)
-    is_continued = np.stack(
-        [is_possible & (low_mass >= 2 * min_size), is_possible & (high_mass >= 2 * min_size)], axis=1
-    )
-    return splits, is_continued, 2 * node_of_row + ~is_low
-
-
-def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
-    """Return the largest variance among the axes of each node, and the first axis that has it, (nodes,) both.
-
-    The rows of a node are contiguous from `starts` (nodes,). `sizes` and `total` (nodes,) are their number and weight.
-    """
-    is_weighted = bool((mass != 1).any())
-    mean = np.add.reduceat(mass[:, None] * node_rows if is_weighted else node_rows, starts, axis=0) / total[:, None]
-    squares = node_rows - np.repeat(mean, sizes, axis=0)
-    squares *= squares
-    if is_weighted:
-        squares *= mass[:, None]
-    variance = np.add.reduceat(squares, starts, axis=0) / np.maximum(total - 1, np.finfo(float).tiny)[:, None]
-    # Rounded, because the order of the rows changes rounding errors, which must not break ties.
-    axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - _VARIANCE_TOLERANCE), axis=1)
-    return variance[np.arange(len(starts)), axis], axis
-
-
-def _node_medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
-    """Return the weighted median (nodes,) of the values (n,) of each node: the mean of the middle two if n is even.
-
-    Row i represents mass[i] rows. The other arguments are as in `_split_nodes`, with the node (n,) of each row and the
-    `total` weight (nodes,) of each node.
-    """
-    order = np.argsort(values)
-    order = order[argsort_bins(node_of_row[order], len(starts))]
-    weight_up_to = np.cumsum(mass[order])
-    half_weight = np.concatenate([[0.0], weight_up_to])[starts] + total / 2
-    # Rounding errors of the cumulative sum grow with the weight of all nodes.
-    tolerance = _MEDIAN_TOLERANCE * total + 4 * np.finfo(float).eps * weight_up_to[-1]
-    last_rows = np.append(starts[1:], len(values)) - 1
-    lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
-    upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
-    return (values[order[lower_row]] + values[order[upper_row]]) / 2

@@ -4,7 +4,13 @@ Each module contains the kernels of one topic, and Python functions that call th
 are what all kernels share.
 """
 
-from trueodds.kernels.compilation import as_plain_array, compile_fused, compile_kernel, compile_reordering
+from trueodds.kernels.compilation import (
+    as_plain_array,
+    compile_fused,
+    compile_inline,
+    compile_kernel,
+    compile_reordering,
+)
 from trueodds.kernels.parallel import (
     count_threads,
     draws_per_block,
@@ -17,6 +23,7 @@ from trueodds.kernels.parallel import (
 __all__ = [
     "as_plain_array",
     "compile_fused",
+    "compile_inline",
     "compile_kernel",
     "compile_reordering",
     "count_threads",

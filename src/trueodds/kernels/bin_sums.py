@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, sum_blocks
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins, number_bins
 from trueodds.kernels.score_keys import decode_scores, score_bits
 
@@ -64,13 +64,13 @@ def _add_key_sums(keys, thresholds, n_bins, scale, out):  # type: ignore[no-unty
     add_to_columns(sums, out)
 
 
-@compile_kernel
+@compile_inline
 def zero_score_sums(size):  # type: ignore[no-untyped-def]
     """Return the zero arrays for `add_scores`: count, Σp and Σp² by index, each (size,)."""
     return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
 
 
-@compile_kernel
+@compile_inline
 def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
     """Add the first m scores p to the count, Σp and Σp² at their indices `bin_index`."""
     count, sum_p, sum_p2 = sums
@@ -81,7 +81,7 @@ def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
         sum_p2[index] += score * score
 
 
-@compile_kernel
+@compile_inline
 def add_to_columns(sums, out):  # type: ignore[no-untyped-def]
     """Add the arrays (size,) of `sums` to the columns of `out` (size, 3)."""
     count, sum_p, sum_p2 = sums

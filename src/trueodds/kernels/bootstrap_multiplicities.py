@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_inline, compile_kernel
 from trueodds.kernels.random_streams import mix_bits
 
 N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
@@ -156,7 +156,7 @@ def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore
                 count[r] = np.uint16(0)
 
 
-@compile_kernel
+@compile_inline
 def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
     """Return the Poisson count that 32 random bits stand for where 16 bits were not decisive."""
     count = 0

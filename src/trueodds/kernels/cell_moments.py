@@ -12,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, sum_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, sum_blocks
 
 # Number of rows whose masses are computed at a time, so that they stay in the core's own cache.
 _ROWS_PER_MASS_BLOCK = 2**15
 _ROWS_PER_CELL_PASS = 1024  # number of rows assigned to cells at a time
 
 
-@compile_kernel
+@compile_inline
 def add_block_moments(x, mass, m, first, cells_per_unit, middle, cell_offset, position_in_cell, out):  # type: ignore[no-untyped-def]
     """Add the moments of the first m masses at the scores x to `out` (cells, powers), see `cell_moments`.
 

@@ -40,6 +40,16 @@ def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
+def compile_inline(function: Callable[..., Any]) -> Any:
+    """Compile a helper of kernels as part of each kernel that calls it.
+
+    Otherwise the helper is compiled twice, on its own and within its callers, which takes up to twice as long. Helpers
+    that reorder sums or are called from several places of a kernel should not be compiled in this way: the options of
+    the caller apply, and the code is repeated.
+    """
+    return compile_kernel(function, inline="always")
+
+
 def compile_reordering(function: Callable[..., Any]) -> Any:
     """Compile as `compile_kernel`, and allow the compiler to reorder sums, so that they can be vectorized."""
     return compile_kernel(function, fastmath={"reassoc", "nsz"})

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map_blocks, sum_blocks
 from trueodds.kernels.bin_sums import add_bin_sums_by_label
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.cell_moments import add_cell_moments
@@ -25,7 +25,7 @@ _PREFETCH_BYTES = 52 * CACHE_LINE  # prefetch distance in bytes for long rows
 _SHORT_ROW_VALUES_PER_TASK, _LONG_ROW_VALUES_PER_TASK, _COPIED_VALUES_PER_TASK = 2**19, 2**21, 2**18
 
 
-@compile_kernel
+@compile_inline
 def find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-untyped-def]
     """Find the largest value of each row, the lowest class that has it, and the second largest value.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel, sum_blocks
+from trueodds.kernels import compile_inline, compile_kernel, sum_blocks
 from trueodds.kernels.random_label_sums import add_where_between
 from trueodds.kernels.random_labels import (
     MAX_COMPARED_CLASSES,
@@ -24,7 +24,7 @@ CELLS_PER_BLOCK = 16  # minimum number of cells per thread task
 MAX_PARTIAL_SUMS = 2**19  # number of partial sums, one per draw and thread task, in memory
 
 
-@compile_kernel
+@compile_inline
 def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: ignore[no-untyped-def]
     """Add the weight of one row to the outcome of its label in each draw, in `sums` (outcomes, draws).
 

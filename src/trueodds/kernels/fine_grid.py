@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
 
 N_EQUAL_CELLS = 3840  # number of equal cells, 2⁸·3·5: a multiple of 10, 12, 15, 16, 20, 30 and 64 bins
@@ -49,7 +49,7 @@ _LAST_EQUAL_EDGE = (N_EQUAL_CELLS - 1) / N_EQUAL_CELLS
 _EDGE_MANTISSA_TOLERANCE = 1 << 31
 
 
-@compile_kernel
+@compile_inline
 def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-def]
     """Write the fine cell of each x to `cells`, given `complement` = 1 − x, both float64.
 
@@ -85,7 +85,7 @@ def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-d
             cells[j] = min(max(cell, 0), N_CELLS - 1)
 
 
-@compile_kernel
+@compile_inline
 def find_column_cells(column, m, edges, exact, x, complement, cells):  # type: ignore[no-untyped-def]
     """Write the fine cells of the first m values of a column to `cells`.
 
@@ -98,7 +98,7 @@ def find_column_cells(column, m, edges, exact, x, complement, cells):  # type: i
     find_cells(x[:m], complement[:m], edges, exact, cells[:m])
 
 
-@compile_kernel
+@compile_inline
 def find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells):  # type: ignore[no-untyped-def]
     """Transpose m rows of P from `start` into `columns` (k, ROWS), from class `first` on, and find their `cells`."""
     transpose_rows(P, start, m, first, columns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_inline, compile_kernel
 from trueodds.kernels.fine_grid import N_CELLS, find_column_cells, find_tile_cells
 from trueodds.kernels.outcome_covariance import add_covariance_tile, covariance_buffers
 from trueodds.kernels.row_statistics import (
@@ -21,7 +21,7 @@ from trueodds.kernels.row_statistics import (
 )
 
 
-@compile_kernel
+@compile_inline
 def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
     """Add the counts of m rows to n (k·CELLS,), and their Σp and Σp² to the first two columns of sums (k·CELLS, …).
 
@@ -112,7 +112,7 @@ def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
                 add_outcome(index, p, outcome, n, sums)
 
 
-@compile_kernel
+@compile_inline
 def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome y to the count, Σp, Σp², Σy and Σpy at an index of `n` and `sums`."""
     n[index] += 1
@@ -122,7 +122,7 @@ def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
     sums[index, 3] += y * p
 
 
-@compile_kernel
+@compile_inline
 def add_weighted_outcome(index, w, p, y, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome share y and weight w to the count and the weighted sums at an index.
 
@@ -205,7 +205,7 @@ def tally_rows(  # type: ignore[no-untyped-def]
             )
 
 
-@compile_kernel
+@compile_inline
 def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def]
     """Add Σy and Σpy of the observed class of each row to `sums` (K·N_CELLS, 4)."""
     for i in range(y.shape[0]):
@@ -215,7 +215,7 @@ def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def
         sums[index, 3] += np.float64(columns[c, i])
 
 
-@compile_kernel
+@compile_inline
 def _add_ranked_values(top_values, top_class, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
     """Add the largest values of each row and whether their class was observed to `n` and `sums`, by rank and cell."""
     for rank in range(ranks):
@@ -227,7 +227,7 @@ def _add_ranked_values(top_values, top_class, ranks, cells, y, n, sums):  # type
             add_outcome(index, value, outcome, n, sums)
 
 
-@compile_kernel
+@compile_inline
 def _add_scores(columns, y, squares, single_column, scores):  # type: ignore[no-untyped-def]
     """Add the number, the sum and the sum of squares of Brier scores and log losses to `scores` (2, 3)."""
     k, finite = columns.shape[0], 0

@@ -5,10 +5,10 @@ BLAS is not used, because its own threads would compete with those of `map_block
 
 from __future__ import annotations
 
-from trueodds.kernels import compile_fused, compile_kernel
+from trueodds.kernels import compile_fused, compile_inline, compile_kernel
 
 
-@compile_kernel
+@compile_inline
 def pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
     """Write the elementwise products x_a x_b of the rows of x (k, n) to `out` (pairs, n), with b ≥ a + min_lag."""
     pair = 0
@@ -98,7 +98,7 @@ def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
         out[i] += a * x[i]
 
 
-@compile_kernel
+@compile_inline
 def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
     """Add Σ_k a_k X_k to `out` (m,), for m columns of X (k, n) from `start` on; a has at least k values."""
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4

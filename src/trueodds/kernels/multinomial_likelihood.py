@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, sum_blocks
 from trueodds.kernels.linear_algebra import add_scaled, cross_product, dot, pair_products, weighted_sum
 
 _VALUES_PER_TILE = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
@@ -26,7 +26,8 @@ def _subtract_row_max(eta, Y, start, row_max, top_class, observed_eta):  # type:
     `row_max` receives the maximum of each row, `top_class` its class, and `observed_eta` the mean of the new η over the
     outcome shares Y (K, n) of the rows from `start` on.
     """
-    row_max[:], top_class[:], observed_eta[:] = eta[0], 0, 0.0
+    for i in range(eta.shape[1]):
+        row_max[i], top_class[i], observed_eta[i] = eta[0, i], 0, 0.0
     for k in range(1, eta.shape[0]):
         for i in range(eta.shape[1]):
             is_larger = eta[k, i] > row_max[i]
@@ -68,6 +69,13 @@ def _sum_values(x):  # type: ignore[no-untyped-def]
     for i in range(x.shape[0]):
         total += x[i]
     return total
+
+
+@compile_inline
+def _copy_values(x, out):  # type: ignore[no-untyped-def]
+    """Copy x (n,) to `out`. For `out[:] = x`, numba compiles the text of an error message, which takes 4 s."""
+    for i in range(x.shape[0]):
+        out[i] = x[i]
 
 
 @compile_kernel
@@ -123,7 +131,7 @@ def _add_separate_derivatives(F, start, r, root_weighted_q, variance, buffer, gr
             for j_feature in range(i_feature + 1):
                 within_class[k, i_feature, j_feature] += dot(scaled, F[k, j_feature, start:stop])
                 within_class[k, j_feature, i_feature] = within_class[k, i_feature, j_feature]
-        buffer[k * (d + 1) + d] = root_weighted_q[k]
+        _copy_values(root_weighted_q[k], buffer[k * (d + 1) + d])
     if between_classes.shape[0] > 0:
         cross_product(buffer[:-1], buffer[:-1], True, between_classes)
 
@@ -138,7 +146,7 @@ def _add_shared_derivatives(F, start, r, root_weighted_q, buffer, gradient, betw
     d, n_class_pairs = F.shape[0], between_classes.shape[0]
     features, feature_products = buffer[: d + 1], buffer[d + 1 + n_class_pairs :]
     for feature in range(d):
-        features[feature] = F[feature, start : start + r.shape[1]]
+        _copy_values(F[feature, start : start + r.shape[1]], features[feature])
     features[d] = 1.0
     cross_product(r, features, False, gradient)
     if n_class_pairs > 0:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel, compile_reordering
+from trueodds.kernels import compile_inline, compile_kernel, compile_reordering
 from trueodds.kernels.fine_grid import CELL_EDGES, find_tile_cells
 from trueodds.kernels.row_statistics import ROWS_PER_TILE
 
@@ -83,7 +83,7 @@ def add_shared_bin_covariances(P, w, bin_of_cell, n_bins, first_edge, exact, edg
         add_covariance_tile(P, start, m, columns, cells, w, bin_of_cell, n_bins, first_edge, sums, buffers)
 
 
-@compile_kernel
+@compile_inline
 def covariance_buffers(k):  # type: ignore[no-untyped-def]
     """Return the buffers of `add_covariance_tile` for K classes.
 
@@ -120,7 +120,7 @@ def covariance_buffers(k):  # type: ignore[no-untyped-def]
     )
 
 
-@compile_kernel
+@compile_inline
 def add_covariance_tile(P, start, m, columns, cells, w, bin_of_cell, n_bins, first_edge, sums, buffers):  # type: ignore[no-untyped-def]
     """Add the rows start..start + m − 1 of P to `sums`, given their transpose `columns` (K, ROWS) and its fine `cells`.
 
@@ -198,7 +198,7 @@ def _add_pairs_in_first_bin(columns, m, first_edge, w, low_columns, n_bins, vari
             sums[c, d] += sum0
 
 
-@compile_kernel
+@compile_inline
 def _find_values_above(values, first_edge, position):  # type: ignore[no-untyped-def]
     """Write the positions of the values above `first_edge` to `position`; return their number."""
     n_beyond = 0
@@ -208,7 +208,7 @@ def _find_values_above(values, first_edge, position):  # type: ignore[no-untyped
     return n_beyond
 
 
-@compile_kernel
+@compile_inline
 def _add_values_beyond_first_bin(  # type: ignore[no-untyped-def]
     values,
     n_beyond,
@@ -241,7 +241,7 @@ def _add_values_beyond_first_bin(  # type: ignore[no-untyped-def]
     row[n_beyond] = ROWS_PER_TILE  # sentinel: no such row
 
 
-@compile_kernel
+@compile_inline
 def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyond_beyond):  # type: ignore[no-untyped-def]
     """Add the products of two values above the first bin in the same row, at lag 1, then 2, and so on.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map_blocks
 
 _VALUES_PER_TASK = 2**15  # number of evaluated points per thread task
 _COMPARISONS_PER_TASK = 2**17  # number of values that are only compared with a bound, per thread task
@@ -19,7 +19,7 @@ _MAX_BUCKETS = 4096  # maximum number of buckets
 _VALUES_PER_TILE = 256  # number of values looked up at a time
 
 
-@compile_kernel
+@compile_inline
 def _find_bucket(value, n_buckets):  # type: ignore[no-untyped-def]
     """Return the number of the bucket of a value; values above 1 belong to the last one."""
     return np.int32(max(min(value * n_buckets, n_buckets - 1.0), 0.0))

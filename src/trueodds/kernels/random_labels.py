@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map_blocks
 from trueodds.kernels.random_streams import (
     DRAW_RANGE,
     clustered_integer,
@@ -25,7 +25,7 @@ ROWS_PER_BLOCK = 256  # number of rows per thread task
 _NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype
 
 
-@compile_kernel
+@compile_inline
 def label_threshold(share, dither, n_integers):  # type: ignore[no-untyped-def]
     """Return the threshold of a probability: a uniform integer below `n_integers` is below it with that probability.
 
@@ -35,7 +35,7 @@ def label_threshold(share, dither, n_integers):  # type: ignore[no-untyped-def]
     return np.floor(share * n_integers + dither)
 
 
-@compile_kernel
+@compile_inline
 def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-untyped-def]
     """Write the thresholds of the cumulative probabilities of row i of P (n, K) to `cumulative` (K,).
 
@@ -55,7 +55,7 @@ def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-un
         cumulative[c] = n_integers  # a label with predicted probability 0 is never drawn
 
 
-@compile_kernel
+@compile_inline
 def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
     """Write the guide table: for each value of the leading bits, u >> shift, the class of the smallest integer u."""
     c = 0
@@ -66,7 +66,7 @@ def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
         guide[leading] = c
 
 
-@compile_kernel
+@compile_inline
 def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-def]
     """Return the first class whose cumulative threshold exceeds a random integer, with the table of `fill_guide`."""
     c = guide[integer >> shift]
@@ -75,7 +75,7 @@ def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-de
     return c
 
 
-@compile_kernel
+@compile_inline
 def n_guide_bits(k):  # type: ignore[no-untyped-def]
     """Return the number of leading bits for the guide table of k classes: two entries or more per class, up to 2¹⁶."""
     bits = 4

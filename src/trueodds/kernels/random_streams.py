@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_inline
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
 SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
 
 
-@compile_kernel
+@compile_inline
 def mix_bits(z):  # type: ignore[no-untyped-def]
     """Return 64 random bits from a counter z, by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +22,7 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@compile_kernel
+@compile_inline
 def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
     """Return the uniform integer below 2^32 of a draw in the stream with this key (see `row_stream_key`).
 
@@ -32,26 +32,26 @@ def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
 
-@compile_kernel
+@compile_inline
 def fill_uniform_words(stream, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
     for j in range(words.shape[0]):
         words[j] = mix_bits(stream + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
-@compile_kernel
+@compile_inline
 def row_stream_key(key, row):  # type: ignore[no-untyped-def]
     """Return the key of the random stream of one row."""
     return mix_bits(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
 
 
-@compile_kernel
+@compile_inline
 def row_dither(stream):  # type: ignore[no-untyped-def]
     """Return the uniform random number in [0, 1) by which the thresholds of the row with this stream are rounded."""
     return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@compile_kernel
+@compile_inline
 def clustered_integer(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
     """Return a row's random integer in this draw, or with probability `share` that of its cluster."""
     if share > 0.0 and uniform_integer(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:

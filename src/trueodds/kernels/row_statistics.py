@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from trueodds.kernels import compile_kernel, compile_reordering
+from trueodds.kernels import compile_inline, compile_kernel, compile_reordering
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 # Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
@@ -21,14 +21,14 @@ _MAX_TRANSPOSED_COLUMNS = 64  # number of columns up to which transposing is fas
 _VALUES_PER_RUN = 32
 
 
-@compile_kernel
+@compile_inline
 def tile_buffers(P):  # type: ignore[no-untyped-def]
     """Return the buffers of `summarize_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
     sums, largest = np.empty((2, ROWS_PER_TILE)), np.empty((6, ROWS_PER_TILE), dtype=P.dtype)
     return sums[0], sums[1], largest[:3], largest[3:]
 
 
-@compile_kernel
+@compile_inline
 def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
     """Write m rows of P from `start` on, transposed, to `columns` (k, ROWS), for k classes from `first` on."""
     rows, values, next_rows = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
@@ -41,7 +41,7 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
             column[i] = rows[i, first + c]
 
 
-@compile_kernel
+@compile_inline
 def summarize_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
     """Write the statistics of m transposed rows, `columns` (K, ROWS), to `buffers`; add to `counts` and `extremes`.
 
@@ -125,7 +125,7 @@ def summarize_row_groups(P, bits, rounding_tolerance, starts, top_classes, squar
         )
 
 
-@compile_kernel
+@compile_inline
 def _sum_columns(columns, m, total, square):  # type: ignore[no-untyped-def]
     """Write Σp and Σp² of m transposed rows to `total` and `square`."""
     total[:], square[:] = 0.0, 0.0
@@ -148,7 +148,7 @@ def _sum_row(row):  # type: ignore[no-untyped-def]
     return total, square
 
 
-@compile_kernel
+@compile_inline
 def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
     """Count a row sum that differs from 1 by more than rounding, and update the largest such difference."""
     distance = abs(total - 1.0)
@@ -180,7 +180,7 @@ def _count_special_values(columns, m, counts, extremes):  # type: ignore[no-unty
                 extremes[0] = max(extremes[0], np.float64(columns[j, i]) - 1.0)
 
 
-@compile_kernel
+@compile_inline
 def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  # type: ignore[no-untyped-def]
     """Write the three largest values of m transposed rows to `top1`–`top3`, and their columns to `class1`–`class3`.
 
@@ -202,7 +202,7 @@ def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  
             class1[i] = number if value > first else class_first
 
 
-@compile_kernel
+@compile_inline
 def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes):  # type: ignore[no-untyped-def]
     """Write the columns of a row's three largest values to `top_classes` (3,); return whether the maximum is tied.
 
@@ -228,7 +228,7 @@ def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes): 
     return tied
 
 
-@compile_kernel
+@compile_inline
 def _max_value(values):  # type: ignore[no-untyped-def]
     """Return the largest of the values."""
     largest = values[0]
@@ -237,7 +237,7 @@ def _max_value(values):  # type: ignore[no-untyped-def]
     return largest
 
 
-@compile_kernel
+@compile_inline
 def score_row(p, square):  # type: ignore[no-untyped-def]
     """Return the Brier score Σ(p − y)² and the log loss −log p of a row.
 
@@ -246,7 +246,7 @@ def score_row(p, square):  # type: ignore[no-untyped-def]
     return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
-@compile_kernel
+@compile_inline
 def score_binary_row(p, q_first, y):  # type: ignore[no-untyped-def]
     """Return the Brier score (p − y)² and the log loss of a binary row with label y.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, count_threads, map_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, count_threads, map_blocks
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ def _encode_classes_as(dtype: Any, P: Array, Y: Array, first: int, last: int) ->
     return keys, sum(n_inexact for n_inexact, _ in counts), sum(n_invalid for _, n_invalid in counts)
 
 
-@compile_kernel
+@compile_inline
 def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
     """Write the keys of scores p, with outcome 0, to `keys`; return the number of scores that are not exact.
 
@@ -194,7 +194,7 @@ def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
     return n_inexact
 
 
-@compile_kernel
+@compile_inline
 def _store_keys_by_class(row_keys, k, start, keys):  # type: ignore[no-untyped-def]
     """Write keys in row order (rows · K,) to the columns of the keys (K, n) from row `start` on."""
     for c in range(k):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
+from trueodds.kernels import compile_inline, compile_kernel, draws_per_block, map_blocks
 from trueodds.kernels.random_streams import mix_bits, row_stream_key
 
 
-@compile_kernel
+@compile_inline
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
     """Return +1 or −1, each with probability 1/2, from one random bit of the stream for this draw."""
     bits = mix_bits(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering
 from trueodds.kernels.confidence import MAX_TRANSPOSED_CLASSES, find_two_largest
 from trueodds.kernels.fine_grid import CELL_EDGES, find_column_cells
 from trueodds.kernels.grid_sums import add_outcome
@@ -25,7 +25,7 @@ def _find_sign_bits(bits):  # type: ignore[no-untyped-def]
     return combined
 
 
-@compile_kernel
+@compile_inline
 def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: ignore[no-untyped-def]
     """Return 0 if all rows of a tile are valid, else a positive number.
 

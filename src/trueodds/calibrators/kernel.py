@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators import saved_parameters
@@ -42,6 +41,7 @@ from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
 from trueodds.core.typing import Array
+from trueodds.kernels.isotonic import isotonic_means
 
 _STEPS_PER_BANDWIDTH = 32  # steps of the grid: interpolation is then accurate to 1e-8
 _MIN_GRID_STEPS, _MAX_GRID_STEPS = 64, 2048  # steps of the grid
@@ -259,7 +259,8 @@ def _make_monotone(values: Array, slopes: Array, density: Array, step: float) ->
     The values are the isotonic regression weighted by the density of the scores at each grid point.
     """
     # The weights make grid points with hardly any rows follow the others.
-    values = isotonic_regression(values, weights=np.maximum(density / density.max(), _MIN_RELATIVE_DENSITY)).x
+    weights = np.maximum(density / density.max(), _MIN_RELATIVE_DENSITY)
+    values = isotonic_means(weights, weights * values)
     rise = np.diff(values) / step
     # A cubic between two points increases if neither slope is more than three times that of the line between them.
     rise_after, rise_before = np.append(rise, rise[-1]), np.append(rise[0], rise)

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from trueodds.binning.sorted_scores import group_starts, weighted_quantiles
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
+from trueodds.kernels.isotonic import isotonic_means
 from trueodds.kernels.spline_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
@@ -310,5 +310,7 @@ def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
     inner = np.array(weighted_quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
     min_gap = MIN_KNOT_GAP * (x[-1] - x[0]) / (n_knots - 1)
     offsets = min_gap * np.arange(1, n_knots - 1)
-    spaced = np.clip(isotonic_regression(inner - offsets).x, x[0], x[-1] - min_gap * (n_knots - 1)) + offsets
+    spaced = (
+        np.clip(isotonic_means(np.ones(len(inner)), inner - offsets), x[0], x[-1] - min_gap * (n_knots - 1)) + offsets
+    )
     return np.concatenate([x[:1], spaced, x[-1:]])

@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
+_GC_THRESHOLD = 50_000  # new objects between searches for unused cycles: 700 searches are a tenth of a short command
 _GRACE_SECONDS = 5.0  # time to keep the counts and to remove files after the first signal
 _received_signal = 0  # the number of the first signal
 
 
 def run() -> NoReturn:
     """Run the command, then end the process: the entry point of the script `trueodds`."""
+    import gc
+
     code: Any = 0
     try:
         _install_signal_handlers()
+        gc.set_threshold(_GC_THRESHOLD)
         from trueodds.cli import main
 
         main()
@@ -39,7 +43,9 @@ def run() -> NoReturn:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the output is complete
-    sys.exit(code)
+    if sys.getprofile() or sys.gettrace() or not isinstance(code, int):
+        sys.exit(code)
+    _exit_now(code)
 
 
 def _install_signal_handlers() -> None:
@@ -89,6 +95,14 @@ def _print_and_exit() -> NoReturn:
 
 def _exit_with_signal_code() -> NoReturn:
     """End the process with the exit code of the signal; `sys.exit` might end it by the signal itself, without code."""
+    _exit_now(128 + (_received_signal or 2))
+
+
+def _exit_now(code: int) -> NoReturn:
+    """Flush the output, call the functions registered with `atexit`, and end the process.
+
+    Python would first release every object and library, which takes a fifth of a second after an audit.
+    """
     import atexit
     from contextlib import suppress
 
@@ -96,7 +110,7 @@ def _exit_with_signal_code() -> NoReturn:
         with suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
             stream.flush()
     atexit._run_exitfuncs()
-    os._exit(128 + (_received_signal or 2))
+    os._exit(code)
 
 
 if __name__ == "__main__":

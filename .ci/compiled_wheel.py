@@ -3,7 +3,8 @@
 python .ci/compiled_wheel.py [FOLDER]    default: dist
 
 The machine code runs on processors with the features below and with the versions of Python and numba that compile it.
-With others, the package compiles its kernels on first use, as if the pure wheel were installed.
+With others, the package compiles its kernels on first use, as if the pure wheel were installed. Requires the packages
+of `pip install '.[report]' wheel`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def main(folder: Path) -> Path:
         subprocess.run([*run, "wheel", "pack", "--dest-dir", name, str(package)], check=True)
         version = f"cp{sys.version_info.major}{sys.version_info.minor}"
         system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        # The machine code calls no library, so the oldest tag for Linux that package indexes accept is right.
+        system = system.replace("linux_", "manylinux2014_")
         tags = ["--python-tag", version, "--abi-tag", "none", "--platform-tag", system, "--remove"]
         tagged = subprocess.run(
             [*run, "wheel", "tags", *tags, str(next(place.glob("*.whl")))], check=True, capture_output=True, text=True

@@ -29,7 +29,7 @@ def test_norms_are_those_of_the_sums_of_each_resample(n: int, cells: int, cluste
     units = n if unit is None else int(unit.max()) + 1
     times = BootstrapMultiplicities(units, 3).draw(0, 40)
     arguments = (cell, w, w[:, None] * p, w[:, None] * y, cells, unit)
-    values, norms = ResidualNorms(*arguments).residual_norms(times)
+    values, norms = ResidualNorms(cell, w, p, y, cells, unit).residual_norms(times)
 
     vectors = VectorCellSums(*arguments)
     mass, wp, wy = vectors.sum_vectors(vectors.sort_multiplicities(times))

@@ -11,9 +11,12 @@ from trueodds.binning.partition import Partition
 from trueodds.core.ordering import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
+from trueodds.kernels import map_blocks
 from trueodds.kernels.bins import FittedPartition
 from trueodds.kernels.median_splits import LEAF, NO_SPLIT, median_splits
 from trueodds.lenses.view import View
+
+MAX_BLOCK_ROWS = 2**15  # rows whose leaves are found at a time, in the cache
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,17 @@ class Tree:
         x = values if values.ndim == 2 else values[:, None]
         axis, cut, children = np.array(self.axis), np.array(self.cut), np.array([self.low, self.high])
         leaf_number = np.cumsum(axis < 0) - 1
-        node = np.zeros(len(x), dtype=np.intp)
-        rows = np.arange(len(x)) if axis[0] >= 0 else np.empty(0, dtype=np.intp)
-        while len(rows):
-            at_node = node[rows]
-            node[rows] = at_node = children[(x[rows, axis[at_node]] >= cut[at_node]).astype(np.intp), at_node]
-            rows = rows[axis[at_node] >= 0]
-        return leaf_number[node]
+
+        def find_leaves(start: int, stop: int) -> Array:
+            block, node = x[start:stop], np.zeros(stop - start, dtype=np.intp)
+            rows = np.arange(stop - start) if axis[0] >= 0 else np.empty(0, dtype=np.intp)
+            while len(rows):
+                at_node = node[rows]
+                node[rows] = at_node = children[(block[rows, axis[at_node]] >= cut[at_node]).astype(np.intp), at_node]
+                rows = rows[axis[at_node] >= 0]
+            return leaf_number[node]
+
+        return np.concatenate([np.empty(0, dtype=np.intp), *map_blocks(find_leaves, len(x), MAX_BLOCK_ROWS)])
 
 
 def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:

@@ -58,8 +58,8 @@ def _split(parent: _Cell, cell: Array) -> list[_Cell]:
         is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
         if is_low.any() and not is_low.all():  # otherwise the vectors are equal on every axis
             return [
-                _Cell(rows[is_half], vectors[is_half], 2 * number + is_high, depth - 1)
-                for is_high, is_half in enumerate((is_low, ~is_low))
+                _Cell(rows[half], vectors.take(half, axis=0), 2 * number + is_high, depth - 1)
+                for is_high, half in enumerate((np.flatnonzero(is_low), np.flatnonzero(~is_low)))
             ]
     cell[rows] = number << depth
     return []

@@ -137,14 +137,17 @@ def debiased_rms_error(view: View, node: Array) -> float:
         """Sum of x (n,) over the rows of each node."""
         return np.bincount(node, x, size)
 
+    p, y = view.p.reshape(len(view), -1), view.y.reshape(len(view), -1)
     w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
-    residual = (view.y - view.p).reshape(len(view), -1)
-    squares = ww[:, None] * residual**2 if view.is_rows else view.sums("wwr")[:, None]
     node_w, node_ww = sum_by_node(w), sum_by_node(ww)
-    square = sum(
-        float(mean_square(node_w, sum_by_node(w * class_residual), sum_by_node(class_squares), node_ww))
-        for class_residual, class_squares in zip(residual.T, squares.T, strict=True)
-    )
+
+    def class_square(c: int) -> float:
+        """Debiased mean square of one class."""
+        residual = y[:, c] - p[:, c]
+        squares = ww * residual**2 if view.is_rows else view.sums("wwr")
+        return float(mean_square(node_w, sum_by_node(w * residual), sum_by_node(squares), node_ww))
+
+    square = sum(map_items(class_square, range(p.shape[1])))
     return float(np.sign(square) * np.sqrt(abs(square)))
 
 

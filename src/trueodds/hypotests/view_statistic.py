@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 
 StatisticFunction = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by cell
@@ -68,8 +69,7 @@ class CellFunction:
     def _weighted_sums(self, x: Array) -> Array:
         """Σwx over the rows of each cell, (size, m), for x (n,) or (n, m); m is 1 for x (n,)."""
         x = np.asarray(x, dtype=np.float64)
-        columns = x.T if x.ndim > 1 else x[None]
-        return np.stack([np.bincount(self.index, self.view.w * column, self.size) for column in columns], axis=1)
+        return sums_by_cell(self.index, x if x.ndim > 1 else x[:, None], self.size, self.view.w)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""

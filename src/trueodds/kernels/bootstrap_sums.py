@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_kernel, map_blocks
+from trueodds.kernels.sums_by_cell import sums_by_cell
 
 _compile_with_fma = partial(compile_kernel, fastmath={"contract"})  # allow fused multiply-add instructions
 
@@ -107,6 +108,7 @@ def _sum_cells(multiplicities, unit, cell_index, entry_values, out):  # type: ig
             entry += 1
 
 
+_ROWS_PER_GATHER = 2**14  # number of rows that are put in the order of the cells at a time
 _ROWS_PER_TILE = 64  # number of rows whose multiplicities are transposed at a time
 
 
@@ -196,24 +198,30 @@ def _sum_vectors(sorted_multiplicities, cell_starts, vectors, out):  # type: ign
 
 
 class ResidualNorms:
-    """Bootstrap of Σ|Σw(p − y)| over cells for vectors p and y, from the multiplicity of each unit.
+    """Bootstrap of Σ|Σw(p − y)| over cells for vectors p and y (n, m), from the multiplicity of each unit.
 
-    The arguments are those of `VectorCellSums`. The sums of a cell exist only while the cell is processed, for all
-    resamples at once, so the memory does not depend on the number of cells.
+    The other arguments are those of `VectorCellSums`. The sums of a cell exist only while the cell is processed, for
+    all resamples at once, so the memory does not depend on the number of cells.
     """
 
     def __init__(
-        self, cell_index: Array, w: Array, wp: Array, wy: Array, n_cells: int, unit: Array | None = None
+        self, cell_index: Array, w: Array, p: Array, y: Array, n_cells: int, unit: Array | None = None
     ) -> None:
         # The rows of cell c are cell_starts[c] to cell_starts[c + 1], (n_cells + 1,).
         rows, self.cell_starts = sort_rows_by_cell(cell_index, w, n_cells)
         # (rows,) unit of each row, in the order of the cells
         self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
         # (rows, m + 1) w and wp − wy of each row
-        self.weight_and_residuals = np.concatenate([w[rows, None], wp[rows] - wy[rows]], axis=1, dtype=np.float64)
-        sums = np.stack(
-            [np.bincount(cell_index[rows], column, n_cells) for column in self.weight_and_residuals.T], axis=1
-        )
+        self.weight_and_residuals = np.empty((len(rows), p.shape[1] + 1))
+
+        def fill_rows(start: int, stop: int) -> None:
+            block = rows[start:stop]
+            weight = w[block, None]
+            self.weight_and_residuals[start:stop, :1] = weight
+            self.weight_and_residuals[start:stop, 1:] = weight * p[block] - weight * y[block]
+
+        map_blocks(fill_rows, len(rows), _ROWS_PER_GATHER)
+        sums = sums_by_cell(cell_index[rows], self.weight_and_residuals, n_cells)
         # Observed weight (n_cells,) and mean residual (n_cells, m) of each cell.
         self.weight, self.means = sums[:, 0], np.zeros_like(sums[:, 1:])
         np.divide(sums[:, 1:], sums[:, :1], out=self.means, where=sums[:, :1] > 0)

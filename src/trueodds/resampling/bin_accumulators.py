@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.resampling.estimand import Estimand
 
 MAX_DRAWS_PER_THREAD = 128  # draws that a thread adds up at once
@@ -74,13 +75,10 @@ class AccumulatorLayout:
         """Observed Σw (1, bins), Σwp and Σwy (1, bins) or (1, bins, m) of each view, in the shape of a single draw."""
         sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
         for cell_statistic, view in zip(self.cell_statistics, self.views, strict=True):
-            w = view.w[:, None] if view.joint else view.w
-            for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
-                columns = [
-                    np.bincount(cell_statistic.index, column, cell_statistic.size)
-                    for column in (x.T if x.ndim > 1 else [x])
-                ]
-                view_sums.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
+            index, size = cell_statistic.index, cell_statistic.size
+            sums[0].append(sums_by_cell(index, view.w, size)[None])
+            for view_sums, x in zip(sums[1:], (view.p, view.y), strict=True):
+                view_sums.append(sums_by_cell(index, x, size, view.w)[None])
         return sums
 
 

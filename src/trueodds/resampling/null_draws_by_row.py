@@ -254,15 +254,15 @@ def _label_accumulator_tables(
             tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
             uses_by_table.append([])
         uses_by_table[t].append(use)
-        first_accumulator = (offset + cell_statistic.index * m)[:, None]
+        first_accumulator = (offset + cell_statistic.index * m)[:, None].astype(np.int32)
         if m > 1:
-            tables[t] = np.where(use.rows, first_accumulator + code, tables[t]).astype(np.int32)
+            np.add(first_accumulator, code, out=tables[t], where=use.rows, casting="same_kind")
         elif len(code) == 1:
-            label_columns = sorted(labels)
-            tables[t][:, label_columns] = np.where(use.rows, first_accumulator, tables[t][:, label_columns])
+            for label in labels:
+                np.copyto(tables[t][:, label], first_accumulator[:, 0], where=use.rows[:, 0])
         else:
-            tables[t] = np.where(use.rows & (code == 1), first_accumulator, tables[t]).astype(np.int32)
-    return np.stack(tables)
+            np.copyto(tables[t], first_accumulator, where=use.rows & (code == 1))
+    return tables[0][None] if len(tables) == 1 else np.stack(tables)
 
 
 class _LabelUse(NamedTuple):

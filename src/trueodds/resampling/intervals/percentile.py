@@ -11,6 +11,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 
@@ -107,22 +108,17 @@ def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Arra
     size, index = cell_statistic.size, cell_statistic.index
     shape = (size,) if m == 1 else (size, m)
     summands = (w[:, None], w[:, None] * p, w[:, None] * y)
-    full_sums = [_sum_by_cell(index, size, x) for x in summands]
+    full_sums = [sums_by_cell(index, x, size) for x in summands]
     for start in range(0, n_units, step):  # a block of units
         stop = min(start + step, n_units)
         rows = order[unit_starts[start] : unit_starts[stop]]
         cell_of_unit = (unit_of_row[rows] - start) * size + index[rows]
         remaining_sums = []
         for full_sum, x in zip(full_sums, summands, strict=True):
-            unit_sums = _sum_by_cell(cell_of_unit, (stop - start) * size, x[rows]).reshape(stop - start, size, -1)
+            unit_sums = sums_by_cell(cell_of_unit, x[rows], (stop - start) * size).reshape(stop - start, size, -1)
             remaining_sums.append(full_sum[None] - unit_sums)
         # A bin whose rows are all left out contains only rounding errors and is set to 0.
         weights = np.where(remaining_sums[0][..., 0] > 1e-12 * w.sum(), remaining_sums[0][..., 0], 0.0)
         predicted, observed = (x.reshape(stop - start, *shape) for x in remaining_sums[1:])
         values[start:stop] = cell_statistic.statistic(weights, predicted, observed)
     return values
-
-
-def _sum_by_cell(cell: Array, size: int, x: Array) -> Array:
-    """Sums of the columns of x (n, m) by cell, (size, m)."""
-    return np.stack([np.bincount(cell, column, size) for column in x.T], axis=1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import map_items
+from trueodds.kernels import map_items, sum_blocks
 
 MAX_SMALL_CELL_ROWS = 2**15  # rows of a cell whose descendants are split by one thread
 _ROUNDED_DECIMALS = 12  # to which means and variances are rounded before they are compared, against rounding errors
@@ -53,7 +53,7 @@ def _split(parent: _Cell, cell: Array) -> list[_Cell]:
     """Return both halves of a cell; if it is not split, none, and its number is stored in `cell` (n,)."""
     rows, vectors, number, depth = parent
     if depth and len(rows) > 1:
-        axis = int(np.argmax(np.round(vectors.var(axis=0), _ROUNDED_DECIMALS)))
+        axis = int(np.argmax(np.round(_variances(vectors), _ROUNDED_DECIMALS)))
         column = vectors[:, axis]
         is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
         if is_low.any() and not is_low.all():  # otherwise the vectors are equal on every axis
@@ -63,3 +63,18 @@ def _split(parent: _Cell, cell: Array) -> list[_Cell]:
             ]
     cell[rows] = number << depth
     return []
+
+
+def _variances(x: Array) -> Array:
+    """Variance of each column of x (n, m), (m,), by blocks of many rows on several threads."""
+    if len(x) <= MAX_SMALL_CELL_ROWS:
+        return np.asarray(x.var(axis=0))
+    mean = sum_blocks(
+        lambda a, b, out: np.add(out, x[a:b].sum(axis=0), out=out), len(x), x.shape[1:], block=2**12
+    ) / len(x)
+
+    def add_squares(start: int, stop: int, out: Array) -> None:
+        deviation = x[start:stop] - mean
+        out += np.einsum("ij,ij->j", deviation, deviation)
+
+    return sum_blocks(add_squares, len(x), x.shape[1:], block=2**12) / len(x)

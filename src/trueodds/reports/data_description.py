@@ -99,18 +99,21 @@ def _count_zeros(preds: Predictions) -> dict[str, int]:
     For independent labels, a probability of 1 is a probability 0 of the opposite outcome. Rows of weight 0 are ignored.
     """
     has_weight = preds.w > 0
-    p, y = preds.p[has_weight], preds.Y[has_weight]
+    weighted_rows = slice(None) if has_weight.all() else has_weight
+    p, y = preds.p[weighted_rows], preds.Y[weighted_rows]
     if preds.kind == "multilabel":
         impossible_events = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
-    is_zero = exact_zeros(preds)[has_weight]
-    return {"zeros": int(is_zero.sum()), "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum())}
+    is_zero = exact_zeros(preds)[weighted_rows]
+    zeros = int(is_zero.sum())
+    return {"zeros": zeros, "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum()) if zeros else 0}
 
 
 # Copies of rows are noted between these limits. With more of them scores are coarse, and equal rows need not be copies.
 MIN_DISTINCT = 0.9  # share of the rows that are no copies
 MIN_COPIES = 0.005  # share of the rows that are copies
 MIN_ROWS_WITH_COPIES = 100  # number of rows
+KEY_TOLERANCE = 1e-9  # difference of the keys of copies, far beyond rounding
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
@@ -124,12 +127,13 @@ def duplicate_notes(preds: Predictions) -> list[Note]:
     rng = np.random.default_rng(0)
     row_keys = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
     outcome_offsets = 10 * rng.standard_normal(preds.k)
-    order = np.argsort(
-        row_keys + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
-    )
-    # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
-    row, previous_row = order[1:], order[:-1]
-    same_outcome = (preds.y[row] == preds.y[previous_row]).reshape(len(row), -1).all(axis=1)
+    row_keys += outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets
+    order = np.argsort(row_keys)
+    # Copies have equal keys up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
+    is_near = np.diff(row_keys[order]) <= KEY_TOLERANCE
+    row, previous_row = order[1:][is_near], order[:-1][is_near]
+    outcomes = preds.y.reshape(preds.n, -1)
+    same_outcome = (outcomes[row] == outcomes[previous_row]).all(axis=1)
     count = int(((preds.p[row] == preds.p[previous_row]).all(axis=1) & same_outcome).sum())
     if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
         return []

@@ -244,7 +244,7 @@ class VectorLeaves:
     def __init__(self, view: View) -> None:
         k = view.p.shape[1]
         depth = int(np.log2(max(MAX_LEAF_OUTCOMES // k, 4)))
-        P = view.p.astype(np.float64)
+        P = view.p.astype(np.float64, copy=False)
         occupied, self.index, self.size = _renumber_occupied(nested_cells(P, depth), 2**depth)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
         mass = np.maximum(np.bincount(self.index, w, self.size), MIN_VARIANCE)

@@ -108,14 +108,14 @@ def is_slice(node):
 
 def test_no_kernel_assigns_an_array_to_a_slice():
     # numba compiles the message for unequal shapes, which took 4 s of the first fit and of the first audit.
-    found = []
+    assignments = []
     for file in Path(kernels.__file__).parent.glob("*.py"):
         for function in ast.parse(file.read_text()).body:
             if isinstance(function, ast.FunctionDef) and any(
-                "compile_" in ast.unparse(each) for each in function.decorator_list
+                "compile_" in ast.unparse(decorator) for decorator in function.decorator_list
             ):
                 for target, value in assigned_pairs(function):
                     is_row = isinstance(value, ast.Subscript) and not isinstance(value.value, ast.Attribute)
                     if is_slice(value) or (is_slice(target) and is_row):
-                        found.append(f"{file.name}: {ast.unparse(target)} = {ast.unparse(value)}")
-    assert found == []
+                        assignments.append(f"{file.name}: {ast.unparse(target)} = {ast.unparse(value)}")
+    assert assignments == []

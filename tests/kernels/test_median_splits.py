@@ -19,12 +19,12 @@ def splits_by_definition(x, min_size, number=0):
     axis = int(np.flatnonzero(variance >= variance.max() * (1 - 1e-9))[0])
     cut = float(np.median(x[:, axis]))
     low, high = x[x[:, axis] < cut], x[x[:, axis] >= cut]
-    found = {number: (axis, round(cut, 12), min(len(low), len(high)) >= min_size)}
-    if found[number][2]:
+    splits_by_path = {number: (axis, round(cut, 12), min(len(low), len(high)) >= min_size)}
+    if splits_by_path[number][2]:
         for child, rows in ((2 * number + 1, low), (2 * number + 2, high)):
             if len(rows) >= 2 * min_size:
-                found |= splits_by_definition(rows, min_size, child)
-    return found
+                splits_by_path |= splits_by_definition(rows, min_size, child)
+    return splits_by_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -34,17 +34,17 @@ def test_the_splits_of_weighted_rows_are_those_of_repeated_rows(kind, weights):
     x = KINDS[kind](rng)
     w = {"ones": np.ones(300), "counts": rng.integers(1, 5, 300), "counts and zeros": rng.integers(0, 3, 300)}[weights]
     splits = median_splits(x, w, 7)
-    found, pending = {}, [(0, 0)]
+    splits_by_path, pending = {}, [(0, 0)]
     while pending:
         number, path = pending.pop()
         children = splits.children[number].tolist()
         is_split = children[0] != NO_SPLIT
-        found[path] = (int(splits.axis[number]), round(float(splits.cut[number]), 12), is_split)
+        splits_by_path[path] = (int(splits.axis[number]), round(float(splits.cut[number]), 12), is_split)
         pending += [
             (child, 2 * path + 1 + side) for side, child in enumerate(children) if child not in (LEAF, NO_SPLIT)
         ]
-    assert found == splits_by_definition(np.repeat(x, w.astype(int), axis=0), 7)
-    assert len(found) == len(splits.cut)
+    assert splits_by_path == splits_by_definition(np.repeat(x, w.astype(int), axis=0), 7)
+    assert len(splits_by_path) == len(splits.cut)
 
 
 def test_weights_of_any_magnitude_leave_the_rows_in_their_nodes():

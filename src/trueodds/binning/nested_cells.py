@@ -24,11 +24,11 @@ def nested_cells(x: Array, depth: int) -> Array:
     array([0, 1, 2, 3])
     """
     cell = np.zeros(len(x), dtype=np.int64)
-    large_cells, small_cells = [_Cell(np.arange(len(x)), x, 0, depth)], []
-    while large_cells:  # level by level; cells of few rows are split further on their own, in the cache
-        halves = [half for pair in map_items(lambda parent: _split(parent, cell), large_cells) for half in pair]
-        large_cells = [half for half in halves if len(half.rows) > MAX_SMALL_CELL_ROWS]
-        small_cells += [half for half in halves if len(half.rows) <= MAX_SMALL_CELL_ROWS]
+    level, small_cells = [_Cell(np.arange(len(x)), x, 0, depth)], []
+    while level:  # cells of few rows are split further one by one, in the cache
+        small_cells += [candidate for candidate in level if len(candidate.rows) <= MAX_SMALL_CELL_ROWS]
+        large_cells = [candidate for candidate in level if len(candidate.rows) > MAX_SMALL_CELL_ROWS]
+        level = [half for pair in map_items(lambda parent: _split(parent, cell), large_cells) for half in pair]
     map_items(lambda small_cell: _split_completely(small_cell, cell), small_cells)
     return cell
 

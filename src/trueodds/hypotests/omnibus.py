@@ -28,7 +28,7 @@ from trueodds.hypotests.omnibus_components import (
 )
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
-from trueodds.kernels import map_items
+from trueodds.kernels import map_columns, map_items
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -147,7 +147,7 @@ def debiased_rms_error(view: View, node: Array) -> float:
         squares = ww * residual**2 if view.is_rows else view.sums("wwr")
         return float(mean_square(node_w, sum_by_node(w * residual), sum_by_node(squares), node_ww))
 
-    square = sum(map_items(class_square, range(p.shape[1])))
+    square = sum(map_columns(class_square, p.shape[1], len(p)))
     return float(np.sign(square) * np.sqrt(abs(square)))
 
 

@@ -181,7 +181,8 @@ def median_splits(x: Array, w: Array, min_size: int) -> Splits:
         Minimum weight of a node.
     """
     x, w = np.array(x, dtype=np.float64, order="C"), np.array(w, dtype=np.float64)  # copies, which are reordered
-    statistics, links, deferred = _splits_of_node(x, w, min_size, _MAX_SUBTREE_ROWS)
+    max_deferred_rows = _MAX_SUBTREE_ROWS if len(x) > _MAX_SUBTREE_ROWS else 0  # few rows need no second thread
+    statistics, links, deferred = _splits_of_node(x, w, min_size, max_deferred_rows)
     nodes = deferred.tolist()
     subtrees = map_items(lambda node: _splits_of_node(x[node[0] : node[1]], w[node[0] : node[1]], min_size, 0), nodes)
     n_splits, all_statistics, all_links = len(statistics), [statistics], [links]

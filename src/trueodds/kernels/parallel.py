@@ -88,6 +88,13 @@ def map_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     return [result for block in map_blocks(lambda i, _: [work(items[i])], len(items), 1) for result in block]
 
 
+def map_columns(work: Callable[[int], T], n_columns: int, n_rows: int) -> list[T]:
+    """Run `work(column)` for each column of a table, on several threads if it has many rows."""
+    if n_rows <= MAX_SERIAL_ROWS:
+        return [work(column) for column in range(n_columns)]
+    return map_items(work, range(n_columns))
+
+
 def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
     """Compute results of each row, (n,), from blocks of rows that fit into the cache, on a thread pool.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels.parallel import map_items
+from trueodds.kernels.parallel import map_columns
 
 
 def sums_by_cell(index: Array, x: Array, size: int, w: Array | None = None) -> Array:
@@ -23,5 +23,5 @@ def sums_by_cell(index: Array, x: Array, size: int, w: Array | None = None) -> A
     def sum_column(column: int) -> None:
         sums[:, column] = sums_by_cell(index, x[:, column], size, w)
 
-    map_items(sum_column, range(x.shape[1]))
+    map_columns(sum_column, x.shape[1], len(x))
     return sums

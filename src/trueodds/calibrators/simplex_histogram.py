@@ -19,6 +19,7 @@ from trueodds.core.settings import Count, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels.bins import Bins
+from trueodds.kernels.sums_by_cell import sums_by_cell
 
 _PARTITIONS = ("median-variance", "simplex-grid")
 _MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %
@@ -265,7 +266,7 @@ class SimplexHistogramSpec(CalibratorSpec):
             else TreeLeaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
         cell = cells.index(x)
-        outcome_sums = np.stack([np.bincount(cell, w * y, cells.size) for y in Y.T], axis=1)
+        outcome_sums = sums_by_cell(cell, Y, cells.size, w)
         return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:

@@ -16,6 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
@@ -186,7 +187,7 @@ class Corp(DistinctScoreError):
         index = np.searchsorted((s[1:] + s[:-1]) / 2, view.p[rows].astype(np.float64), "right")
         w, logs = view.w[rows], view.log_P[rows]
         mass = np.bincount(index, w, len(s))[:, None]
-        sums = np.stack([np.bincount(index, w * column, len(s)) for column in logs.T], axis=1)
+        sums = sums_by_cell(index, logs, len(s), w)
         # A group of neighboring scores has no rows here if all of them are nearer to the mean of another group.
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))

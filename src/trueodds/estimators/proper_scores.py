@@ -21,6 +21,7 @@ from trueodds.estimators.score_decomposition import (
     murphy_terms,
     within_cells_score,
 )
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.tallies import proper_score_sums as scores
 
@@ -229,8 +230,8 @@ def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
     np.maximum.at(max_logs, index, logs)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(np.isneginf(logs), 0.0, np.exp(logs - max_logs[index]))
-        sums = [np.bincount(index, w * column, n_cells) for column in scaled.T]
-        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, n_cells)[:, None]) + np.maximum(max_logs, -1e308)
+        means = sums_by_cell(index, scaled, n_cells, w) / np.bincount(index, w, n_cells)[:, None]
+        return np.log(means) + np.maximum(max_logs, -1e308)
 
 
 def _within_cell_part(view: View, index: Array, binned: View) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 
 TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
@@ -83,9 +84,9 @@ class GroupResiduals:
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P
-        predicted = _column_sums(view.w, p, index, size) / w[:, None]
+        predicted = sums_by_cell(index, p, size, view.w) / w[:, None]
         if view.joint:
-            variance = _column_sums(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
+            variance = sums_by_cell(index, np.maximum(p * (1 - p), 0.0), size, view.sums("ww")).sum(axis=1)
         else:
             variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
         if exact:
@@ -93,7 +94,7 @@ class GroupResiduals:
         else:
             forms = [_pearson_form(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
         form, has_variance, ranks = (np.array(x) for x in zip(*forms, strict=True))
-        rounding = _column_sums(view.w, np.abs(p - np.rint(p)), index, size) + RESIDUAL_TOLERANCE * w[:, None]
+        rounding = sums_by_cell(index, np.abs(p - np.rint(p)), size, view.w) + RESIDUAL_TOLERANCE * w[:, None]
         if not view.joint:  # both outcomes have the same absolute residual
             rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
         tolerance = np.where(has_variance, np.inf, rounding)
@@ -149,11 +150,6 @@ class GroupResiduals:
             }
             for g in range(self.size)
         }
-
-
-def _column_sums(w: Array, x: Array, index: Array, size: int) -> Array:
-    """Σ w x over the rows of each group, (groups, m), for x (n, m)."""
-    return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
 
 
 def _cross_products(view: View, p: Array, rows: Array) -> Array:

@@ -66,12 +66,8 @@ def _split(parent: _Cell, cell: Array) -> list[_Cell]:
 
 
 def _variances(x: Array) -> Array:
-    """Variance of each column of x (n, m), (m,), by blocks of many rows on several threads."""
-    if len(x) <= MAX_SMALL_CELL_ROWS:
-        return np.asarray(x.var(axis=0))
-    mean = sum_blocks(
-        lambda a, b, out: np.add(out, x[a:b].sum(axis=0), out=out), len(x), x.shape[1:], block=2**12
-    ) / len(x)
+    """Variance of each column of x (n, m), (m,)."""
+    mean = x.mean(axis=0)
 
     def add_squares(start: int, stop: int, out: Array) -> None:
         deviation = x[start:stop] - mean

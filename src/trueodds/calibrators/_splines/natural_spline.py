@@ -310,7 +310,6 @@ def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
     inner = np.array(weighted_quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
     min_gap = MIN_KNOT_GAP * (x[-1] - x[0]) / (n_knots - 1)
     offsets = min_gap * np.arange(1, n_knots - 1)
-    spaced = (
-        np.clip(isotonic_means(np.ones(len(inner)), inner - offsets), x[0], x[-1] - min_gap * (n_knots - 1)) + offsets
-    )
+    increasing = isotonic_means(np.ones(len(inner)), inner - offsets)
+    spaced = np.clip(increasing, x[0], x[-1] - min_gap * (n_knots - 1)) + offsets
     return np.concatenate([x[:1], spaced, x[-1:]])

@@ -156,3 +156,14 @@ def can_hide(folder: Path) -> bool:
     except (AttributeError, OSError):
         return False
     return True
+
+
+def test_functions_registered_with_atexit_run_before_the_process_ends():
+    code = "import atexit; atexit.register(print, 'registered', flush=True); from trueodds.__main__ import run; run()"
+    command = [sys.executable, "-c", code, "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("registered\n")
+
+
+def test_a_profiler_prints_its_table_after_a_command():
+    command = [sys.executable, "-m", "cProfile", "-m", "trueodds", "--version"]
+    assert "function calls" in subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -43,9 +43,9 @@ def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
 def compile_inline(function: Callable[..., Any]) -> Any:
     """Compile a helper of kernels as part of each kernel that calls it.
 
-    Otherwise the helper is compiled twice, on its own and within its callers, which takes up to twice as long. Helpers
-    that reorder sums or are called from several places of a kernel should not be compiled in this way: the options of
-    the caller apply, and the code is repeated.
+    Otherwise the helper is compiled twice, on its own and within its callers, which takes up to twice as long. The
+    options of the caller apply, so helpers that reorder sums need a function of their own; so do long helpers that a
+    kernel calls in several places, because their code is repeated.
     """
     return compile_kernel(function, inline="always")
 

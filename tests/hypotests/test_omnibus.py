@@ -8,7 +8,6 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import trueodds as to
-from trueodds.binning.nested_cells import nested_cells
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.hypotests.omnibus_components import (
@@ -19,6 +18,7 @@ from trueodds.hypotests.omnibus_components import (
     VectorLeaves,
     vector_components,
 )
+from trueodds.kernels.nested_cells import nested_cells
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

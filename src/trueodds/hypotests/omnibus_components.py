@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.nested_cells import nested_cells
 from trueodds.core.typing import Array
 from trueodds.hypotests.votes import has_vote_shares
 from trueodds.kernels import map_items
+from trueodds.kernels.nested_cells import nested_cells
 from trueodds.kernels.nested_sums import nested_squares
 from trueodds.lenses.view import View
 

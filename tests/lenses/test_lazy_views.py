@@ -103,9 +103,10 @@ def test_tied_maxima_are_counted_once_and_kept():
     assert to.Predictions([0, 1, 1], [0.5, 0.2, 0.9]).tied == 1
 
 
-def test_what_a_view_keeps_does_not_keep_the_view():
+@pytest.mark.parametrize("lens", ["confidence", "class:2"])
+def test_what_a_view_keeps_does_not_keep_the_view(lens):
     y, P = rows()
-    (view,) = as_lens("confidence").views(to.Predictions(y, P, sum_tolerance=1e-3))
+    (view,) = as_lens(lens).views(to.Predictions(y, P, sum_tolerance=1e-3))
     for estimator in (BinnedError(), BinnedError(EqualMass(5))):
         estimator(view)
     gone = weakref.ref(view.rows)
@@ -115,6 +116,58 @@ def test_what_a_view_keeps_does_not_keep_the_view():
         assert gone() is None  # freed at once: no circle had to be found by the collector
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
+def test_an_estimate_and_a_test_free_their_views_without_the_collector(lens):
+    y, P = rows()
+    preds = to.Predictions(y, P, sum_tolerance=1e-3)
+
+    def analyze():
+        to.measure(preds, "ece", lens=lens, resamples=100)
+        to.measure(preds, "debiased_l2", lens="class:2", resamples=100)
+        to.test(preds, "omnibus", lens=lens, resamples=99)
+
+    analyze()
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(kept, View) for kept in gc.get_objects())
+        analyze()
+        assert sum(isinstance(kept, View) for kept in gc.get_objects()) == before
+    finally:
+        gc.enable()
+
+
+def test_reading_weights_of_one_does_not_make_rows_weighted():
+    y, P = rows()
+    views = as_lens("classwise").views(to.Predictions(y, P, sum_tolerance=1e-3))
+    assert views[0].w.tolist() == views[0].n.tolist() == [1.0] * 400
+    assert views[0].is_unweighted
+    assert views[1].w is views[0].w  # one array for all classes
+    with pytest.raises(ValueError, match="read-only"):
+        views[0].w[0] = 2.0
+
+
+def test_released_columns_are_computed_again():
+    y, P = rows()
+    (view,) = as_lens("class:2").views(to.Predictions(y, P, sum_tolerance=1e-3))
+    before = {name: getattr(view, name).tolist() for name in ("p", "y", "q")}
+    kept = view.cached("sums", lambda: view.sums("wpy"))
+    view.release()
+    assert not view.has_columns
+    assert view.cached("sums", lambda: None) is None
+    assert {name: getattr(view, name).tolist() for name in before} == before
+    assert view.sums("wpy").tolist() == kept.tolist()
+    own = View(p=[0.9, 0.8], y=[1, 0])
+    own.release()  # without a source the columns stay
+    assert (own.p.tolist(), own.y.tolist()) == ([0.9, 0.8], [1.0, 0.0])
+
+
+def test_bool_outcomes_are_float64_where_they_are_read():
+    view = View(p=np.eye(2), y=np.eye(2) == 1)
+    assert view.outcomes.dtype == bool
+    assert (view.y.dtype, view.y.tolist()) == (np.float64, [[1.0, 0.0], [0.0, 1.0]])
 
 
 def test_labels_of_a_large_table_are_checked_as_those_of_a_small_one():

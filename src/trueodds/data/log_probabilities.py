@@ -7,7 +7,7 @@ lose digits, but as the sum over the other classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,17 +31,19 @@ def log_softmax(z: Array) -> Array:
     return z - log_sum_exp(z)[:, None]
 
 
-def log_probabilities(preds: Predictions) -> Array:
+def log_probabilities(preds: Predictions, rows: Any = slice(None)) -> Array:
     """Return the log-probability of every class, (n, K) float64, from the logits if known, else from the columns.
+
+    `rows` selects the n rows: a slice, their numbers, or a mask.
 
     >>> from trueodds.data.predictions import Predictions
     >>> log_probabilities(Predictions([0], [[1e-30, 1.0]])).round(2).tolist()
     [[-69.08, 0.0]]
     """
     if preds.logits is not None:
-        return log_softmax(preds.logits)
+        return log_softmax(preds.logits[rows])
     with np.errstate(divide="ignore"):
-        return np.log(preds.P, dtype=np.float64)
+        return np.log(preds.P[rows], dtype=np.float64)
 
 
 def exact_zeros(preds: Predictions) -> Array:

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
 from trueodds.data.groups import check_groups
 from trueodds.data.probabilities import two_columns
-from trueodds.data.weights import repeat_rows
+from trueodds.data.weights import repeat_rows, unit_weights
 
 Groups = Mapping[str, Array]
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class PredictionArrays:
     @property
     def w(self) -> Array:
         """The weights, (n,); all ones by default."""
-        return np.ones(self.n) if self.weight is None else self.weight
+        return unit_weights(self.n) if self.weight is None else self.weight
 
     @property
     def tied(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -52,6 +54,23 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
             "Set those that are negligible to 0.",
         )
     return w
+
+
+_UNIT_WEIGHTS: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
+
+
+def unit_weights(n: int) -> Array:
+    """Return the weights of unweighted rows, (n,) float64, of which all views in use share one read-only array.
+
+    >>> unit_weights(3).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    weights = _UNIT_WEIGHTS.get(n)
+    if weights is None:
+        weights = np.ones(n)
+        weights.flags.writeable = False
+        _UNIT_WEIGHTS[n] = weights
+    return weights
 
 
 def are_counts(weight: Array) -> bool:

@@ -89,7 +89,7 @@ class Brier(DecomposableScore):
 
     def row_scores(self, view: View) -> Array:
         """The score of each row."""
-        return scores.brier(view.p, view.y)
+        return scores.brier(view.p, view.outcomes)
 
     def value(self, view: View) -> float:
         """The weighted mean, from the sums of cells if there are no rows."""
@@ -101,11 +101,10 @@ class Brier(DecomposableScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        p = view.p.astype(np.float64, copy=False)
         if view.joint:
             _require_rows_for_vectors(view)
-            return float(weighted_sum(view.w, 1 - (p * p).sum(axis=1)) / view.total)
-        return float((view.w * p - view.sums("wpp")).sum() / view.total)
+            return float(weighted_sum(view.w, 1 - scores.squared_norm(view.p)) / view.total)
+        return float((view.w * view.p - view.sums("wpp")).sum() / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """The terms of the chosen decomposition."""
@@ -219,7 +218,9 @@ class LogLoss(DecomposableScore):
 
 def _log_scores(view: View) -> Array:
     """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
-    return view.cached("log scores", lambda: scores.log_loss_from_logs(view.log_P, view.Y))
+    return view.cached(
+        "log scores", lambda: scores.log_loss_from_logs(view.log_P, view.outcomes if view.joint else view.Y)
+    )
 
 
 def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
@@ -275,9 +276,8 @@ class Spherical(ProperScore):
     Units: none, in [0, 1]; 0 is best. Uniform probabilities over K classes score 1 − 1/√K. The literature also uses the
     reward, which is 1 minus this loss. The score is strictly proper.
 
-    Bias: none. A calibrated model scores the mean of 1 − ‖p‖, which `noise_floor` reports.
-
-    Cost: O(nK). Rows are required. Values merge as any mean does.
+    Bias: none. A calibrated model scores the mean of 1 − ‖p‖, which `noise_floor` reports. Cost: O(nK). Rows are
+    required. Values merge as any mean does.
 
     References
     ----------

@@ -137,13 +137,13 @@ def debiased_rms_error(view: View, node: Array) -> float:
         """Sum of x (n,) over the rows of each node."""
         return np.bincount(node, x, size)
 
-    p, y = view.p.reshape(len(view), -1), view.y.reshape(len(view), -1)
+    p, y = view.p.reshape(len(view), -1), view.outcomes.reshape(len(view), -1)
     w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
     node_w, node_ww = sum_by_node(w), sum_by_node(ww)
 
     def class_square(c: int) -> float:
         """Debiased mean square of one class."""
-        residual = y[:, c] - p[:, c]
+        residual = np.subtract(y[:, c], p[:, c], dtype=np.float64)
         squares = ww * residual**2 if view.is_rows else view.sums("wwr")
         return float(mean_square(node_w, sum_by_node(w * residual), sum_by_node(squares), node_ww))
 
@@ -253,7 +253,13 @@ class Omnibus(ViewTest):
 
     def _cells(self, view: View) -> VectorLeaves | BinaryCells:
         """The cells of a score, or the leaves of vectors, cached for the view."""
-        return view.cached(self.name, lambda: (VectorLeaves if view.joint else BinaryCells)(view))
+
+        def compute() -> VectorLeaves | BinaryCells:
+            cells = (VectorLeaves if view.joint else BinaryCells)(view)
+            view.release()  # the columns and sorted scores of all views together take a multiple of the data
+            return cells
+
+        return view.cached(self.name, compute)
 
     def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add log T and the p-value of each component; of two null distributions the one with less evidence counts."""

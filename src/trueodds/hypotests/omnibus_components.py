@@ -145,7 +145,10 @@ class Nodes:
     def node_of_cell(self, cell: Array, max_nodes: int) -> Array:
         """Node (n,) of each of these cells (n,) at the finest scale of at most `max_nodes` nodes; 0 without one."""
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
-        return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
+        if not scales:
+            return np.zeros_like(cell)
+        node_by_cell = np.searchsorted(scales[-1], np.arange(self.is_last.shape[1]), "right") - 1
+        return node_by_cell[cell]
 
     def broadcast_to_cells(self, x: Array, n_cells: int) -> Array:
         """Repeat the values x (nodes,) of the nodes of one scale for each of their cells, (cells,)."""

@@ -62,13 +62,12 @@ class CellFunction:
         view = self.view
         shape = (1, self.size, view.p.shape[1]) if view.joint else (1, self.size)
         w = np.bincount(self.index, view.w, self.size)
-        wp, wy = self._weighted_sums(view.p).reshape(shape), self._weighted_sums(view.y).reshape(shape)
+        wp, wy = self._weighted_sums(view.p).reshape(shape), self._weighted_sums(view.outcomes).reshape(shape)
         statistic: float = self.function(w[None], wp, wy)[0]
         return statistic
 
     def _weighted_sums(self, x: Array) -> Array:
         """Σwx over the rows of each cell, (size, m), for x (n,) or (n, m); m is 1 for x (n,)."""
-        x = np.asarray(x, dtype=np.float64)
         return sums_by_cell(self.index, x if x.ndim > 1 else x[:, None], self.size, self.view.w)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:

@@ -25,7 +25,8 @@ _SEVERAL_VOTES_TEXT = "Rows have several votes. The signs of all residuals of a 
 
 def has_vote_shares(view: View) -> bool:
     """Whether the outcomes are shares of votes, so that some of them are neither 0 nor 1."""
-    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
+    y = view.outcomes
+    return view.is_rows and y.dtype != bool and bool(((y > 0) & (y < 1)).any())
 
 
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:

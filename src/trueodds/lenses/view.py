@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
-from trueodds.data.weights import are_counts, weight_of_one_row
+from trueodds.data.weights import are_counts, unit_weights, weight_of_one_row
 from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.exact_probabilities import ExactProbabilities, SelectedExactProbabilities, outcome_logs
 from trueodds.lenses.row_sources import RowSource
 
 T = TypeVar("T")
+_Sums = Mapping[str, Array]
 SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """Sums of a binary cell beyond n, Σw, Σwp and Σwy: Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
@@ -60,14 +62,15 @@ class View:
 
     def __init__(
         self, p: ArrayLike, y: ArrayLike, w: ArrayLike | None = None, *, n: ArrayLike | None = None,
-        sums: Mapping[str, Array] | Callable[[], Mapping[str, Array]] | None = None,
+        sums: _Sums | Callable[[], _Sums] | None = None,
         partition_values: ArrayLike | None = None, name: str = "", classes: int = 2, votes: ArrayLike | None = None,
         bin_index: Array | None = None, exact: ExactProbabilities | None = None,
     ) -> None:  # fmt: skip
         self._p: Array | None = np.asarray(p)
         if self._p.dtype.kind != "f":
             self._p = self._p.astype(np.float64)
-        self._y: Array | None = np.asarray(y, dtype=np.float64)
+        y = np.asarray(y)
+        self._y: Array | None = y if y.dtype == bool else y.astype(np.float64, copy=False)
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
@@ -111,9 +114,8 @@ class View:
     @property
     def y(self) -> Array:
         """Observed outcomes in the shape of `p`, float64."""
-        if self._y is None:
-            assert self.rows is not None
-            self._y = self.rows.events().astype(np.float64)
+        if self._y is None or self._y.dtype != np.float64:
+            self._y = self.outcomes.astype(np.float64)
         return self._y
 
     @property
@@ -154,20 +156,18 @@ class View:
     @property
     def outcomes(self) -> Array:
         """Observed outcomes for a single use, as bool if possible, which needs an eighth of the memory of `y`."""
-        return self.y if self.rows is None or self._y is not None else self.rows.events()
+        return self.rows.events() if self._y is None and self.rows is not None else cast(Array, self._y)
 
     @property
     def w(self) -> Array:
         """Weight of each row, (n,) ≥ 0."""
-        if self._w is None:
-            self._w = np.ones(len(self))
-        return self._w
+        return self.cached("w", lambda: unit_weights(len(self))) if self._w is None else self._w
 
     @property
     def n(self) -> Array:
         """Number of rows of each cell, (n,). Rows of weight 0 do not count."""
         if self._n is None:
-            self._n = self.w if self.is_unweighted else (self.w > 0).astype(np.float64)
+            return self.w if self.is_unweighted else self.cached("n", lambda: (self.w > 0).astype(np.float64))
         return self._n
 
     @property
@@ -203,6 +203,12 @@ class View:
         if key not in self._cache:
             self._cache[key] = compute()
         return cast(T, self._cache[key])
+
+    def release(self) -> None:
+        """Forget cached values, and the columns that the row source can compute again, which frees their memory."""
+        self._cache = {}
+        if self.rows is not None:
+            self._p = self._y = None
 
     @property
     def joint(self) -> bool:
@@ -263,7 +269,7 @@ class View:
             self._sums = self._sums()
         if self._sums is not None:
             return self._sums[name]
-        w, y, p = self.w, self.y, self.p.astype(np.float64, copy=False)
+        w, y, p = self.w, self.outcomes, self.p.astype(np.float64, copy=False)
         row_sums_by_name: dict[str, Callable[[], Array]] = {
             "ww": lambda: w * w,
             "wpp": lambda: w * p * p,
@@ -296,12 +302,14 @@ class View:
         if self.joint or not self.is_rows:
             return self.pool(bins.index(self.partition_values), bins.size)
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
-        table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
+        table: _Sums | None = by_score.sums_in_bins(bins) if by_score else None
         if table is None and self.rows is not None and self._partition_values is None:
             table = self.rows.sums(bins.edges, bins.closed)
         if table is None:
             return self._sum_columns_in_bins(bins)
-        return _view_of_bin_sums(table, lambda: self._sum_columns_in_bins(bins)._all_sums(), self)
+        # This view caches the result, so that a reference to it instead of its rows would be circular.
+        rows = View.from_rows(self.rows) if self.rows is not None else View(self.p, self.outcomes)
+        return _view_of_bin_sums(table, lambda: cast(_Sums, rows._sum_columns_in_bins(bins)._sums), self)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
@@ -312,10 +320,6 @@ class View:
         n, weight, wp, wy, *columns = table[bin_index].T
         p, y, sums = wp / weight, wy / weight, dict(zip(SUMS, columns, strict=True))
         return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index)
-
-    def _all_sums(self) -> Mapping[str, Array]:
-        """All sums of `SUMS` by name, (n,) each."""
-        return {name: self.sums(name) for name in SUMS}
 
     def pool(self, index: Array, size: int) -> View:
         """Pool rows or cells into larger cells.
@@ -333,15 +337,11 @@ class View:
         w = np.bincount(index, self.w, size)
         occupied = np.flatnonzero(w > 0)
         n, weight = np.bincount(index, self.n, size)[occupied], w[occupied]
-
-        def cell_means(x: Array) -> Array:
-            return np.bincount(index, self.w * x, size)[occupied] / weight
-
+        divisor = weight[:, None] if self.joint else weight
+        p, y = (sums_by_cell(index, x, size, self.w)[occupied] / divisor for x in (self.p, self.outcomes))
         if self.joint:
-            p, y = (np.stack([cell_means(column) for column in x.T], axis=1) for x in (self.p, self.y))
             sums: Any = {"ww": np.bincount(index, self.sums("ww"), size)[occupied]}
         else:
-            p, y = cell_means(self.p), cell_means(self.y)
             sums = partial(self._pool_sums, index, size, occupied)  # often not needed
         return View(p, y, weight, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=occupied)
 
@@ -388,7 +388,7 @@ class View:
         return view
 
 
-def _view_of_bin_sums(table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View) -> View:
+def _view_of_bin_sums(table: _Sums, sum_columns: Callable[[], _Sums], source: View) -> View:
     """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))

@@ -97,6 +97,7 @@ def analyze_rows(
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
     scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, rng)
+    del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
     if group_tests is not None:
@@ -177,10 +178,9 @@ def _estimate_scores_and_errors(
 
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """
-    scores = [
-        Estimand.from_predictions(ESTIMATORS.make(name, {}), _score_lens(preds), preds)
-        for name in ("brier", "log_loss")
-    ]
+    lens = _score_lens(preds)
+    views = next((estimand.views for estimand in estimands if str(estimand.lens) == str(lens)), lens.views(preds))
+    scores = [Estimand(ESTIMATORS.make(name, {}), lens, views) for name in ("brier", "log_loss")]
     draws_by_estimand: list[Array | None] = []
 
     def draw_noise_floors(estimands_to_draw: Sequence[Estimand]) -> Sequence[Array | None]:

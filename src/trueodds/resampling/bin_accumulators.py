@@ -77,7 +77,7 @@ class AccumulatorLayout:
         for cell_statistic, view in zip(self.cell_statistics, self.views, strict=True):
             index, size = cell_statistic.index, cell_statistic.size
             sums[0].append(sums_by_cell(index, view.w, size)[None])
-            for view_sums, x in zip(sums[1:], (view.p, view.y), strict=True):
+            for view_sums, x in zip(sums[1:], (view.p, view.outcomes), strict=True):
                 view_sums.append(sums_by_cell(index, x, size, view.w)[None])
         return sums
 

@@ -270,7 +270,7 @@ class ResidualBootstrap:
 
     def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.norms_by_view = [
-            ResidualNorms(cell_statistic.index, view.w, view.p, view.y, cell_statistic.size, unit)
+            ResidualNorms(cell_statistic.index, view.w, view.p, view.outcomes, cell_statistic.size, unit)
             for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True)
         ]
 

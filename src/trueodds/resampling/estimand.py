@@ -64,16 +64,19 @@ class Estimand:
         """The observed value of each view, (views,)."""
         return self.estimator.values(self.views)
 
-    @cached_property
+    @property
     def reported_estimand(self) -> Estimand:
         """The estimand whose interval is reported: this one, unless the estimator names another estimator for it.
 
         A debiased form of an error, for example, reports the interval of its plug-in form, which has better coverage.
         """
+        return self._estimand_of_interval or self
+
+    @cached_property
+    def _estimand_of_interval(self) -> Estimand | None:
+        """The estimand of another estimator whose interval is reported; None if it is this one."""
         interval_estimator = self.estimator.interval_estimator()
-        if interval_estimator is self.estimator:
-            return self
-        return replace(self, estimator=interval_estimator)
+        return None if interval_estimator is self.estimator else replace(self, estimator=interval_estimator)
 
     @cached_property
     def n_rows(self) -> int:

@@ -99,6 +99,16 @@ def brier(p: Array, y: Array) -> Array:
     return score
 
 
+def squared_norm(p: Array) -> Array:
+    """Sum of the squared probabilities of each row, (n,), for p (n, m).
+
+    >>> squared_norm(np.array([[0.5, 0.5]])).tolist()
+    [0.5]
+    """
+    (norm,) = map_rows_in_blocks(lambda rows: (np.square(rows, dtype=np.float64).sum(axis=1),), p)
+    return norm
+
+
 def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
     """Log loss −Σ y log p of each row in nats; infinite if an outcome of probability 0 is observed, unless clipped.
 
@@ -109,8 +119,14 @@ def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
     """
     if p.ndim == 1:
         p, y = (np.stack([1 - values.astype(np.float64), values], axis=1) for values in (p, y))
-    with np.errstate(divide="ignore"):
-        return log_loss_from_logs(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob)
+
+    def score_rows(p: Array, y: Array) -> tuple[Array]:
+        """Score a block of rows p and y, (n, m) each."""
+        with np.errstate(divide="ignore"):
+            return (log_loss_from_logs(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob),)
+
+    (score,) = map_rows_in_blocks(score_rows, p, y)
+    return score
 
 
 def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, lower_min_prob_for_logs, to_accepted_input
 from trueodds.calibrators.choose import (
     CandidateChoice,
@@ -34,7 +34,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
 from trueodds.core.typing import Array
-from trueodds.tallies.proper_score_sums import log_loss_from_logs
+from trueodds.tallies.proper_score_sums import log_loss, log_loss_from_logs
 
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
@@ -219,8 +219,9 @@ class AutoSpec(CalibratorSpec):
         Candidates are compared on a sample if there are many rows; the chosen one is fitted to all rows.
         """
         has_weight = w > 0
-        P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
-        cluster = None if cluster is None else cluster[has_weight]
+        if not has_weight.all():
+            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+            cluster = None if cluster is None else cluster[has_weight]
         n_compared = min(len(P), MAX_PROBABILITIES // P.shape[1])
         specs = self._suitable_specs(n_compared, P.shape[1])
         if isinstance(P, LogProbabilities):
@@ -235,7 +236,7 @@ class AutoSpec(CalibratorSpec):
         rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
         choice, confirmation, held_out_logs = self._choose_and_confirm(rows, specs)
         if len(compared) < len(P):
-            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
+            confirmation = confirmation.with_loss_of_all_rows(float(w @ _log_losses(P, Y) / w.sum()))
         if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
             choice = choice.with_chosen(IdentitySpec())
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
@@ -312,9 +313,15 @@ def _fit_confirmed(
     return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 
+def _log_losses(P: Probabilities, Y: Array) -> Array:
+    """Log loss of each row of P (n, K) for the outcomes Y (n, K), (n,)."""
+    return log_loss_from_logs(P.values, Y) if isinstance(P, LogProbabilities) else log_loss(P, Y)
+
+
 def _zero_rows_clause(P: Probabilities) -> str:
     """A clause that states how many rows of P (n, K) have an exact zero; empty if none has."""
-    n_zero_rows = int((np.isneginf(to_logs(P))).any(axis=1).sum())
+    is_zero = np.isneginf(P.values) if isinstance(P, LogProbabilities) else P == 0
+    n_zero_rows = int(is_zero.any(axis=1).sum())
     return f"{n_zero_rows:,} of {len(P):,} rows keep a probability of exactly 0" if n_zero_rows else ""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
+from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.tallies import proper_score_sums
 
 
@@ -57,7 +58,9 @@ def _stratified_positions(Y: Array, cluster: Array | None, rng: np.random.Genera
     else:
         unit_of_row = np.unique(cluster, return_inverse=True)[1].reshape(-1)
         stratum = _majority_label(unit_of_row, label, Y.shape[1])
-    order = np.lexsort((rng.permutation(len(stratum)), stratum))
+    shuffled_units = np.empty(len(stratum), dtype=np.int64)
+    shuffled_units[rng.permutation(len(stratum))] = np.arange(len(stratum))
+    order = shuffled_units[argsort_bins(stratum[shuffled_units], Y.shape[1])]
     position_of_unit = np.empty(len(stratum), dtype=np.int64)
     position_of_unit[order] = np.arange(len(stratum))
     return position_of_unit[unit_of_row]

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -95,8 +96,10 @@ def consistency_bars_at_levels(
     rows = np.flatnonzero(view.w > 0)
     rows = rows[argsort_bins(bin_index[rows], n_bins)]
     starts = np.searchsorted(bin_index[rows], np.arange(n_bins + 1))
-    sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
-    bin_ranges = [_bin_limits(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
+    y, sums = view.outcomes, cache(view.sums)  # each of the sums is computed if a bin needs it
+    bin_ranges = [
+        _bin_limits(view, y, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start
+    ]
     limits_by_bin = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
     methods = tuple(method for _, method in bin_ranges)
     return tuple(BinIntervals(limits_by_bin[:, i, 0], limits_by_bin[:, i, 1], methods) for i in range(len(tails)))
@@ -187,37 +190,38 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
 
 
 def _bin_limits(
-    view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
+    view: View, y: Array, rows: Array, sums: Callable[[str], Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
     """Consistency range of one bin at each tail probability, a list of (low, high), and the method that gave it.
 
-    `rows` are the numbers of its rows, `sums` the further sums of all rows of the view by name (see `View.sums`).
+    `rows` are the numbers of its rows. `y` (n,) are the outcomes of all rows of the view, and `sums` returns one of
+    their further sums (see `View.sums`).
     """
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
     total_weight, n_rows = float(w.sum()), round(float(n.sum()))
     # Only outcomes of 0 and 1 have Σwy² = Σwy; others are shares of votes.
     has_binary_outcomes = math.isclose(
-        sums["wyy"][rows].sum(),
-        float(weighted_sum(w, view.y[rows])),
+        sums("wyy")[rows].sum(),
+        float(weighted_sum(w, y[rows])),
         rel_tol=_SUM_TOLERANCE,
         abs_tol=_SUM_TOLERANCE * total_weight,
     )
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
     has_equal_weights = math.isclose(
-        total_weight * total_weight, n_rows * sums["ww"][rows].sum(), rel_tol=_SUM_TOLERANCE
+        total_weight * total_weight, n_rows * sums("ww")[rows].sum(), rel_tol=_SUM_TOLERANCE
     )
     if not has_binary_outcomes or not has_equal_weights:
         variance_sum, method = ("wwv", "normal") if has_binary_outcomes else ("wwr", "residuals")
         mean = float(weighted_sum(w, p)) / total_weight
-        variance = float(sums[variance_sum][rows].sum()) / total_weight**2
+        variance = float(sums(variance_sum)[rows].sum()) / total_weight**2
         return [_normal_limits(mean, variance, tail) for tail in tails], method
     if n_rows <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
         exact_limits = [np.minimum(np.searchsorted(distribution, (tail, 1 - tail)), n_rows) / n_rows for tail in tails]
         return [(float(low), float(high)) for low, high in exact_limits], "exact"
     mean = float(weighted_sum(n, p))
-    variance = float(sums["wwv"][rows].sum()) * (n_rows / total_weight) ** 2
+    variance = float(sums("wwv")[rows].sum()) * (n_rows / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     refined_limits = [
         (

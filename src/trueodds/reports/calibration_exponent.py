@@ -27,14 +27,20 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     """
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
-    has_weight = preds.w > 0
-    rows = slice(None) if has_weight.all() else has_weight
-    Y, w = preds.Y[rows], preds.w[rows]
+    rows = np.flatnonzero(preds.w > 0)
+    Y, w = preds.Y if len(rows) == preds.n else preds.Y[rows], preds.w[rows]
     cluster = None if preds.cluster is None else preds.cluster[rows]
-    log_probs = np.maximum(log_probabilities(preds)[rows].T, MIN_LOG_PROB, order="C")
+    log_probs, observed = np.empty((preds.k, len(rows))), np.empty(len(rows))
+
+    def fill_rows(start: int, stop: int) -> None:
+        """Store the logarithms of a block of rows, and that of the observed class."""
+        block = np.maximum(log_probabilities(preds, rows[start:stop]).T, MIN_LOG_PROB, order="C")
+        log_probs[:, start:stop] = block
+        observed[start:stop] = np.einsum("kn,nk->n", block, Y[start:stop])
+
+    map_blocks(fill_rows, len(rows), max(1, VALUES_PER_ROW_BLOCK // preds.k))
     if not _has_finite_maximum(log_probs, Y):
         return float("nan"), float("nan")
-    observed = np.einsum("kn,nk->n", log_probs, Y)
     beta, residual, curvature = _maximize_likelihood(log_probs, observed, w)
     return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / float(weighted_sum(w, curvature)))
 

@@ -233,14 +233,12 @@ def _label_accumulator_tables(
     A drawn label is looked up in every table. Views that depend on different labels, or on different rows, share a
     table, which saves look-ups. `outcome_codes` has one item per view; None for multilabel predictions.
     """
-    tables: list[Array] = []
-    uses_by_table: list[list[_LabelUse]] = []
     columns = []  # of multilabel predictions: the label of each view
     if preds.kind == "multilabel":
         columns = [column for estimand in estimands for column in estimand.lens.class_columns(preds)]
-    for v, (cell_statistic, m, offset) in enumerate(
-        zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)
-    ):
+    uses_by_table: list[list[_LabelUse]] = []
+    uses, table_of_view = [], []
+    for v, (view, m) in enumerate(zip(layout.views, layout.widths, strict=True)):
         codes = outcome_codes[v]
         if codes is None:
             labels = {columns[v]}
@@ -248,27 +246,34 @@ def _label_accumulator_tables(
         else:
             code = codes.code
             labels = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
-        use = _LabelUse(rows=layout.views[v].w[:, None] > 0, labels=labels)  # rows outside a subgroup have weight 0
+        use = _LabelUse(view.w[:, None] > 0, code, labels)  # rows outside a subgroup have weight 0
         t = _first_table_without_conflict(uses_by_table, use)
-        if t == len(tables):
-            tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
+        if t == len(uses_by_table):
             uses_by_table.append([])
         uses_by_table[t].append(use)
+        uses.append(use)
+        table_of_view.append(t)
+
+    tables = np.full((len(uses_by_table), preds.n, preds.k), -1, dtype=np.int32)
+    for t, use, cell_statistic, m, offset in zip(
+        table_of_view, uses, layout.cell_statistics, layout.widths, layout.offsets, strict=False
+    ):
         first_accumulator = (offset + cell_statistic.index * m)[:, None].astype(np.int32)
         if m > 1:
-            np.add(first_accumulator, code, out=tables[t], where=use.rows, casting="same_kind")
-        elif len(code) == 1:
-            for label in labels:
+            np.add(first_accumulator, use.code, out=tables[t], where=use.rows, casting="same_kind")
+        elif len(use.code) == 1:
+            for label in use.labels:
                 np.copyto(tables[t][:, label], first_accumulator[:, 0], where=use.rows[:, 0])
         else:
-            np.copyto(tables[t], first_accumulator, where=use.rows & (code == 1))
-    return tables[0][None] if len(tables) == 1 else np.stack(tables)
+            np.copyto(tables[t], first_accumulator, where=use.rows & (use.code == 1))
+    return tables
 
 
 class _LabelUse(NamedTuple):
     """The rows and the labels on which a view depends."""
 
     rows: Array  # (n, 1) bool
+    code: Array  # (1, K) or (n, K) outcome of each label
     labels: set[int]
 
     def conflicts_with(self, other: _LabelUse) -> bool:

@@ -174,6 +174,7 @@ class Reliability(BinnedRecipe):
         if self.bars is None:
             return columns, False, ()
         bars, joint_bars = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
+        binned.view.release()  # the columns of all views together take a multiple of the data
         # Consistency bars should contain the observed rate, and confidence intervals the prediction. Rates are
         # compared, not differences: equal counts must compare as equal in any order of summation.
         compared_rates = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
@@ -248,8 +249,8 @@ def _panel_columns(
         for view_bins, table in zip(binned, tables, strict=True)
     ]
     max_share = max(float(strip.max()) for strip in strips[:MAX_PANELS])
-    for view_bins, table, is_outside, strip in zip(binned, tables, jointly_outside, strips, strict=True):
-        total = bins.pool_rows(view_bins.view)
+    totals = map_items(lambda view_bins: bins.pool_rows(view_bins.view), binned)
+    for view_bins, total, table, is_outside, strip in zip(binned, totals, tables, jointly_outside, strips, strict=True):
         n_bins = len(table["bin"])
         n_outside = int(table["outside"].sum()) if "outside" in table else None
         segment_text = ""

@@ -16,7 +16,7 @@ T = TypeVar("T")  # result of one block of resamples
 
 MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
 RESAMPLES_PER_BLOCK = 128  # resamples that a thread evaluates at once
-MAX_BLOCK_MULTIPLICITIES = 2**26  # multiplicities in memory per thread
+MAX_BLOCK_MULTIPLICITIES = 2**25  # multiplicities in memory per thread
 MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
 
 

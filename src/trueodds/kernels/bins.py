@@ -53,7 +53,7 @@ class Bins:
 
 MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
 _EDGES_PER_PASS = 8  # number of edges compared in one pass over a buffer
-_VALUES_PER_TASK = 2**18  # minimum number of values per thread task
+_VALUES_PER_TASK = 2**16  # number of values per thread task, which fit into the cache
 
 
 def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
@@ -72,6 +72,8 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     size = len(thresholds)
     if size <= MAX_COMPARED_EDGES:  # `number_bins` compares several thresholds at a time
         size = -(-size // _EDGES_PER_PASS) * _EDGES_PER_PASS
+    else:  # it halves their number again and again
+        size = 2 ** size.bit_length() - 1
     padded = np.full(size, np.inf, dtype=dtype)
     padded[: len(thresholds)] = thresholds
     padded.flags.writeable = False
@@ -95,7 +97,7 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compile_kernel
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
-    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,).
+    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,) and separate.
 
     Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur for values in the first and the last bin (see
     `merge_outer_bins`). `thresholds` and `scale` are the results of `bin_thresholds` and `exact_scale`.
@@ -108,15 +110,17 @@ def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ig
             bin_index[j] = offset[j] + np.int32(value)
         return
     if thresholds.shape[0] > MAX_COMPARED_EDGES:
+        # Binary search among 2^k − 1 thresholds, one step for all values at a time: such a loop is vectorized.
         for j in range(m):
-            low, high = 0, thresholds.shape[0]
-            while low < high:
-                middle = (low + high) // 2
-                if x[j] > thresholds[middle]:
-                    low = middle + 1
-                else:
-                    high = middle
-            bin_index[j] = offset[j] + np.int32(low + 1)
+            bin_index[j] = 0
+        half = np.int32((thresholds.shape[0] + 1) // 2)
+        while half > 0:
+            for j in range(m):
+                is_above = x[j] > thresholds[np.uint32(bin_index[j] + half - np.int32(1))]
+                bin_index[j] += half if is_above else np.int32(0)
+            half >>= np.int32(1)
+        for j in range(m):
+            bin_index[j] += offset[j] + np.int32(1)
         return
     for j in range(m):
         bin_index[j] = offset[j] + np.int32(1)
@@ -147,8 +151,8 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     out = np.zeros(len(x), dtype=np.int64)
 
     def number_block(start: int, stop: int) -> None:
-        bin_index = np.zeros(stop - start, dtype=np.int32)
-        number_bins(as_plain_array(x[start:stop]), stop - start, thresholds, n_bins, scale, bin_index, bin_index)
+        no_offset, bin_index = np.zeros((2, stop - start), dtype=np.int32)
+        number_bins(as_plain_array(x[start:stop]), stop - start, thresholds, n_bins, scale, no_offset, bin_index)
         out[start:stop] = np.clip(bin_index - 1, 0, n_bins - 1)
 
     map_blocks(number_block, len(x), _VALUES_PER_TASK)

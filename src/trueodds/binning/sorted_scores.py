@@ -16,6 +16,7 @@ from trueodds.lenses.row_sources import combine_outcome_sums
 from trueodds.lenses.view import SORTED_SCORES_KEY, View
 
 MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting
+MAX_SELECTED_CUTS = 512  # number of cuts up to which selecting the scores there is faster than sorting
 WEIGHT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
 
 
@@ -105,13 +106,13 @@ class SortedScores:
         """
         if self._keys is None:
             return None
-        if self._prefers_counting(self._keys, bins.size):
-            table = None
-            if self._last_order_statistics is not None:
-                table = self._last_order_statistics.sum_bins(bins.edges, bins.closed)  # None for other edges
-            if table is None:
-                table = bin_sums_of_keys(self._keys, bins.edges, bins.closed)
-            return combine_outcome_sums(table)
+        counted = None
+        if self._last_order_statistics is not None:
+            counted = self._last_order_statistics.sum_bins(bins.edges, bins.closed)  # None for other edges
+        if counted is None and self._prefers_counting(self._keys, bins.size, MAX_COMPARED_EDGES):
+            counted = bin_sums_of_keys(self._keys, bins.edges, bins.closed)
+        if counted is not None:
+            return combine_outcome_sums(counted)
         table = bin_sums_of_sorted_keys(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
@@ -134,14 +135,15 @@ class SortedScores:
 
     def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
         """The scores at these ranks (r,), by counting or sorting; order statistics are kept for `sums_in_bins`."""
-        order_statistics = select_order_statistics(keys, ranks) if self._prefers_counting(keys, n_bins) else None
+        prefers_counting = self._prefers_counting(keys, n_bins, MAX_SELECTED_CUTS)
+        order_statistics = select_order_statistics(keys, ranks) if prefers_counting else None
         self._last_order_statistics = order_statistics
         selected = self._sorted_keys(keys)[ranks] if order_statistics is None else order_statistics.select(ranks)
         return score_keys.scores_of_keys(selected)
 
-    def _prefers_counting(self, keys: Array, n_bins: int) -> bool:
+    def _prefers_counting(self, keys: Array, n_bins: int, max_bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
-        return not self._is_sorted and n_bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
+        return not self._is_sorted and n_bins <= max_bins and len(keys) >= MIN_ROWS_FOR_COUNTING
 
     def _sorted_keys(self, keys: Array) -> Array:
         """Sort the keys in place on first use."""

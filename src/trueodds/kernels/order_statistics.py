@@ -22,11 +22,12 @@ from trueodds.kernels.bin_sums import (
 )
 from trueodds.kernels.score_keys import decode_scores
 
-_CELL_INDEX_BITS = 13
-# Number of equal cells between the smallest and the largest key. Their counts stay in the core's own cache.
-_N_CELLS = 2**_CELL_INDEX_BITS
+# Keys are counted in 2^13 cells, whose counts stay in the core's own cache, or in 2^16 if there are many ranks.
+_CELL_INDEX_BITS, _MANY_RANKS_CELL_INDEX_BITS = 13, 16
+_MANY_RANKS = 129
 _KEYS_PER_TASK = 2**18  # minimum number of keys per thread task
-_SAMPLE_SIZE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
+_MIN_SAMPLE_SIZE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
+_SAMPLED_KEYS_PER_RANK = 20  # minimum number, so that the sampled keys at the ranks are a small share of the sample
 _MAX_SAMPLE_SHARE = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
 
 
@@ -104,7 +105,7 @@ class OrderStatistics:
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
         # Numbers of keys up to and including each cell: of all keys, and of those that are not sorted.
         self._cumulative_count = np.cumsum(count)
-        is_selected = _cell_mask(self._find_cells_of_ranks(ranks))
+        is_selected = _cell_mask(self._find_cells_of_ranks(ranks), len(count))
         segment = np.where(is_selected, 0, np.cumsum(is_selected) + 1).astype(np.int32)
         n_segments, empty_scores = int(is_selected.sum()) + 2, decode_scores(keys[:0])
 
@@ -153,7 +154,7 @@ class OrderStatistics:
         """Return the cell of a key: the last one for larger keys, −1 for smaller ones."""
         if key is None or key < self._low:
             return -1
-        return min(int((key - self._low) >> self._shift), _N_CELLS - 1)
+        return min(int((key - self._low) >> self._shift), len(self._count) - 1)
 
 
 def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
@@ -166,21 +167,24 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
         map_blocks(lambda start, stop: _find_key_range(keys[start:stop]), len(keys), _KEYS_PER_TASK), dtype=keys.dtype
     )
     low, high = key_ranges.min(), key_ranges.max()
-    shift = keys.dtype.type(max(0, int(high - low).bit_length() - _CELL_INDEX_BITS))
-    sampled_cells = np.sort((keys[:: max(1, len(keys) // _SAMPLE_SIZE)] - low) >> shift)
-    if _cell_mask(sampled_cells[ranks * len(sampled_cells) // len(keys)])[sampled_cells].mean() > _MAX_SAMPLE_SHARE:
+    cell_index_bits = _CELL_INDEX_BITS if len(ranks) < _MANY_RANKS else _MANY_RANKS_CELL_INDEX_BITS
+    n_cells, shift = 2**cell_index_bits, keys.dtype.type(max(0, int(high - low).bit_length() - cell_index_bits))
+    sample_size = max(_MIN_SAMPLE_SIZE, _SAMPLED_KEYS_PER_RANK * len(ranks))
+    sampled_cells = np.sort((keys[:: max(1, len(keys) // sample_size)] - low) >> shift)
+    is_near_rank = _cell_mask(sampled_cells[ranks * len(sampled_cells) // len(keys)], n_cells)
+    if is_near_rank[sampled_cells].mean() > _MAX_SAMPLE_SHARE:
         return None
     count = sum_blocks(
         lambda start, stop, out: _count_keys(keys[start:stop], low, shift, out),
         len(keys),
-        (_N_CELLS,),
+        (n_cells,),
         block=_KEYS_PER_TASK,
     )
     return OrderStatistics(keys, low, shift, count, ranks)
 
 
-def _cell_mask(cells: Array) -> Array:
-    """Return a mask (_N_CELLS,) that is True for the given cells."""
-    mask = np.zeros(_N_CELLS, dtype=np.bool_)
+def _cell_mask(cells: Array, n_cells: int) -> Array:
+    """Return a mask (n_cells,) that is True for the given cells."""
+    mask = np.zeros(n_cells, dtype=np.bool_)
     mask[cells] = True
     return mask

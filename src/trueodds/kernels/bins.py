@@ -97,10 +97,11 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compile_kernel
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
-    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,) and separate.
+    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,).
 
-    Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur for values in the first and the last bin (see
-    `merge_outer_bins`). `thresholds` and `scale` are the results of `bin_thresholds` and `exact_scale`.
+    `offset` and `bin_index` must not be the same array. Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur
+    for values in the first and the last bin (see `merge_outer_bins`). `thresholds` and `scale` are the results of
+    `bin_thresholds` and `exact_scale`.
     """
     if scale > 0:
         limit = np.float64(n_bins + 1)

@@ -132,9 +132,9 @@ def test_an_estimate_and_a_test_free_their_views_without_the_collector(lens):
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(kept, View) for kept in gc.get_objects())
+        before = sum(type(item) is View for item in gc.get_objects())
         analyze()
-        assert sum(isinstance(kept, View) for kept in gc.get_objects()) == before
+        assert sum(type(item) is View for item in gc.get_objects()) == before
     finally:
         gc.enable()
 
@@ -153,12 +153,12 @@ def test_released_columns_are_computed_again():
     y, P = rows()
     (view,) = as_lens("class:2").views(to.Predictions(y, P, sum_tolerance=1e-3))
     before = {name: getattr(view, name).tolist() for name in ("p", "y", "q")}
-    kept = view.cached("sums", lambda: view.sums("wpy"))
+    products = view.cached("sums", lambda: view.sums("wpy"))
     view.release()
     assert not view.has_columns
     assert view.cached("sums", lambda: None) is None
     assert {name: getattr(view, name).tolist() for name in before} == before
-    assert view.sums("wpy").tolist() == kept.tolist()
+    assert view.sums("wpy").tolist() == products.tolist()
     own = View(p=[0.9, 0.8], y=[1, 0])
     own.release()  # without a source the columns stay
     assert (own.p.tolist(), own.y.tolist()) == ([0.9, 0.8], [1.0, 0.0])

@@ -171,7 +171,9 @@ class MixNMatchScores(DistinctScores):
         s, event_rate = points[inside], wy.sum()
         density, event_density = (_kernel_sums(scores, x, 3 * width)[inside] for x in (w, wy / event_rate))
         has_density = np.maximum(density, event_density) > MIN_DENSITY
-        observed = np.minimum(1.0, event_rate * event_density / np.where(has_density, density, 1.0))
+        # Beside scores of little weight the density of all scores can round to 0, where that of the events does not.
+        divisor = np.where(has_density & (density != 0), density, 1.0)
+        observed = np.minimum(1.0, event_rate * event_density / divisor)
         return float(
             _trapezoid(np.where(has_density, np.abs(s - observed) ** order * density, 0.0)) / _trapezoid(density)
         )

@@ -99,7 +99,7 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
     """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x; all three are (≥ m,).
 
-    `offset` and `bin_index` must not be the same array. Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur
+    `offset` and `bin_index` must be separate arrays. Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur
     for values in the first and the last bin (see `merge_outer_bins`). `thresholds` and `scale` are the results of
     `bin_thresholds` and `exact_scale`.
     """

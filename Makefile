@@ -22,13 +22,16 @@ demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 test check other-processor: export OPENBLAS_NUM_THREADS = 1
 test check other-processor: export OMP_NUM_THREADS = 1
 
+# The slow tests, such as those of the level of a test or of a study's quick form, run with SLOW=1 or ENGINES=1.
+SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow")
+
 # What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask, Spark and what PyTorch needs too.
 test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
 
 # The foundations and the rules of the code: a tenth of the tests, for use while working.
 FAST := house terminology import_cycles prose docstrings
@@ -37,7 +40,7 @@ check: $(VENV)/.test ## lint, types, and the fast tenth of the tests, in a minut
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 $(patsubst %,tests/test_%.py,$(FAST)) tests/core tests/lenses tests/binning tests/api $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(patsubst %,tests/test_%.py,$(FAST)) tests/core tests/lenses tests/binning tests/api $(ARGS)
 
 # What sums and compares floats. Plain Python needs no second run: it has no code for a processor.
 NUMERICAL := core kernels data lenses binning tallies estimators resampling hypotests calibrators

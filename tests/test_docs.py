@@ -95,6 +95,7 @@ def run(words: str) -> Any:
 run_once = functools.cache(run)  # for commands that read no file; two pages have the same study
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_name)
 def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every `$ trueodds …` line ends with exit code 0, or with the one that `# exits N` behind it says.

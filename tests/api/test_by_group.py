@@ -90,6 +90,7 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
 # The joint p
 
 
+@pytest.mark.slow
 def test_the_family_keeps_its_level_for_overlapping_groups():
     # 11 groups that share rows; rejections of a calibrated model at 5 % are at most Binomial(200, .05), with
     # uncorrected p-values they are far more.

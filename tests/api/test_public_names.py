@@ -135,6 +135,7 @@ reveal_type(to.InputError)
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_the_public_names(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(USES)

@@ -195,6 +195,7 @@ def test_a_note_says_that_resamples_are_too_few_for_bold_values() -> None:
     assert any(note.code == "TN209" and "resamples=40" in note.text for note in table.notes)
 
 
+@pytest.mark.slow
 def test_equally_good_models_are_bold_in_at_most_the_nominal_share_of_tables() -> None:
     # Any bold value among 150 tables is Binomial(150, at most 0.05): more than 17 have a probability below 0.1 %.
     measures = ("accuracy", "brier", "log_loss")

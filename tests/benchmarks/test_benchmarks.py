@@ -153,6 +153,7 @@ def test_every_tool_has_only_tasks_of_the_jobs() -> None:
         process.close()
 
 
+@pytest.mark.slow
 def test_a_comparison_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     made = run.run_jobs(["top-label", "draws"], ["scipy"], None, repeats=2, max_seconds=0.2, scale=0.001)

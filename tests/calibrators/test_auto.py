@@ -158,6 +158,7 @@ def test_before_is_of_the_probabilities_as_they_are():
     assert 0 < document["gain_low"] < document["gain"]
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_rarely_changed():
     # A wrong change needs a wrong choice and a wrong proof at 5 %. A rate of 15 % is found with probability .96.
     sets = (draw_predictions(100, 2 + r % 2, 1.0, [7, r]) for r in range(200))
@@ -165,6 +166,7 @@ def test_a_calibrated_model_is_rarely_changed():
     assert rate_is_at_level(changes, 0.05, excluded=0.15)
 
 
+@pytest.mark.slow
 def test_a_strong_error_is_usually_found():
     # At n = 1000 and T = 2 the expected gain on 300 rows is six standard errors: a miss has probability below .01.
     # Misses of 40 % of the sets are found with probability .98.

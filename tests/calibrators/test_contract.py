@@ -145,6 +145,7 @@ def with_reduced_candidates(name):
     return trueodds.calibrators.Auto(candidates=["temperature", "isotonic"]) if name == "auto" else made(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALIBRATORS.names())
 def test_behind_features_of_any_kind_the_contract_is_kept(name):
     failed_checks = failures(OnAnyFeatures(with_reduced_candidates(name)))

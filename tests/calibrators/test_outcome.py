@@ -212,6 +212,7 @@ def test_a_chosen_map_needs_twice_the_detectable_gain():
     assert "A map that is chosen among candidates needs 2 times this gain." in text(result, "TN543")
 
 
+@pytest.mark.slow
 def test_few_clusters_do_not_confirm_luck():
     # Without the doubled p-value, 9 % of the recalibrations of calibrated predictions in 20 clusters were confirmed.
     n_confirmed, reps = 0, 150

@@ -206,6 +206,7 @@ def test_streams_that_are_closed_change_no_exit_code(word: str, code: int) -> No
         assert (ran.returncode, "Traceback" in ran.stderr) == (code, False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
 def test_control_c_is_130_without_a_traceback(overconfident: str) -> None:
     ran = process("audit", overconfident, "--resamples", 2_000_000)

@@ -315,6 +315,7 @@ def test_a_tally_has_no_records(run: Run, shape: Shape, folder: Path) -> None:
     assert labelled(run("measure", tally, *options).stderr)["code"] == "TO603"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run_on_the_files_that_it_writes(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -239,6 +239,7 @@ def test_a_tally_draws_what_its_rows_draw():
     assert (high >= part(rows, "band")["high"] - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_an_honest_band_needs_the_rows_where_they_weigh_differently():
     p, w = np.linspace(0.1, 0.9, 90).repeat(2), np.tile([1.0, 3.0], 90)
     preds = to.Predictions((p > 0.5).astype(int), p, weight=w)

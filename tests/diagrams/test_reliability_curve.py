@@ -360,6 +360,7 @@ def drawn(rng, n, sharp):
     return np.sort(rng.beta(6, 0.6, n) if sharp else rng.random(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("sharp", [False, True])
 def test_bands_hold_as_often_as_they_say(scale, sharp):

@@ -447,6 +447,7 @@ def test_the_rest_is_the_sum_of_all_others_to_the_last_digit():
     assert three.y.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
 
 
+@pytest.mark.slow
 def test_a_thousand_classes_take_seconds():
     rng = np.random.default_rng(0)
     z = 2 * rng.normal(size=(1000, 1000))

@@ -14,6 +14,7 @@ CALLS = {"measure": 4000, "predictions": 8000, "instance": 6000, "audit": 700, "
 FEWER = 160
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(f"ignore:{MASKED}")
 @pytest.mark.parametrize("verb", VERBS)
 def test_any_call_is_right_or_refused(verb: str) -> None:

@@ -74,6 +74,7 @@ def test_which_bins_are_off_beyond_chance():
     assert asymptotic.pvalue == min(part["holm"] for part in asymptotic.parts.values()) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])
 def test_size_under_the_null(k, lens):
     # Rejections at 5 % over 200 data sets are Binomial(200, .05): inside 2..22 with 99.9 %.

@@ -165,6 +165,7 @@ def test_the_asymptotic_law_is_doubted_where_it_rejects_too_often() -> None:
     assert "TN212" not in codes(to.test(calibrated(3000, 0), "cme", null="asymptotic"))
 
 
+@pytest.mark.slow
 def test_the_asymptotic_law_holds_where_it_is_not_doubted() -> None:
     # Rejections over at most 100 data sets are about Binomial(100, .05): at most 13 in 99.9 %.
     verdicts = [to.test(calibrated(3000, seed), "cme", null="asymptotic") for seed in range(100)]

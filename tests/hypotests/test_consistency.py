@@ -22,6 +22,7 @@ def calibrated(rng, n, k=3):
     return Predictions((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, k - 1), P)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical", ["confidence", "classwise", "canonical"]])
 @pytest.mark.parametrize("redraw", ["labels", "both"])
 def test_size_under_the_null(lens, redraw):

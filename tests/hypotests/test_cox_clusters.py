@@ -96,6 +96,7 @@ def test_calibration_in_the_large_leaves_one_cluster_out_by_hand():
     assert coefficient.effective_units == pytest.approx(min(1 / (leverage**2).sum(), 3 / (u**2).sum(), 12), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_wald_tests_keep_their_level_where_rows_depend_on_each_other():
     # Calibrated rows of which the five of a cluster share one uniform number. Of 400 data sets 5 % are rejected, and
     # up to 8 % with so many clusters; the χ² of independent rows rejects at least twice as many.

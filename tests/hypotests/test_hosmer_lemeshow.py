@@ -310,6 +310,7 @@ def test_labels_are_resampled_unless_the_model_was_fitted_on_these_rows():
     assert to.test(preds, "hosmer_lemeshow", fitted=True).settings["null"] == "asymptotic"
 
 
+@pytest.mark.slow
 def test_the_default_keeps_its_level_on_sharp_predictions():
     # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %.
     # Binomial(500, .05) stays within 11..43 with 99.9 %.

@@ -144,6 +144,7 @@ def test_the_score_of_resampled_labels_keeps_its_level():
     assert low <= rejected <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["likelihood-ratio", "wald", "score"])
 def test_size_with_unequal_weights(form):
     # Rejections at 5 % of 400 calibrated data sets: inside the 99.9 % range of Binomial(400, .05). Without the sandwich

@@ -128,6 +128,7 @@ def test_clusters_of_one_row_are_the_empirical_variance():
     assert one.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", variance="empirical").statistic)
 
 
+@pytest.mark.slow
 def test_clusters_do_not_reject_more_often_than_they_say():
     # 200 clusters of 5 equal predictions whose labels hang together: rejections at 5 % of 200 sets, inside the 99.9 %
     # range of Binomial(200, p) for some p of 4 to 8 %, the range that is said;
@@ -142,6 +143,7 @@ def test_clusters_do_not_reject_more_often_than_they_say():
     assert naive > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3])
 def test_nor_do_clusters_of_very_unequal_size(k):
     # One of 200 rows and forty of 5, with labels of a Gaussian copula (ρ = .3): a law that counts 41 clusters rejected
@@ -373,6 +375,7 @@ def test_saying_exactly_how_often_each_came_is_no_fit_of_this_kind():
     assert Mcllo().evaluate(View(p=p, y=y)).pvalue == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_ordinary_small_data_are_never_refused():
     rng = np.random.default_rng(12)
     for repetition in range(300):
@@ -402,6 +405,7 @@ def test_what_rounding_leaves_of_a_fit_is_noted(k):
     assert "TN238" not in {note.code for note in to.test(to.Predictions(y, P), "mcllo").notes}
 
 
+@pytest.mark.slow
 def test_rates_of_bins_and_steps_on_their_own_rows_are_noted_and_chance_is_not():
     P, y = draw_predictions(600, 2, 1.6, 2)
     preds = to.Predictions(y, P[:, 1])

@@ -59,6 +59,7 @@ def test_each_group_is_measured_as_the_test_of_its_own_rows_does():
     assert multicalibration.sigma == pytest.approx(max(multicalibration.groups.values()))
 
 
+@pytest.mark.slow
 def test_p_is_that_of_the_maximum_and_no_smaller_than_the_worst_groups_own():
     # The reference program gives the worst group's own p,
     # which forty groups of a calibrated model bring below 5 % often.

@@ -172,12 +172,14 @@ def test_surprise_is_the_rank_below_the_upper_tenth_and_keeps_the_order_above():
 # Level and power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"votes": 5}, {"clusters": 3, "n": 450}], ids=["labels", "votes", "clusters"])
 def test_calibrated_models_are_rejected_as_often_as_the_level_says(how):
     sets = 200
     assert rejections(lambda seed: two_classes(seed, **how), sets) <= binom.ppf(0.9999, sets, 0.06)
 
 
+@pytest.mark.slow
 def test_calibrated_vectors_are_rejected_as_often_as_the_level_says():
     lenses, sets = ["confidence", "classwise", "canonical"], 80
     assert rejections(several_classes, sets, lens=lenses) <= binom.ppf(0.9999, sets, 0.05)

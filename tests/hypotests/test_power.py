@@ -41,6 +41,7 @@ def consistency(**settings):
 # Against what is known
 
 
+@pytest.mark.slow
 def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
     # All rows say .8, so ece is |mean y − .8| and the test is one of a proportion. The truth is
     # 1/(1 + e^(−logit .8 + .5)) = .7081, n = 100. Of 199 draws at most 9 may be as far off: each count s of successes
@@ -57,6 +58,7 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
     assert stats.binom.ppf(0.0005, 2000, exact) <= 2000 * share <= stats.binom.ppf(0.9995, 2000, exact)
 
 
+@pytest.mark.slow
 def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     # 1000 data sets at 5 %: Binomial(1000, .05) within 28..74 with 99.9 %
     for n, max_draws in ((150, simulated.MAX_LABELS_OF_DRAWS), (3000, simulated.MAX_LABELS_OF_DRAWS)):
@@ -114,6 +116,7 @@ def test_more_rows_and_more_distortion_are_seen_more_often():
     assert small.rejection_rate(0.2) < many.rejection_rate(0.2)
 
 
+@pytest.mark.slow
 def test_the_law_of_a_likelihood_ratio_agrees_with_its_simulation():
     # 600 data sets near 70 %: within 3.3 standard deviations (.062) of a law that is right up to terms of 1/√n,
     # measured as .03 at 1000 rows with 3000 data sets
@@ -143,6 +146,7 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
 # The three questions
 
 
+@pytest.mark.slow
 def test_the_effect_that_is_found_has_the_target_power():
     plan = to.power(binary(), n=300, simulations=200)
     assert plan.question == "effect"
@@ -152,6 +156,7 @@ def test_the_effect_that_is_found_has_the_target_power():
     assert back.required == pytest.approx(300, rel=0.03)
 
 
+@pytest.mark.slow
 def test_half_of_an_effect_takes_about_four_times_the_rows():
     small, large = (to.power(binary(), effect=e, simulations=100).required for e in (0.05, 0.1))
     assert 3 < small / large < 5.5

@@ -124,6 +124,7 @@ class _Signed(DebiasedL2):
         return self._theta_from_pairs(w, residual, squares, ww)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])
 def test_size_under_the_null(k, lens):
     # Rejections at 5 % over 200 data sets are Binomial(200, .05): inside 2..22 with 99.9 %.

@@ -188,6 +188,7 @@ for last in (1, 5, 9, 12):  # runs that are killed at their n-th step of writing
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_file_of_a_run_that_was_not(tmp_path: Path) -> None:
     files(tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)]

@@ -113,6 +113,7 @@ SLOW_IN_PYTHON = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is that run")
 def test_every_kernel_is_also_plain_python():
     tests = [str(Path(__file__).parent), "-k", f"not ({SLOW_IN_PYTHON})"]

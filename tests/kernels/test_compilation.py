@@ -55,6 +55,7 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
     return int(value), int(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decorator", ["compile_kernel", "compile_inline"])
 def test_code_on_disk_is_stale_only_once_a_kernel_that_it_calls_changes(package, decorator):
     # A kernel inlines what it calls from other files, and numba compares its own file alone.
@@ -66,6 +67,7 @@ def test_code_on_disk_is_stale_only_once_a_kernel_that_it_calls_changes(package,
     assert call(package, "cache") == (2, 1)
 
 
+@pytest.mark.slow
 def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(package):
     folder = package / "precompiled"
     folder.mkdir()
@@ -81,6 +83,7 @@ def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(pa
     assert call(package, "fifth") == (2, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest_file", [100, 4000])  # nothing fits on the disk, or the index but not the function
 def test_a_full_disk_neither_stops_a_kernel_nor_leaves_outdated_code(package, largest_file):
     assert call(package, "cache") == (1, 0)

@@ -200,6 +200,7 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_tables", [1, 2, 3])
 @pytest.mark.parametrize(("start", "stop"), [(0, 9), (3, 8)])

@@ -118,6 +118,7 @@ def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> Non
         json.dumps(verdict.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_a_difference_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     for what, preds in SETS.items():

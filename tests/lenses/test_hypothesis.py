@@ -51,6 +51,7 @@ def test_the_identity_as_rho_is_the_default_hypothesis():
         assert (a.statistic, a.pvalue) == pytest.approx((b.statistic, b.pvalue), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_size_where_the_truth_is_rho_and_power_where_it_is_not():
     # Rejections at 5 % over 300 data sets are Binomial(300, .05): at most 29 with 99.9 %.
     rng = np.random.default_rng(2)

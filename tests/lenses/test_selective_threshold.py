@@ -52,6 +52,7 @@ def data_set(
     return c, norm.cdf(similar_normal(0.6 if size > 1 else 0.0)) < risk(c), question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("risk", [constant, crossing, decreasing])
 @pytest.mark.parametrize(("size", "steps"), [(1, 0), (1, 10), (4, 0), (4, 10)])
 def test_the_risk_exceeds_the_target_in_few_data_sets(risk: Callable[[Floats], Floats], size: int, steps: int) -> None:

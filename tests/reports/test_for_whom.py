@@ -96,6 +96,7 @@ def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
 # Properties
 
 
+@pytest.mark.slow
 def test_family_and_groups_each_keep_their_level():
     # Rejections of calibrated rows are at most Binomial(60, .05) each; of single p-values they are far more.
     families = groups = single = 0

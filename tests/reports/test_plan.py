@@ -86,6 +86,7 @@ def test_the_audit_measures_what_measure_measures(overconfident):
         assert measured["value"] == to.measure(preds, name, lens=lens, interval=None).value
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_the_family_holds_its_level():
     # 60 calibrated data sets at 5 %: Binomial(60, .05) stays within 0..10 with 99.9 %

@@ -32,6 +32,7 @@ def assert_same_distribution(a, b):
         assert abs((b < np.quantile(a, q)).mean() - q) < 4.5 * np.sqrt(q * (1 - q) * 2 / len(a))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.0, 0.1])  # with 0.1 most rows are nearly sure: bins of small variance
 @pytest.mark.parametrize(
     ("name", "lens"),

@@ -157,6 +157,7 @@ def test_resamples_of_the_squared_error_are_those_of_the_rows():
         assert draws[r] == pytest.approx(pairs, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "name"), [(1.0, "ece"), (0.1, "ece"), (1.0, "ks"), (1.0, "rmsce")])
 def test_resampling_bins_gives_the_quantiles_of_resampling_rows(alpha, name):
     preds = simulated(4000, alpha=alpha)

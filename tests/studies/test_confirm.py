@@ -19,6 +19,8 @@ from trueodds_studies.confirm import (
     paired_t_pvalue,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "world", [*CONFIRM_CALIBRATED, *(design.world for design in CONFIRM_MISCALIBRATED)], ids=lambda world: world.name

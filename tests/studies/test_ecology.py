@@ -25,6 +25,8 @@ from trueodds_studies.ecology import (
     species_table,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def folder():
     return reference.path("data/ecology_tree_species.parquet").parent

@@ -29,6 +29,8 @@ from trueodds_studies.estimators.estimator_variants import (
 from trueodds_studies.estimators.study import Plan, estimators
 from trueodds_studies.estimators.trained_models import MODES_PER_CLASS, RandomMixture, TrueErrorBounds
 
+pytestmark = pytest.mark.slow
+
 SMALL = Plan(
     classes=(2, 5), dimensions=(2,), distributions=1, splits=1, pool=10_000, resamples=40, slow_resamples=4, floors=1,
     sizes=(30, 443), every=1, other_distributions=0, many=(), many_distributions=0, boots=20,

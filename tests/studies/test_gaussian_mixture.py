@@ -50,6 +50,8 @@ from trueodds_studies.gaussian_mixture.study import (
     gaussian_mixture,
 )
 
+pytestmark = pytest.mark.slow
+
 WRONG, PERFECT, CONSTANT = MODELS["uncalibrated"], MODELS["perfect"], MODELS["constant"]
 
 

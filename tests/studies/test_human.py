@@ -14,6 +14,8 @@ from trueodds_studies.human import crowd_predictions, target_scores
 from trueodds_studies.human.crowd_predictions import CrowdPredictions
 from trueodds_studies.human.study import Plan, human, short_target_table
 
+pytestmark = pytest.mark.slow
+
 N = 300
 NLI = ("roberta_base_0", "bert_base_uncased_1")
 

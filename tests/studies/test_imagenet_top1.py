@@ -16,6 +16,8 @@ from trueodds_studies.common import network_predictions
 from trueodds_studies.common.network_predictions import IMAGENET_NETWORKS
 from trueodds_studies.imagenet_top1 import COMPARED, Plan, imagenet_top1, recalibrate
 
+pytestmark = pytest.mark.slow
+
 N = 400
 SMALL = Plan(resamples=50, redraws=19)
 

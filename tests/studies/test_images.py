@@ -15,6 +15,8 @@ from trueodds_studies.images import published_numbers, split_results
 from trueodds_studies.images.split_results import ALL_METHODS, estimate_parameters, vary_min_prob
 from trueodds_studies.images.study import Cell, Plan, choose_images, find_images, images, measure_cell
 
+pytestmark = pytest.mark.slow
+
 N = 1000
 
 

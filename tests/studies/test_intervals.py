@@ -12,6 +12,8 @@ from trueodds_studies.common.distorted_worlds import (
 )
 from trueodds_studies.intervals import MIN_COVERAGE, QUICK, Plan, intervals
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("shape", DISTORTION_SHAPES)
 @pytest.mark.parametrize("k", [2, 3])

@@ -18,6 +18,8 @@ from trueodds_studies.mcllo_power import power_simulation, size_simulation
 from trueodds_studies.mcllo_power.power_simulation import PARAMETERS, expected_divergence, predict_power
 from trueodds_studies.mcllo_power.study import Plan, mcllo_power
 
+pytestmark = pytest.mark.slow
+
 SMALL = Plan(
     sets=8, binned=4, rows=(50,), deltas=(1.0, 3.0), sized=3, sized_rows=(60,), classes=(2, 10), resamples=19
 )  # fmt: skip

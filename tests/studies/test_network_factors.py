@@ -15,6 +15,8 @@ from trueodds_studies.network_factors import factor_effects
 from trueodds_studies.network_factors.network_designs import BASELINE, LEVELS, build_convnet, design_at, list_designs
 from trueodds_studies.network_factors.study import Cell, Plan, measure_cell, network_factors
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 TINY = Plan(trainings=2, epochs=3, evaluate_every=2, train_rows=75, validation_rows=50, test_rows=60)

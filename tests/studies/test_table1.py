@@ -22,6 +22,8 @@ from trueodds_studies.table1.lens_scores import (
 )
 from trueodds_studies.table1.study import Plan, detects_error, significant_rejection_rate, table1
 
+pytestmark = pytest.mark.slow
+
 SMALL = Plan(rows=300, sets=8, resamples=20, redraws=19)
 
 

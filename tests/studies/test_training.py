@@ -21,6 +21,8 @@ from trueodds_studies.training.lenet import build_lenet, make_loss, train_lenet
 from trueodds_studies.training.loss_comparison import LOSSES, STAGES, loss_table, summarize_losses
 from trueodds_studies.training.study import Plan, measure_cell, training
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 TINY = Plan(

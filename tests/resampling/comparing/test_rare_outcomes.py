@@ -31,6 +31,7 @@ def rare_events(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return y, 1 / (1 + np.exp(-sample - 0.8)), 1 / (1 + np.exp(-sample - low))
 
 
+@pytest.mark.slow
 def test_a_model_that_predicts_too_little_is_not_bold_by_luck() -> None:
     # At most 2.5 % of tables may call either of two equal models better; 200 tables have at most 17 bold values at
     # 5 % (99.9 % range). The t test alone gives about 10 % for the low model.

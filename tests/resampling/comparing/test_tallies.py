@@ -22,6 +22,7 @@ def pair(n: int = 2000, seed: int = 0) -> tuple[to.Predictions, to.Predictions]:
     return to.Predictions(y, P), to.Predictions(y, P**2 / (P**2).sum(axis=1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ece", "smece", "ks", "corp", "mce"])
 def test_errors_of_tallies_differ_as_those_of_different_rows_do(name: str) -> None:
     a, b = pair()

@@ -250,7 +250,6 @@ class AutoSpec(CalibratorSpec):
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
-        predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
         return applied_map, Recalibration(
             choice=choice,
             confirmation=confirmation,
@@ -260,7 +259,7 @@ class AutoSpec(CalibratorSpec):
             confirm_rows=len(compared),
             min_prob=min_prob,
             notes=tuple(notes),
-            predicted_classes=PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+            predicted_classes=PredictedClasses.compare_predictions(P, applied_map, Y, w, choice),
             held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
+from trueodds.calibrators.base import CalibrationMap, to_accepted_input
 from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, Confirmation
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
@@ -15,6 +16,8 @@ from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
+from trueodds.kernels import map_blocks
+from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 
 _NOT_CONFIRMED_CODE = "TN543"  # of the note on a gain that needs more rows to be confirmed
 
@@ -29,14 +32,19 @@ class PredictedClasses:
 
     @classmethod
     def compare_predictions(
-        cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice
+        cls, P: Probabilities, applied_map: CalibrationMap, Y: Array, w: Array, choice: CandidateChoice
     ) -> PredictedClasses:
-        """Compare the predicted classes of P (n, K) with those of the recalibrated probabilities Q (n, K).
+        """Compare the predicted classes of P (n, K) with those after the map, for a block of rows at a time.
 
         Y (n, K) are outcome shares and w (n,) weights. The change of the accuracy is that of the chosen candidate.
         """
-        p = to_probabilities(P)
-        label_flips, accuracy_before = count_label_flips(p, Q), accuracy(p, Y, w)
+
+        def count_flips_of_rows(start: int, stop: int) -> int:
+            rows = P[start:stop]
+            return count_label_flips(to_probabilities(rows), applied_map.apply(to_accepted_input(applied_map, rows)))
+
+        label_flips = sum(map_blocks(count_flips_of_rows, len(P), max(1, VALUES_PER_ROW_BLOCK // P.shape[1])))
+        accuracy_before = accuracy(to_probabilities(P), Y, w)
         change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
         accuracy_after = accuracy_before + (change or 0.0) if label_flips else accuracy_before
         return cls(label_flips, accuracy_before, accuracy_after)

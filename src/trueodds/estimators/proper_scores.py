@@ -218,9 +218,9 @@ class LogLoss(DecomposableScore):
 
 def _log_scores(view: View) -> Array:
     """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
-    return view.cached(
-        "log scores", lambda: scores.log_loss_from_logs(view.log_P, view.outcomes if view.joint else view.Y)
-    )
+    if view.joint and not view.has_logs:  # the logarithms are not stored
+        return view.cached("log scores", lambda: scores.log_loss(view.p, view.outcomes))
+    return view.cached("log scores", lambda: scores.log_loss_from_logs(view.log_P, view.Y))
 
 
 def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:

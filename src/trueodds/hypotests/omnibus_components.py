@@ -73,6 +73,7 @@ class BinaryCells:
         self.nodes = Nodes([_node_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)
         self.linear = self._linear_coefficients(view)
         self.precision, self.diagonal_slope, self.diagonal_constant = self._square_coefficients(view)
+        self.index = self.index.astype(np.int32)  # kept for every class; the sums above need no conversion before
 
     def _sum_by_cell(self, x: Array) -> Array:
         """Sum of x (n,) over the rows of each cell, (cells,)."""
@@ -274,6 +275,7 @@ class VectorLeaves:
             starts.append(_run_starts(occupied // (2**depth // m)))
         self.nodes = Nodes(starts, self.size)
         self.node_weights = np.broadcast_to(self.scale, (len(starts), self.size, k))
+        self.index = self.index.astype(np.int32)
 
     def _sums_of_class(self, p: Array, w: Array, ww: Array, mass: Array) -> tuple[Array, ...]:
         """Sums by leaf (leaves,) for the probabilities p (n,) of one class, whose leaves have the weight `mass`.

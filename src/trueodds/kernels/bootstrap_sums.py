@@ -43,7 +43,7 @@ class CellSums:
         self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)  # (entries,) unit of each entry
         self.cell_index = nonzero_index[order].astype(np.uint32)  # (entries,) cell of each entry, increasing
         # (entries, 3) w, wp and wy of each entry
-        self.entry_values = np.stack([x.ravel()[entries] for x in (w, wp, wy)], axis=1).astype(np.float64)
+        self.entry_values = np.stack([x.ravel()[entries] for x in (w, wp, wy)], axis=1).astype(np.float64, copy=False)
         self.n_cells = n_cells
 
     def sum_cells(self, multiplicities: Array) -> Array:

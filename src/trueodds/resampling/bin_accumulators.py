@@ -40,8 +40,8 @@ class AccumulatorLayout:
 
     @property
     def draws_per_block(self) -> int:
-        """Number of draws in memory at once, such that their accumulators take at most 64 MB."""
-        return max(1, min(4096, 2**23 // max(1, self.n_accumulators)))
+        """Number of draws in memory at once, such that their accumulators take at most 32 MB."""
+        return max(1, min(4096, 2**22 // max(1, self.n_accumulators)))
 
     @property
     def draws_per_thread(self) -> int:

@@ -60,8 +60,10 @@ def make_parser() -> argparse.ArgumentParser:
     subparser.set_defaults(run=run_startup)
     subparser.add_argument("--repeats", type=int, default=5)
 
-    subparser = subparsers.add_parser("audit", help="from a file to the written page")
+    subparser = subparsers.add_parser("audit", help="from a file to the written page, or of rows in memory")
     subparser.set_defaults(run=run_audit)
+    subparser.add_argument("--rows", type=int, help="audit this many simulated rows in memory instead of the file")
+    subparser.add_argument("--classes", type=int, default=10, metavar="K", help="of the simulated rows")
     subparser.add_argument("--repeats", type=int, default=5)
     subparser.add_argument("--folder", type=Path, help="where the generated file goes while it runs")
 
@@ -144,9 +146,12 @@ def run_startup(args: argparse.Namespace) -> None:
 
 
 def run_audit(args: argparse.Namespace) -> None:
-    """Print the cost of an audit, from the file to the HTML page."""
-    from benchmarks.audit import measure_audit
+    """Print the cost of an audit, from the file to the HTML page, or with `--rows` of rows in memory."""
+    from benchmarks.audit import measure_audit, measure_audit_in_memory
 
+    if args.rows:
+        print_lines(measure_audit_in_memory(args.rows, args.classes, args.repeats))
+        return
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         print_lines(measure_audit(Path(name), args.repeats))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.audit import measure_audit_in_memory
 from benchmarks.peers import job_data, jobs, page, results, run, table, timing
 from benchmarks.peers.results import Measurement, Results
 from benchmarks.peers.timing import TimedCall
@@ -172,3 +173,12 @@ def test_the_command_lists_its_parts() -> None:
         [sys.executable, "-m", "benchmarks", "--help"], cwd=run.ROOT, capture_output=True, text=True
     )
     assert all(part in result.stdout for part in ("peers", "startup", "audit", "tally", "scaling", "coverage"))
+
+
+@pytest.mark.slow
+def test_an_audit_in_memory_is_timed_and_its_memory_is_measured() -> None:
+    (name, wall), (_, cpu), (_, memory) = measure_audit_in_memory(2000, 3, repeats=2)
+    assert name == "audit 2,000 × 3 in memory"
+    assert float(wall.removesuffix(" s wall")) > 0
+    assert float(cpu.removesuffix(" CPU-s")) > 0
+    assert memory.endswith(" MB beside 0 MB of data")

@@ -56,7 +56,7 @@ def _split(x: Array, parent: _Cell, cell: Array) -> list[_Cell]:
     rows, number, depth = parent
     if depth and len(rows) > 1:
         mean, variance = np.zeros((2, x.shape[1]))
-        _add_variances(x, rows, mean, variance)
+        _means_and_variances(x, rows, mean, variance)
         axis = int(np.argmax(np.round(variance, _ROUNDED_DECIMALS)))
         column = x[rows, axis]
         is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
@@ -70,8 +70,8 @@ def _split(x: Array, parent: _Cell, cell: Array) -> list[_Cell]:
 
 
 @compile_kernel
-def _add_variances(x, rows, mean, variance):  # type: ignore[no-untyped-def]
-    """Add mean and variance of the columns of x (n, m) over some rows to `mean` and `variance` (m,), which are 0."""
+def _means_and_variances(x, rows, mean, variance):  # type: ignore[no-untyped-def]
+    """Write mean and variance of the columns of x (n, m) over some rows to `mean` and `variance` (m,), zero before."""
     n, m = rows.shape[0], x.shape[1]
     for i in range(n):
         for k in range(m):

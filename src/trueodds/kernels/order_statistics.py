@@ -24,7 +24,7 @@ from trueodds.kernels.score_keys import decode_scores
 
 # Keys are counted in 2^13 cells, whose counts stay in the core's own cache, or in 2^16 if there are many ranks.
 _CELL_INDEX_BITS, _MANY_RANKS_CELL_INDEX_BITS = 13, 16
-_MANY_RANKS = 129
+_MANY_RANKS = 129  # more ranks than 64 bins have, which need the ranks on both sides of every cut
 _KEYS_PER_TASK = 2**18  # minimum number of keys per thread task
 _MIN_SAMPLE_SIZE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
 _SAMPLED_KEYS_PER_RANK = 20  # minimum number, so that the sampled keys at the ranks are a small share of the sample

@@ -307,7 +307,7 @@ class View:
             table = self.rows.sums(bins.edges, bins.closed)
         if table is None:
             return self._sum_columns_in_bins(bins)
-        # This view caches the result, so that a reference to it instead of its rows would be circular.
+        # This view caches the result, so that a reference to it would be circular: another view has the same rows.
         rows = View.from_rows(self.rows) if self.rows is not None else View(self.p, self.outcomes)
         return _view_of_bin_sums(table, lambda: cast(_Sums, rows._sum_columns_in_bins(bins)._sums), self)
 

@@ -179,7 +179,8 @@ def _estimate_scores_and_errors(
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """
     lens = _score_lens(preds)
-    views = next((estimand.views for estimand in estimands if str(estimand.lens) == str(lens)), lens.views(preds))
+    shared_views = next((estimand.views for estimand in estimands if str(estimand.lens) == str(lens)), None)
+    views = shared_views or lens.views(preds)
     scores = [Estimand(ESTIMATORS.make(name, {}), lens, views) for name in ("brier", "log_loss")]
     draws_by_estimand: list[Array | None] = []
 

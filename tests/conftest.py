@@ -17,10 +17,16 @@ hypothesis.settings.register_profile("house", deadline=None, derandomize=NO_SKIP
 hypothesis.settings.load_profile("house")
 
 
-def pytest_collection_finish() -> None:
-    """What is loaded by now stays until the end, so garbage collections need not go through it each time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while the files are read, nor later what was loaded by then: it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

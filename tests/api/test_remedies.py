@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,11 @@ y = (rng.random(N) < p).astype(int)
 P = rng.dirichlet([1, 1, 1], N)
 Y = (P.cumsum(axis=1) > rng.random((N, 1))).argmax(axis=1)
 ANIMALS = np.array(["cat", "dog"])[y]
-TALLY = to.tally(y, p)
+
+
+@cache
+def tally() -> to.Tally:
+    return to.tally(y, p)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +68,10 @@ TALLY = to.tally(y, p)
             lambda: to.test(y, p, statistics="brier"), "TO202",
             "statistic is a setting of the test 'consistency'.",
         ),
-        (lambda: to.power(TALLY, effect=0.1), "TO403", "Pass the predictions from which the tally was made."),
-        (lambda: to.by_group(TALLY), "TO403", "Pass the predictions from which the tally was made."),
-        (lambda: to.measure(TALLY, "skce"), "TO403", "Use its default lens, or pass the predictions."),
-        (lambda: to.test(TALLY, "skce"), "TO403", "Pass the predictions."),
+        (lambda: to.power(tally(), effect=0.1), "TO403", "Pass the predictions from which the tally was made."),
+        (lambda: to.by_group(tally()), "TO403", "Pass the predictions from which the tally was made."),
+        (lambda: to.measure(tally(), "skce"), "TO403", "Use its default lens, or pass the predictions."),
+        (lambda: to.test(tally(), "skce"), "TO403", "Pass the predictions."),
     ],
 )  # fmt: skip
 def test_the_remedy_fits_the_call(call: Callable[[], Any], code: str, remedy: str) -> None:

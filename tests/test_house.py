@@ -58,6 +58,19 @@ def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(file)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_trees() -> Iterator[None]:
+    """Garbage collections in later tests would go through a million nodes."""
+    yield
+    tree.cache_clear()
+    nodes.cache_clear()
+
+
 # Files
 
 
@@ -82,7 +95,7 @@ def test_no_function_name_starts_with_an_empty_verb() -> None:
     named = (
         f"{inside(file)}:{node.lineno} {node.name}"
         for file in FILES
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and re.match(r"_?(get|compute|do)_", node.name)
         and node.name not in {"get_params", "get_metadata_routing", "get_feature_names_out"}  # scikit-learn's contract
@@ -106,14 +119,14 @@ def test_only_a_base_class_leaves_a_method_open() -> None:
     bases = {
         base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
         for file in FILES
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, ast.ClassDef)
         for base in node.bases
     }
     allowed = {
         id(name)
         for file in FILES
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, ast.ClassDef) and node.name in bases
         for method in node.body
         if isinstance(method, ast.FunctionDef) and is_open(method)
@@ -122,7 +135,7 @@ def test_only_a_base_class_leaves_a_method_open() -> None:
     raised = [
         f"{inside(file)}:{node.lineno}"
         for file in FILES
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, ast.Name) and node.id == "NotImplementedError" and id(node) not in allowed
     ]
     assert raised == []
@@ -137,7 +150,7 @@ def test_what_is_public_has_a_docstring() -> None:
     bare = [
         f"{inside(file)}:{node.lineno} {node.name}"
         for file in FILES
-        for holder in ast.walk(tree(file))
+        for holder in nodes(file)
         if isinstance(holder, (ast.Module, ast.ClassDef)) and not getattr(holder, "name", "").startswith("_")
         for node in holder.body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
@@ -270,14 +283,18 @@ def test_the_advice_to_install_a_library_works_from_a_clone() -> None:
 # Codes
 
 
+CODE = re.compile(r"T[ON]\d{3}")
+
+
+@cache
 def codes_used() -> dict[str, set[str]]:
     """Each code in the source, and the parts of the house that use it; examples in docstrings do not count."""
     used: dict[str, set[str]] = {}
     for file in FILES:
         if inside(file) == "core/errors.py":
             continue
-        for node in ast.walk(tree(file)):
-            if isinstance(node, ast.Constant) and re.fullmatch(r"T[ON]\d{3}", str(node.value)):
+        for node in nodes(file):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
                 used.setdefault(node.value, set()).add(inside(file).split("/")[0].removesuffix(".py"))
     return used
 
@@ -369,7 +386,7 @@ def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None
 def test_no_two_classes_share_a_name() -> None:
     files: dict[str, list[str]] = {}
     for file in (file for file in FILES if not inside(file).startswith("studies/")):
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.ClassDef):
                 files.setdefault(node.name, []).append(inside(file))
     # The error and its diagram, the result and its diagram have one name in public, each in its own package; so have

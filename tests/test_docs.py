@@ -50,8 +50,13 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_marks(page: Path) -> Any:
-    """The page as a parameter. Warnings of the libraries of others are no errors where a page runs them."""
-    return pytest.param(page, marks=pytest.mark.filterwarnings("default")) if page.name in LIBRARIES else page
+    """The page as a parameter: slow, except the two pages that are read first.
+
+    Warnings of the libraries of others are no errors where a page runs them.
+    """
+    marks = [] if page.name in ("README.md", "tutorial.md") else [pytest.mark.slow]
+    marks += [pytest.mark.filterwarnings("default")] if page.name in LIBRARIES else []
+    return pytest.param(page, marks=marks)
 
 
 @pytest.mark.parametrize("page", [with_marks(p) for p in PAGES if blocks(p, "python")], ids=page_name)

@@ -54,11 +54,13 @@ def as_another() -> dict[str, list[str]]:
     return code_in_use("-m", "tests.other_processor")
 
 
+@pytest.mark.slow
 def test_numpy_and_numba_use_the_code_of_the_oldest_processor(as_another: dict[str, list[str]]) -> None:
     assert as_another["numpy"] == []
     assert as_another["numba"][1:] == ["generic", ""]
 
 
+@pytest.mark.slow
 def test_openblas_uses_the_code_of_another_core(
     as_it_is: dict[str, list[str]], as_another: dict[str, list[str]]
 ) -> None:

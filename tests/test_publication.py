@@ -60,6 +60,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
+@pytest.mark.slow
 def test_each_version_has_its_folder_and_the_newest_release_is_stable(repository: Repository) -> None:
     repository.publish("dev", "first")
     assert repository.files() == [".nojekyll", "dev/index.html", "index.html", "switcher.json"]
@@ -86,6 +87,7 @@ def test_the_same_site_is_not_published_twice(repository: Repository) -> None:
     assert git(repository.folder / "origin", "rev-list", "--count", "gh-pages") == commits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_version_that_is_published_meanwhile_is_kept(repository: Repository, is_first: bool) -> None:
     if not is_first:

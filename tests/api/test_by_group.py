@@ -260,6 +260,7 @@ def test_an_interval_of_the_widest_gap_holds_the_interval_of_its_own():
     assert widest.interval.low <= widest.difference <= widest.interval.high
 
 
+@pytest.mark.slow
 def test_the_intervals_of_all_gaps_hold_the_true_ones_together():
     # The first group's errors are .1 in every bin, the others' 0.
     # At least 95 % of the families of three intervals cover: misses in 60 data sets are at most Binomial(60, .05).

@@ -203,6 +203,7 @@ def test_equally_good_models_are_bold_in_at_most_the_nominal_share_of_tables() -
     assert sum(any(model is not None for model in table.values()) for table in tables) <= 17
 
 
+@pytest.mark.slow
 def test_a_better_model_is_often_bold() -> None:
     # 261 of 300 tables of 500 rows had a bold value. At least 20 of 40 is true with a probability above 99.99 %.
     tables = [bold_values.bold_values("one better model", i, ("brier", "log_loss")) for i in range(40)]

@@ -55,6 +55,7 @@ def test_a_name_that_is_not_isolated_is_noticed(open_page: Any) -> None:
     assert page.evaluate(MIXED, [name]) == [f"class {name} (12)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["right-to-left", "East Asian"])
 def test_pictures_have_every_character_of_the_names(
     written_page: Callable[[str], tuple[Path, tuple[str, ...]]], name: str

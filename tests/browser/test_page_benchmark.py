@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks import report_page
 
 
+@pytest.mark.slow
 def test_a_page_of_ten_classes_is_within_its_limit(page_path: Callable[[str], Path]) -> None:
     assert page_path("ten").stat().st_size <= 1000 * report_page.SIZE_LIMITS[10]
 

@@ -309,6 +309,7 @@ def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
     assert "no gain" in outcomes
 
 
+@pytest.mark.slow
 def test_where_no_gain_is_to_be_had_nothing_is_chosen():
     for seed in range(8):
         P, y = draw_predictions(400, 2, 1.0, seed)

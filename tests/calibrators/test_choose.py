@@ -378,6 +378,7 @@ def test_of_one_parameter_the_tail_is_that_of_its_parts():
     assert 0.03 < (t > stats.norm.ppf(0.95)).mean() < 0.05
 
 
+@pytest.mark.slow
 def test_folds_of_equal_label_shares_would_confirm_luck():
     # Ten flat classes, every probability right. By folds with equal shares of each label one bias per class looks
     # confirmed in most sets; by folds that know nothing of the labels it is Binomial(60, at most .05).

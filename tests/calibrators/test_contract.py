@@ -161,6 +161,7 @@ def test_every_failure_that_is_expected_is_one():
     assert set(failures(made("temperature"))) == set(BARE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrator", ["isotonic", "auto"])
 def test_recalibrated_classifiers_keep_the_estimator_contract(calibrator):
     # No linear model inside: the threads of its linear algebra spin for minutes where cores are shared.

@@ -194,6 +194,7 @@ def data(n=600, k=3, **more):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["cross-fit", "split", "frozen"])
 def test_an_oversure_classifier_gets_better(mode):
     X, y = data(3000)

@@ -55,6 +55,7 @@ def harmless(document, P):
     return np.isfinite(q).all() and (q >= 0).all() and bool(np.abs(q.sum(axis=1) - 1).max() < 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name != "auto"])
 def test_a_file_that_was_meddled_with_is_refused_or_harmless(name, k):

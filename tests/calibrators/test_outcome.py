@@ -162,6 +162,7 @@ def clustered_cohort(seed, n=700, n_clusters=50):
     return Predictions(y.astype(int), expit(x), cluster=cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clustered", [False, True])
 def test_the_required_rows_follow_from_the_gain_and_its_standard_error(clustered):
     # The gain must be positive with 80 % power (0.84 standard errors), and a gain c times the detectable one needs n/c
@@ -203,6 +204,7 @@ def test_a_detectable_gain_above_the_log_loss_is_not_stated():
     assert not [note for note in result.notes if "would have been confirmed" in note.text]
 
 
+@pytest.mark.slow
 def test_a_chosen_map_needs_twice_the_detectable_gain():
     for seed in range(120):
         result = fit(AutoSpec(candidates=("temperature", "platt")), clustered_cohort(seed))
@@ -226,6 +228,7 @@ def test_few_clusters_do_not_confirm_luck():
     assert n_confirmed <= binom.ppf(0.999, reps, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "n", "k"), [(0.5, 300, 4), (2.0, 400, 3)])
 def test_the_limit_of_a_gain_is_close_to_it_and_holds(temperature, n, k):
     # The gain of the returned map on new rows is below the one-sided 95 % limit in at most 5 % of data sets.

@@ -287,6 +287,7 @@ def test_the_test_and_the_table_have_one_sandwich_for_weights():
         assert np.sqrt(V[i].diagonal()) == pytest.approx([parts[f"class:{i}"][f"{a}_se"] for a in ("tau", "gamma")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["curvature", "weights", "clusters"])
 def test_intervals_hold_the_truth_as_often_as_they_say(kind):
     # The interval of γ of one class in 300 data sets of 600 rows: Binomial(300, .95), inside its 99.9 % range, and one

@@ -175,6 +175,7 @@ def test_a_full_disk_is_a_coded_error(word: str) -> None:
     assert labelled(err)["code"] == "TO602"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
 def test_a_message_that_cannot_be_written_changes_no_exit_code(overconfident: str) -> None:
     with Path("/dev/full").open("w") as full:
@@ -233,6 +234,7 @@ def test_help_and_list_load_no_numpy(words: list[str]) -> None:
     assert ran.stderr.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_signs_is_no_error(overconfident: str) -> None:
     ran = subprocess.run(
         [*PROGRAM, "measure", overconfident, "--interval", "none"],

@@ -293,6 +293,7 @@ def test_a_bound_within_the_range_of_the_estimator_is_read(text: str, scope: Sco
     assert Gate.parse(text, scope).text == text
 
 
+@pytest.mark.slow
 def test_no_estimator_is_below_its_lower_bound() -> None:
     rng = np.random.default_rng(0)
     for n in (6, 40):
@@ -366,6 +367,7 @@ def test_ends_of_intervals_decide_the_exit_code(run: Run, overconfident: str, ga
     assert f"gate {'failed' if code else 'passed'}: " in done.stderr
 
 
+@pytest.mark.slow
 def test_the_lower_end_passes_a_calibrated_model_whose_bare_error_is_above_the_bound(run: Run, honest: str) -> None:
     # 400 rows of a calibrated model have an ece of about .05 by chance: the value fails where the lower end does not
     assert run("audit", honest, "--resamples", 99, "--fail-on", "ece>0.02").exit_code == 1

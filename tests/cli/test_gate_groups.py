@@ -42,6 +42,7 @@ def test_an_audit_bounds_any_estimator_by_group(run: Run, rare: str, mode: tuple
     assert small.startswith("gate passed: o_e[worst] (day=0) = ")
 
 
+@pytest.mark.slow
 def test_an_audit_and_groups_bound_the_same_numbers(run: Run, rare: str) -> None:
     gates = ("--fail-on", "o_e[worst].low>0.1", "--fail-on", "o_e[worst].high<0.1")
     words = (rare, *DAY, "--seed", 3)

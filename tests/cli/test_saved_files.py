@@ -210,6 +210,7 @@ def test_an_older_tally_is_merged_and_its_copies_are_still_refused(run: Run, fir
         assert fields(run("merge", *files, "--out", folder / "x.tally.json").stderr)["code"] == "TO603"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "tally"])
 def test_a_copy_of_a_file_is_noted(run: Run, first: Path, folder: Path, mode: str) -> None:
     copy = shutil.copy(first, folder / "copy.csv")

@@ -31,6 +31,7 @@ def listening(process: subprocess.Popen[str]) -> None:
     raise TimeoutError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [MODULE, SCRIPT], ids=["module", "script"])
 @pytest.mark.parametrize("after", [0.0, 0.03, 0.15, 0.4, 1.0])
 def test_an_interrupt_at_any_time_is_130_without_a_traceback(
@@ -48,6 +49,7 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     assert (process.returncode, err.strip()) == (130, "stopped")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: signal.Signals) -> None:
     words = [*MODULE, "audit", overconfident, "--resamples", "2000000"]
@@ -135,6 +137,7 @@ rewrite(read(sys.argv[1], label=None, batch_rows=100), transform, sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "feather", "npz"])
 def test_a_run_that_is_killed_while_it_writes_leaves_the_old_file_and_nothing_else(
     overconfident: str, folder: Path, form: str

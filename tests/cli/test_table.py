@@ -85,6 +85,7 @@ def test_a_table_of_text_fits_the_terminal(
         assert not any(line.startswith("  [0") for line in table.splitlines())  # no wrapped cell
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_csv_in_a_pseudo_terminal_is_what_a_pipe_receives(overconfident: str, honest: str) -> None:
     import pty

@@ -46,6 +46,7 @@ def test_characters_of_two_columns_keep_the_columns_aligned() -> None:
     assert {display_width(row) for row in block.rows} == {12}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60), st.integers(5, 40))
 def test_a_shortened_name_is_never_wider_than_allowed(text: str, width: int) -> None:
     assert display_width(shorten_middle(text, width)) <= width

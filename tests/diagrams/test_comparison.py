@@ -357,12 +357,14 @@ def test_models_that_tie_are_named_together(order):
     assert "difference" not in same
 
 
+@pytest.mark.slow
 def test_eight_models_leave_the_marks_their_room():
     # The figure grows with what is said, listed and tabled.
     assert plot_height(to.draw(many(8), "comparison").draw()) >= 3.0
     assert to.draw(many(2), "comparison").figure_size[1] == pytest.approx(4.7 + 0.54)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["deviation", "diagonal"])
 @pytest.mark.parametrize(("models", "views"), [(1, 1), (2, 1), (8, 1), (1, 10)])
 def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
@@ -387,6 +389,7 @@ def test_in_the_diagonal_style_both_axes_have_the_same_scale():
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["deviation", "diagonal"])
 @pytest.mark.parametrize("models", [2, 4])
 def test_in_small_axes_everything_stays_within(style, models):

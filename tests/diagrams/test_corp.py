@@ -425,6 +425,7 @@ def test_both_axes_have_the_same_scale(style):
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("band", ["consistency", "honest"])
 @pytest.mark.parametrize("count", [1, 4])
@@ -458,6 +459,7 @@ def test_the_numbers_never_lie_on_the_curve(exponent):
     assert not any(box.contains(*corner) for corner in corners)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("count", [1, 10])
 def test_in_small_axes_everything_stays_within(style, count):

@@ -74,6 +74,7 @@ def misses(limits, at, rates):
     return bool(((rates < low - 1e-12) | (rates > high + 1e-12)).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize("kind", ["one score", "two scores", "rising", "votes", "weights"])
 def test_an_honest_band_holds_all_rates_at_once_as_often_as_it_says(level, kind):

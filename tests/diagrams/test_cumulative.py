@@ -352,6 +352,7 @@ def test_no_words_overlap_and_nothing_is_cut_off(count):
             assert disjoint, f"{label!r} meets {other!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 10])
 def test_in_small_axes_everything_stays_within(count):
     figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))

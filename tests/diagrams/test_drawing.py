@@ -203,6 +203,7 @@ def test_crosses_never_reach_the_strip():
             assert (ax.transData.transform(line.get_xydata())[:, 1] > top).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", SETTINGS)
 @pytest.mark.parametrize("count", [1, 3])
 def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(recipe, count):
@@ -316,6 +317,7 @@ def test_pyplot_and_the_users_style_stay_as_they_were():
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_drawing_does_not_load_pyplot():
     import subprocess
 
@@ -419,6 +421,7 @@ def softer(k, n=150):
     return to.Predictions((true.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1).clip(max=k - 1), P)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_axes_too_small_for_a_grid_hold_its_first_view_as_the_title_says(name):
     lens = "classwise" if name not in ("simplex", "tetrahedron") else "canonical"

@@ -98,6 +98,7 @@ def test_settings_apply_to_the_diagrams_that_have_them(models: dict[str, to.Pred
         to.draw(models, ["reliability", "cumulative"], depth=5)
 
 
+@pytest.mark.slow
 def test_a_grid_is_saved_for_a_paper_with_the_same_bytes(grid: DiagramGrid, tmp_path: Path) -> None:
     for name in ("a", "b"):
         grid.save(tmp_path / f"{name}.pdf", style="paper")

@@ -283,6 +283,7 @@ def test_requested_by_name_and_on_the_command_line(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_words_overlap_and_nothing_leaves_the_figure(count):
     drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(LloPosterior(resolution=15), count)

@@ -92,6 +92,7 @@ def test_every_corner_of_an_ellipse_is_as_far_from_its_estimate():
         np.testing.assert_allclose(distances, -2 * np.log(0.2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_ellipse_misses_a_right_class_as_often_as_it_says():
     # 400 calibrated data sets of 400 rows: misses of one class are Binomial(400, .1) up to terms in 1/n;
     # its 99.9 % range is 22 to 61.
@@ -349,6 +350,7 @@ def test_on_the_command_line(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_words_overlap_and_nothing_leaves_the_figure(count):
     drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(MclloParameters(), count)

@@ -533,6 +533,7 @@ def test_without_any_layer_it_still_draws(style):
     bare.draw().savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["murphy", "plane"])
 @pytest.mark.parametrize(("models", "views"), [(1, 1), (2, 1), (8, 1), (1, 4)])
 def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
@@ -555,6 +556,7 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
             assert disjoint, f"{label!r} meets {other!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["murphy", "plane"])
 def test_in_small_axes_everything_stays_within(style):
     figure = Figure(figsize=(3.4, 2.9))

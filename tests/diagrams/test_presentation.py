@@ -67,6 +67,7 @@ def test_the_default_is_the_diagonal_with_consistency_bars_around_it():
     assert to.draw(softer(3), lens="class:1").axis_labels() == ("Predicted probability", "Observed frequency")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("views", [1, 2, 3, 6, 10])
 @pytest.mark.parametrize("without", [(), ("strip",)])
 def test_the_diagonal_rises_at_45_degrees(views, without):
@@ -80,6 +81,7 @@ def test_the_diagonal_rises_at_45_degrees(views, without):
 # Titles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_a_title_replaces_the_headline_and_none_leaves_only_the_legend(every, name):
     diagram = every[name]
@@ -103,6 +105,7 @@ def test_an_empty_title_is_none(every):
         assert sorted(texts_of(diagram.draw(title=""))) == sorted(texts_of(diagram.draw(title=False)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_the_title_of_axes_that_are_given_is_the_callers(every, name):
     for title, shown in (("Mine", "Mine"), (False, ""), ("", "")):
@@ -134,6 +137,7 @@ def test_a_title_holds_wherever_the_diagram_goes():
     assert diagram.to_dict() == to.draw(softer(3), bins=5).to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("views", [3, 10])
 def test_a_grid_has_a_title_of_its_own_or_none(views):
     diagram = Reliability()(classwise(views))
@@ -147,6 +151,7 @@ def test_a_grid_has_a_title_of_its_own_or_none(views):
 # Sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 @pytest.mark.parametrize("figsize", [(3, 3), (8, 4)])
 def test_a_figure_of_any_size_holds_all_its_words_apart(every, name, figsize):
@@ -166,6 +171,7 @@ def test_a_figure_of_any_size_holds_all_its_words_apart(every, name, figsize):
             assert disjoint, f"{one!r} meets {other!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("views", [1, 4, 10])
 def test_a_saved_png_has_the_size_and_resolution_that_were_given(tmp_path, views):
     diagram = Reliability()([view()] if views == 1 else classwise(views))
@@ -177,6 +183,7 @@ def test_a_saved_png_has_the_size_and_resolution_that_were_given(tmp_path, views
     assert re.search(r'width="288pt" height="252pt"', (tmp_path / "c.svg").read_text())
 
 
+@pytest.mark.slow
 def test_a_grid_of_a_given_size_takes_as_many_columns_as_give_its_panels_room():
     wide, high = (Reliability()(classwise(10)).draw(figsize=size) for size in ((9, 4), (4, 9)))
     columns = [len({round(ax.get_position().x0, 6) for ax in figure.axes}) for figure in (wide, high)]
@@ -252,6 +259,7 @@ def placed(diagram, room, layout=None, *, legend=None):
     return ax
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 @pytest.mark.parametrize(("room", "layout"), [("3 by 3", None), ("2 by 4", None), ("2 by 4", "constrained")])
 def test_a_legend_in_given_axes_covers_nothing_and_takes_no_room(every, name, room, layout):
@@ -281,11 +289,13 @@ def test_a_legend_in_given_axes_covers_nothing_and_takes_no_room(every, name, ro
     assert under.min() > 0.98 * 255
 
 
+@pytest.mark.slow
 def test_most_diagrams_have_a_place_for_their_legend_in_axes_of_three_inches(every):
     shown = [name for name in every if placed(every[name], "3 by 3").get_legend() is not None]
     assert {"reliability", "reliability_curve", "corp", "calibration_belt", "simplex"} <= set(shown)
 
 
+@pytest.mark.slow
 def test_no_cross_and_no_bar_of_a_reliability_diagram_lies_under_its_legend():
     some = 0
     for seed in range(12):
@@ -376,6 +386,7 @@ def test_the_artists_of_a_picture_are_no_entries_of_a_legend():
     assert {"bars", "crosses"} <= {name_of(artist) for artist in ax.get_children()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_no_id_of_an_svg_stands_twice(every, name):
     ids = Counter(re.findall(r'\bid="([^"]*)"', every[name].svg()))

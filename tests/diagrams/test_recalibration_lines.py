@@ -313,6 +313,7 @@ def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
     assert np.ptp(RecalibrationLines()([View([0.2] * 9 + [0.6], [0, 1] * 5, name="positive")]).table["width"]) > 0.3
 
 
+@pytest.mark.slow
 def test_beyond_twelve_panels_the_others_have_the_predictions_and_the_fit():
     diagram = RecalibrationLines()([biased(c, 60, name=f"class:{c}") for c in range(14)])
     assert "TN245" in codes(diagram)
@@ -369,6 +370,7 @@ def test_requested_by_name_and_on_the_command_line(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_words_overlap_and_nothing_leaves_the_figure(count):
     drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(RecalibrationLines(), count)

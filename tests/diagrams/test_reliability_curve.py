@@ -643,6 +643,7 @@ def test_in_small_axes_a_requested_legend_holds_every_entry(band):
     assert not band or any("90\u00a0%" in text for text in texts)  # the level, too
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("band", BANDS)
 @pytest.mark.parametrize("count", [1, 4])
 def test_no_words_overlap_and_nothing_is_cut_off(band, count):
@@ -657,6 +658,7 @@ def test_no_words_overlap_and_nothing_is_cut_off(band, count):
             assert disjoint, f"{label!r} meets {other!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 10])
 def test_in_small_axes_everything_stays_within(count):
     figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))

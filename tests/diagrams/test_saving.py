@@ -56,6 +56,7 @@ def type_sizes(path: Path) -> list[float]:
     return sorted(scale * float(size) for size in re.findall(r"/F\d+ ([\d.]+) Tf", commands))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("style", "width", "inches"),
     [
@@ -83,6 +84,7 @@ def test_every_format_has_the_width_that_is_printed(
     assert resolution == pytest.approx(300 if style == "paper" else 200, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reliability", "cumulative", "confidence_histogram"])
 @pytest.mark.parametrize(
     ("style", "width", "points"), [("paper", None, 8), ("paper", "page", 8), ("slide", "page", 18)]
@@ -152,6 +154,7 @@ def test_without_a_style_the_file_is_as_before(diagram: Diagram, tmp_path: Path)
     assert b"/Type3" in (tmp_path / "f.pdf").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Path) -> None:
     heights = {}
     for name, title in (("default", None), ("none", False), ("own", "Validation set")):
@@ -160,6 +163,7 @@ def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Pa
     assert heights["default"] == heights["none"] < heights["own"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training")]
 )

@@ -200,6 +200,7 @@ def test_row_order_is_irrelevant_and_a_weight_of_two_is_two_rows_for_what_is_see
 # Chance
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_stated():
     # Sharp predictions in 100 cells, where χ² alone rejects 55 % of the time.
     # Rejections are at most Binomial(200, .05): stay below its 99.9 % point.

@@ -275,6 +275,7 @@ def test_runs_are_named_up_to_six_and_counted_beyond():
     assert legend_of(many.draw().axes[0]).get_texts()[0].get_text() == "8 runs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 3])
 def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(runs):
     figure = Figure(figsize=(8, 4))

@@ -297,6 +297,7 @@ def test_the_corrected_reliability_is_right_on_average_whatever_the_weights(weig
     assert expectations["murphy"] == pytest.approx(truth + noise / weights.sum(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_corrected_uncertainty_and_resolution_are_right_on_average() -> None:
     # Rows drawn anew: score .2 or .8 by a fair coin, outcome with chance .3 or .9. E y = .6, so the uncertainty is .24
     # and the resolution .3² = .09. A bin that holds one row is not corrected: of 40 rows that has the chance 80 · 2⁻⁴⁰.

@@ -324,6 +324,7 @@ def test_odd_data_give_a_number(kernel: str, p: list[float], y: list[int]) -> No
         assert 0 <= estimate.value <= 1.000001
 
 
+@pytest.mark.slow
 def test_a_thousand_classes_and_thirty_rows() -> None:
     rng = np.random.default_rng(8)
     many = Predictions(rng.integers(0, 1000, 30), rng.dirichlet([0.1] * 1000, 30))

@@ -230,6 +230,7 @@ def test_the_jackknife_equals_leaving_rows_out(error: InstanceError) -> None:
     np.testing.assert_allclose(jackknife(preds, estimand)[0], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_truth() -> None:
     # p uniform and the outcome comes with p²: (1/3 − 1/4)/(1/3) = 1/4 where it came, (1/2 − 1/4)/(2/3) = 3/8 where not,
     # MacroCE 5/16. 200 intervals of 95 % promise at least 93 %: below 178 hits has probability < .1 %.

@@ -145,6 +145,7 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     assert drawn(shown, shown.y[None], MixNMatchError())[0] == pytest.approx(MixNMatchError().value(shown), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_rarely_rejected() -> None:
     # Rejections at 5 % over 50 data sets are Binomial(50, .05): at most 9 in 99.95 of 100 cases.
     rng = np.random.default_rng(3)

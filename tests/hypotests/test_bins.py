@@ -84,6 +84,7 @@ def test_size_under_the_null(k, lens):
     assert 2 <= rejected <= 22
 
 
+@pytest.mark.slow
 def test_no_bin_of_a_calibrated_model_is_named_more_often_than_the_level():
     # family-wise, by either part: at most 22 of 200 data sets with 99.9 %
     rng, joint, holm = np.random.default_rng(2), 0, 0
@@ -167,6 +168,7 @@ def test_edges_are_named_as_they_are_closed():
     ]
 
 
+@pytest.mark.slow
 def test_clusters_flip_whole_residuals():
     # 80 clusters of 5 equal rows: label redraws would reject most sets; flips are approximate, and at 8 % they reject
     # at most 10 of 40 sets with 99.9 %

@@ -41,6 +41,7 @@ def test_a_family_of_lenses_is_holms_by_law_and_joint_by_redraws():
     assert set(drawn.parts) == {"confidence", "classwise"}
 
 
+@pytest.mark.slow
 def test_the_joint_family_of_redraws_keeps_its_level():
     # Rejections at 5 % over 400 data sets are Binomial(400, .05): inside 8..36 with 99.9 %.
     rng = np.random.default_rng(2)

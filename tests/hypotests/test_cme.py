@@ -147,6 +147,7 @@ def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
     assert len(choose_locations(view.take(order[:25]), 5).points) == 2  # ten rows each
 
 
+@pytest.mark.slow
 def test_size_under_the_null() -> None:
     # Rejections at 5 % over 200 data sets are Binomial(200, .05) for `redraw`: at most 21 in 99.9 %.
     rejected = sum(to.test(calibrated(60, seed), "cme", resamples=99).pvalue <= 0.05 for seed in range(200))

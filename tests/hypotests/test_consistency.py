@@ -62,6 +62,7 @@ def test_redraws_agree_with_the_reference_on_a_tree():
     assert abs(result.pvalue - share) < 3.3 * np.sqrt(share * (1 - share) * (1 / 200 + 1 / 3999))
 
 
+@pytest.mark.slow
 def test_clusters_flip_whole_residuals_and_keep_their_level():
     # 100 clusters of 5 equal labels: label redraws would reject most; sign flips reject near 5 %.
     # 200 sets: Binomial(200, .08) stays at or below 29 with 99.9 % (the flips are approximate, 6 % measured).
@@ -181,6 +182,7 @@ def test_clusters_refuse_the_scheme_that_draws_single_rows():
         verdict(preds, redraw="both")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high", "clusters"), [(0.0, 1.0, 50), (0.9, 1.0, 100), (0.0, 0.05, 200)])
 @pytest.mark.parametrize("shared_outcome", [True, False])
 def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_certain(low, high, clusters, shared_outcome):

@@ -56,6 +56,7 @@ def test_the_two_series_of_a_law_meet(beyond):
     assert beyond(0.0) == 1
 
 
+@pytest.mark.slow
 def test_the_laws_against_walks():
     # 20,000 walks of 1,000 steps of ±1: a walk that is looked at between its steps goes about 0.58 steps farther on
     # each side, so x moves by .58 / √1000 = .018 (.037 for the range), and P by at most that times its slope of 0.7.

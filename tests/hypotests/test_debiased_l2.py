@@ -70,6 +70,7 @@ def test_the_normal_law_says_how_far_it_is_off():
     assert DebiasedL2Test(partition=Uniform(200)).evaluate(View(p, y)).asymptotic_warnings == ()
 
 
+@pytest.mark.slow
 def test_redraws_keep_the_level():
     # Rejections at 5 % over 400 data sets are Binomial(400, .05): inside 8..36 with 99.9 %.
     rng, rejected = np.random.default_rng(2), 0

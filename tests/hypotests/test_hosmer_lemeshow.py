@@ -93,6 +93,7 @@ def test_size_with_g_degrees_of_freedom_and_why_not_g_minus_two():
     assert as_fitted > 49
 
 
+@pytest.mark.slow
 def test_size_on_vectors_is_kept_by_the_exact_form_and_missed_by_pearsons():
     # As above: 14..49 of 600. Pearson's form with g(K − 1) degrees of freedom rejects 1 to 2 %, below 14 of 600.
     rng = np.random.default_rng(2)

@@ -39,6 +39,7 @@ def test_a_model_that_is_off_by_more_is_beyond():
     assert run_test(binary(3000, slope=0.4), 0.02).decision == "beyond"
 
 
+@pytest.mark.slow
 def test_a_true_error_beyond_the_margin_is_hardly_ever_called_within():
     # truth |r − p| = .1226 on average, above the margin .1: `within` needs an interval that misses it from below, of
     # which 2.5 % do so by design. 60 sets: at most 6 with 99.9 % (Binomial(60, .025)). The other way round the

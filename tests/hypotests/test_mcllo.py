@@ -129,6 +129,7 @@ def test_exact_zeros_need_a_floor():
         to.test(votes(), "mcllo")
 
 
+@pytest.mark.slow
 def test_the_score_of_resampled_labels_keeps_its_level():
     # p-values of 999 draws are uniform on i/1000: of 300 data sets Binomial(300, .05) reject at 5 %; its 99.9 % range.
     # Sharp predictions, few rows, many classes: where χ² cannot be trusted. The draws are judged without the façade.
@@ -217,6 +218,7 @@ def test_the_effective_n_of_coin_flips_is_their_number():
     assert MclloModel.from_view(rare, -1, 0.0, "mcllo").effective_n == pytest.approx(50 / (1 / 0.09 - 3))
 
 
+@pytest.mark.slow
 def test_power_is_that_of_the_non_central_law():
     # golden/recalibration/mc_power.json: K = 3, Dirichlet(1), δ₁ = 2, n = 100: .648 of 1,000. Of 300 of ours the share
     # differs by at most four standard errors of both, 4 √(.648 · .352 (1/1000 + 1/300)).

@@ -81,6 +81,7 @@ def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_reject
     assert simulation.rejection_rate(0.5) == np.mean(anew)
 
 
+@pytest.mark.slow
 def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     # the same rows as with all classes, and labels from the same truth: the shares differ by chance alone.
     # The difference of two shares near .5 of 400 has a standard deviation of .035: within 3.3 of them.
@@ -100,6 +101,7 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     assert abs(alone.rejection_rate(0.6) - all_classes.rejection_rate(0.6)) < 0.12
 
 
+@pytest.mark.slow
 def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch):
     separate_share = sets(consistency(), binary(), n=1200).rejection_rate(0.35)
     monkeypatch.setattr(simulated, "MAX_LABELS_OF_DRAWS", 0)
@@ -110,6 +112,7 @@ def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch)
     assert abs(simulation.rejection_rate(0.35) - separate_share) < 0.03
 
 
+@pytest.mark.slow
 def test_more_rows_and_more_distortion_are_seen_more_often():
     small, many = sets(consistency(), binary(), n=200), sets(consistency(), binary(), n=800)
     assert small.rejection_rate(0.2) < small.rejection_rate(0.6) < many.rejection_rate(0.6)
@@ -190,6 +193,7 @@ def test_what_no_distortion_reaches_is_reported_and_not_invented():
     assert f"in only {100 * plan.power:.1f} % [" in str(plan)
 
 
+@pytest.mark.slow
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
     monkeypatch.setattr("trueodds.hypotests._power.power.MAX_ROWS", 700)
     plan = to.power(binary(), effect=0.03, simulations=100)
@@ -214,6 +218,7 @@ def test_every_plan_says_for_what_it_holds():
         assert "TN233" in [note.code for note in to.power(binary(), **settings).notes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", ["canonical", "classwise", "class:1", "top-2"])
 def test_every_lens_of_classes_can_be_planned_for(lens):
     plan = to.power(classes(), lens=lens, n=100, effect=0.05, simulations=20)
@@ -276,6 +281,7 @@ def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
     assert find_root(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
     shares: list[float] = []
     a = to.power(binary(), n=100, simulations=40, rng=3, progress=lambda share, step: shares.append(share))
@@ -366,6 +372,7 @@ def test_a_weighted_likelihood_ratio_is_simulated():
     assert plan.settings["simulations"] == 20
 
 
+@pytest.mark.slow
 def test_one_row_per_cluster_can_be_planned_for() -> None:
     """The remedy of the error for clustered rows works: rows of different clusters are independent."""
     p, y = [0.3, 0.8, 0.6, 0.4] * 50, [0, 1, 1, 0] * 50

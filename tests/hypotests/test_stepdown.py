@@ -90,6 +90,7 @@ def raised(observed, draws, i, alpha, values):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claims", "redraws"), [(1, 39), (6, 59), (13, 99), (13, 199)])
 def test_what_is_seen_is_what_raising_the_statistic_finds(claims, redraws):
     # So many claims for so few draws that the largest draw of each is no rare thing among the largest of all: the

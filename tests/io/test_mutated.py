@@ -31,6 +31,7 @@ def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, 
         return [*answers, answer(rows)]
 
 
+@pytest.mark.slow
 def test_both_csv_readers_give_the_same_answer_on_mutated_files(tmp_path: Path) -> None:
     differing = [seed for seed in range(300) if differs(seed, tmp_path)]
     assert differing == []

@@ -19,6 +19,7 @@ CHANCE = 1e-4  # of a false alarm, for one form in one world
 # Most forms are judged by a part of the data sets: the others are simulated where that part rejects more often than is
 # likely at 5 %. A test that rejects 12 % is passed by the part alone with a probability of 14 % in one world.
 FIRST_SETS, SUSPICION = 80, 0.15
+SLOW = {"bins", "cme", "cox", "giviti", "mcllo"}  # tests whose simulations take a second or more, mostly fits of models
 
 
 def world(name):
@@ -37,7 +38,11 @@ def simulate_until_clear(form, where, n, sets):
     return sets, simulate_pvalues(form, where, n, sets, PLAN)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.label} {form.null}")
+def with_marks(form):
+    return pytest.param(form, id=f"{form.label} {form.null}", marks=[pytest.mark.slow] if form.name in SLOW else [])
+
+
+@pytest.mark.parametrize("form", [with_marks(form) for form in FORMS])
 def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
     rejected = tested_sets = 0
     for name, n in HARD:
@@ -56,6 +61,7 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
     assert rejected <= max_rejections(tested_sets), f"{rejected} of {tested_sets} rejected, over all worlds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)
 def test_p_values_of_resampled_labels_are_uniform(form):
     # Kolmogorov's test of p-values, made continuous by a uniform step of their grid of 1/100: of 150, and of 400 where

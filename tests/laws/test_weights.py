@@ -119,6 +119,7 @@ def test_comparisons_groups_and_tallies_read_the_ratios_of_weights(name: str) ->
     assert_the_same(lambda preds: to.measure(preds, name, mode="tally", interval=None).to_dict(), two, three)
 
 
+@pytest.mark.slow
 def test_plans_and_audits_read_the_ratios_of_weights() -> None:
     assert_the_same(lambda preds: to.power(preds, "spiegelhalter", simulations=20).to_dict(), two)
     assert_the_same(lambda preds: to.audit(preds, resamples=39).to_dict(), two)

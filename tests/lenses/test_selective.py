@@ -65,6 +65,7 @@ def test_an_order_without_sense_has_the_error_rate_on_average() -> None:
     assert abs(np.mean([float(curve) - curve.random for curve in curves])) < 0.010
 
 
+@pytest.mark.slow
 def test_the_interval_covers() -> None:
     """Of 100 intervals at 95 % the number that hold the truth is Binomial(100, .95): at least 87 with chance 99.9 %.
 
@@ -169,6 +170,7 @@ def test_where_no_answer_is_wrong_the_limit_is_the_exact_one_and_not_zero() -> N
     assert (wrong["low"].item(), wrong["high"].item()) == (pytest.approx(0.025 ** (1 / 50), rel=1e-12), 1.0)
 
 
+@pytest.mark.slow
 def test_the_limits_at_a_coverage_hold_the_truth() -> None:
     """Confidences uniform on [.5, 1], right as often as they say: the surest share c is wrong in c/4 of its answers.
 

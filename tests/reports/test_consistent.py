@@ -151,6 +151,7 @@ def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
     assert {seed: some for seed, some in problems.items() if some} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "chosen"), [(4, "temperature"), (37, "ensemble_temperature"), (45, "bias_corrected_temperature")]
 )

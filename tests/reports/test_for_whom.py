@@ -79,6 +79,7 @@ def test_holm_where_draws_do_not_hang_together():
     )
 
 
+@pytest.mark.slow
 def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
     table, people = reference.data("adult_rf_predictions.parquet"), reference.data("adult_features.parquet")
     test = np.array(people["split"].to_pylist()) == "test"
@@ -142,6 +143,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     assert lines[-1].endswith("undecided")
 
 
+@pytest.mark.slow
 def test_small_groups_are_undecided_and_large_ones_within():
     rng = np.random.default_rng(4)
     p = rng.uniform(0.05, 0.95, 6000)

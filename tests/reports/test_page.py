@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.reports.example import PICTURES, example, unremarkable
 from trueodds.core.formatting import format_number
@@ -267,6 +268,7 @@ def _four(n: int = 400) -> Predictions:
     return Predictions((P.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1), P, classes=["<b>", "b", "c", "d"])
 
 
+@pytest.mark.slow
 def test_four_classes_turn_on_the_page_by_a_script_that_the_policy_names() -> None:
     text = audit(_four()).to_html()
     policy = re.search(r"script-src ([^;]*);", text)
@@ -279,6 +281,7 @@ def test_four_classes_turn_on_the_page_by_a_script_that_the_policy_names() -> No
     assert "<b>" not in text.replace("&lt;b&gt;", "")
 
 
+@pytest.mark.slow
 def test_three_classes_are_seen_as_a_triangle() -> None:
     preds = _four()
     three = Predictions(np.minimum(preds.y, 2), np.c_[preds.P[:, :2], preds.P[:, 2:].sum(axis=1)])

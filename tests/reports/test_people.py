@@ -82,6 +82,7 @@ def test_an_older_audit_without_the_section_is_shown_without_it() -> None:
 # Against votes and against the majority
 
 
+@pytest.mark.slow
 def test_the_measures_are_those_requested_by_name(audited: dict[str, Any]) -> None:
     Q, votes = crowd()
     preds = Predictions(votes, sharpened(Q))
@@ -129,6 +130,7 @@ def test_a_model_that_is_right_about_people_looks_wrong_against_their_majority()
     assert people["distribution"]["ece"]["value"] < 0.01
 
 
+@pytest.mark.slow
 def test_chaosnli_against_its_majority_as_others_computed_it() -> None:
     # Accuracy and ECE against the majority of 100: the data's own README, computed when they were collected.
     z = reference.data("chaosnli_snli.npz")
@@ -177,6 +179,7 @@ def test_the_rows_average_to_the_measure_and_stand_from_far_to_near() -> None:
     assert sorted(row["row"] for row in people["rows"]["listed"]) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_row_whose_crowd_thinks_as_the_model_says_is_seldom_named() -> None:
     # Rows differ in sureness and in votes. Any row named in 200 data sets at 10 %: at most Binomial(200, .1), 99.9 %.
     rng = np.random.default_rng(7)

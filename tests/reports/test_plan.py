@@ -245,6 +245,7 @@ def test_too_few_clusters_are_reported_with_their_number():
     assert "Too few clusters for a test: with 4 clusters" in document["verdict"]["sentence"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_votes_agree_and_are_not_right():
     rng = np.random.default_rng(2)
@@ -303,6 +304,7 @@ def test_a_test_that_cannot_reject_is_no_pass():
         to.audit(to.Predictions(rng.integers(0, 2, 50), rng.random(50)), resamples=10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_many_labels_and_groups_can_still_be_named():
     # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made; groups need no more

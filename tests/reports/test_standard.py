@@ -157,6 +157,7 @@ def test_answers_that_are_all_right_leave_the_level_its_chance() -> None:
     assert level.interval.high - level.value == pytest.approx(1.96 * np.sqrt(0.09 / 20), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_one_cluster_has_no_interval_and_few_have_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     one = of(two_classes(0, cluster=np.zeros(400, dtype=int)))
     assert all(measure.interval is None for name, measure in one.items() if name != "ici")

@@ -96,6 +96,7 @@ def test_the_residual_norm_by_hand():
     ).low == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 20, 50, 100])
 @pytest.mark.parametrize(
     ("lens", "settings"),

@@ -154,6 +154,7 @@ def test_few_rows_are_drawn_one_by_one():
     assert "drawn" not in to.test(simulated(), "consistency").settings
 
 
+@pytest.mark.slow
 def test_the_level_is_kept_by_bins(many):
     # 200 calibrated data sets at 5 %: Binomial(200, .05) exceeds 21 with probability .1 %.
     rejected = 0

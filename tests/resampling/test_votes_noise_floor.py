@@ -65,6 +65,7 @@ def test_the_law_does_not_depend_on_the_order_of_rows_or_classes() -> None:
     assert not of_one_mean(there, drawn(crowd(40, 4, 5), draws=1000))  # the comparison can fail
 
 
+@pytest.mark.slow
 def test_the_law_is_that_of_exact_enumeration() -> None:
     # One row, four votes, three classes: 15 outcomes with multinomial probabilities
     P = np.array([0.5, 0.3, 0.2])
@@ -182,6 +183,7 @@ def test_independent_labels_are_drawn_apart() -> None:
     assert abs(np.corrcoef(values)[0, 1]) < 4.5 / 500**0.5
 
 
+@pytest.mark.slow
 def test_many_rows_need_few_draws_of_their_votes() -> None:
     # A floor is a mean over rows: 4 million drawn shares make it, and the settings say how many draws that was
     small, many = crowd(50), crowd(20_000, 4)

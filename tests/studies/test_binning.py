@@ -43,6 +43,7 @@ def study(data, out):
     return binning(methods=NETS, data=data, plan=SMALL, out=out)
 
 
+@pytest.mark.slow
 def test_least_and_most_hold_the_usual_setting_between_them(study, data):
     assert [row["net"] for row in study.rows] == [net for net in NETS for _ in range(3)]
     for row in study.rows:

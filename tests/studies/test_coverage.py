@@ -31,6 +31,7 @@ def test_special_cases_are_of_members():
     assert set(CASES) <= set(ESTIMATORS.names())
 
 
+@pytest.mark.slow
 def test_a_row_tells_what_its_cell_gave():
     study = coverage(methods=["ece"], plan=SMALL)
     row = study.rows[0]
@@ -77,6 +78,7 @@ def test_cells_of_another_plan_are_measured_again(tmp_path):
     assert coverage(methods=["ks"], plan=other, out=tmp_path).rows == coverage(methods=["ks"], plan=other).rows
 
 
+@pytest.mark.slow
 def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds_studies.coverage.QUICK", SMALL)
     ran = CliRunner().invoke(

@@ -126,6 +126,7 @@ def test_the_tables_of_special_forms_are_of_members():
     assert all(null in {form.null for form in hypothesis_forms(name)} for name, null in COSTLY_FORMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TESTS.names())
 def test_every_form_answers_in_every_world_that_it_fits(name):
     plan = Plan(sets=2, asymptotic_sets=2, powered=1, rows=(30,), resamples=9)
@@ -192,6 +193,7 @@ def test_an_undefined_p_value_rejects_nothing():
 # The studies
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ["spiegelhalter", "hosmer_lemeshow"])
 def test_sizes_are_those_of_an_independent_simulation(name):

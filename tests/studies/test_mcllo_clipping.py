@@ -130,6 +130,7 @@ def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     assert without[0]["n"] == SMALL.rows - has_no_votes(votes, y).sum()
 
 
+@pytest.mark.slow
 def test_votes_and_a_half_are_rejected_at_the_level():
     # Exact where labels are redrawn: of 100 forests Binomial(100, .05) are rejected,
     # more than 13 in 1 of 2,000 studies.
@@ -145,6 +146,7 @@ def test_votes_and_a_half_are_rejected_at_the_level():
 # The study
 
 
+@pytest.mark.slow
 def test_the_study_tells_every_stand_in_with_and_without():
     study = mcllo_clipping(plan=SMALL)
     assert [(row["rows"], row["replacement"]) for row in study.rows] == [
@@ -190,6 +192,7 @@ def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
     assert forest_row(votes, y, cell, SMALL) == forest_row(votes, y, cell, SMALL)
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_tables_and_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds_studies.mcllo_clipping.QUICK", SMALL)
     ran = CliRunner().invoke(

@@ -183,6 +183,7 @@ def test_every_table_is_there_and_described(study):
     assert all(table.sentence for table in study.also)
 
 
+@pytest.mark.slow
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
     words = ["study", "model_comparison", "--quick", "--data", str(folder), "--out", str(tmp_path)]
     words += [word for net in NETS[:2] for word in ("--method", net)]

@@ -132,6 +132,7 @@ def test_every_table_is_there_and_described(study):
     assert "groups" not in study.sentence  # three classes have none
 
 
+@pytest.mark.slow
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
     words = ["study", "networks", "--quick", "--method", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
@@ -148,6 +149,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     assert (tmp_path / "networks.csv").read_text() == before
 
 
+@pytest.mark.slow
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
     settings = {"methods": NLI[:1], "plan": Plan(rows=100, resamples=20, redraws=19), "out": tmp_path / "out"}
     first = networks(data=folder, **settings)

@@ -59,6 +59,7 @@ def quick(tmp_path_factory):
 # The forest
 
 
+@pytest.mark.slow
 def test_votes_and_recalibrations_are_those_of_the_reference():
     # golden/recalibration/obesity_methods.json: pandas, scikit-learn and scipy, all but Weight, votes floored at 1e-3.
     forest, min_prob = predict_votes(ObesityData.load("no Weight", folder()), 500, 0), 1e-3
@@ -190,6 +191,7 @@ def test_what_stands_in_for_no_votes_is_as_specified_and_sums_to_one():
 # The study
 
 
+@pytest.mark.slow
 def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     study, _ = quick
     by = {(row["baseline"], row["method"]): row for row in study.rows}
@@ -222,6 +224,7 @@ def test_printed_numbers_stand_beside_ours(quick):
     assert len(paper.rows) > len(printed)
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
     cells, remeasured = [Cell("all", 0, str(folder()))], []
 

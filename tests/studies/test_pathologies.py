@@ -81,6 +81,7 @@ def test_the_terms_of_the_nine_samples_worked_by_hand():
     assert total["adds"] == pytest.approx(0.94 / 9)
 
 
+@pytest.mark.slow
 def test_the_printed_ece_is_the_sum_of_rounded_terms_and_ours_is_not(study_run):
     exact = ours(study_run[0], "nine samples", "ECE, 5 bins")
     assert round(exact, 5) == 0.10444 != PRINTED_ECE
@@ -250,6 +251,7 @@ def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_
     assert "{" not in "".join(table.legend + table.sentence for table in (study, *study.also))
 
 
+@pytest.mark.slow
 def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(study_run):
     study, _ = study_run
     assert pathologies(quick=True).rows == study.rows
@@ -283,6 +285,7 @@ def test_the_json_is_strict_though_a_log_loss_is_infinite(study_run):
     assert [row["log loss"] is None for row in cases["rows"]] == [False, True, False, False]
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_tables_and_picture(tmp_path):
     ran = CliRunner().invoke(main, ["study", "pathologies", "--out", str(tmp_path)], standalone_mode=False)
     assert "Six predictions, 10 lenses with an error of at most 0" in ran.output

@@ -20,6 +20,7 @@ def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(worl
     assert (np.abs(gap.mean(axis=0)) < 5 * np.sqrt((Q * (1 - Q)).mean(axis=0) / 400) + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_row_has_the_audit_and_the_best_single_test():
     plan = Plan(sets=25, calibrated=5, rows=(200,), resamples=99)
     world = next(candidate for candidate in POWER_WORLDS if candidate.name == "temperature .6" and candidate.k == 2)

@@ -350,6 +350,7 @@ def test_the_default_tells_models_apart_where_ece_does_not_and_shows_brier() -> 
     assert "TN239" not in codes(to.compare(*calibrated_and_overconfident(100), "debiased_l2", resamples=50))
 
 
+@pytest.mark.slow
 def test_equal_models_are_seldom_distinguished_by_the_bounds_of_their_biases() -> None:
     # Two models that see different halves of what decides the outcome, both with slope 1.6: at 5 % of 100 pairs at most
     # 13 with 99.9 %.

@@ -86,6 +86,7 @@ OPPOSITE = (lambda eta: odds(eta + 0.7), lambda eta: odds(eta - 0.7))  # one say
 ONE_MISCALIBRATED = (lambda eta: odds(eta + 1.2), odds)  # the other is calibrated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "models"), [("ece", OPPOSITE), ("ece", ONE_MISCALIBRATED), ("debiased_l2", ONE_MISCALIBRATED)]
 )
@@ -116,6 +117,7 @@ def test_two_calibrated_models_are_not_distinguished_by_their_ece() -> None:
     assert rejected <= 11
 
 
+@pytest.mark.slow
 def test_p_is_small_where_the_interval_excludes_0_although_one_square_is_negative():
     # A mended model whose debiased square is below 0 against one that is far off: the interval is far from 0.
     rng = np.random.default_rng(0)

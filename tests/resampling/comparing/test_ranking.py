@@ -107,6 +107,7 @@ def test_swaps_of_several_models_are_corrected_for_their_number() -> None:
     assert [pair.pvalue for pair in ranking.pairs if "far" in pair.names] == pytest.approx([3 / 100] * 2)
 
 
+@pytest.mark.slow
 def test_equal_models_are_seldom_put_in_order() -> None:
     # Four models with the same true Brier score: some pair is settled in at most 5 % of 120 data sets, with 99.9 % in
     # at most 16; without correction for six pairs it would be some 20 %.

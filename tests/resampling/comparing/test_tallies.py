@@ -82,6 +82,7 @@ def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> N
     assert 0 < sum(decided) < 200
 
 
+@pytest.mark.slow
 def test_scores_of_few_rows_differ_by_chance_no_more_often_than_alpha() -> None:
     # Two calibrated models of 4 rows each: rejections at 5 % of 1,000 are Binomial(1000, .05), 99.9 % below 72.
     # The t-test of so few skewed scores rejects less often; normal quantiles and variances divided by n gave 131.
@@ -103,6 +104,7 @@ def test_each_model_s_own_answer_is_the_one_that_measure_gives() -> None:
             assert model.interval.high == pytest.approx(own.interval.high, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_interval_of_two_calibrated_tallies_covers_their_equal_errors() -> None:
     # Both true errors are 0. Of 60 intervals of 95 % at most 9 miss with 99.9 %: Binomial(60, .05).
     missed = 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trueodds.kernels import as_plain_array
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, N_EQUAL_CELLS, N_HALVINGS, find_class_cells
 from trueodds.tallies.block_sums import report_bin_of_cells
 
 
 def placed(x: np.ndarray) -> np.ndarray:
-    out = np.empty((len(x), 1), dtype=np.uint16)
-    find_class_cells(np.ascontiguousarray(x[:, None]), 0, 1, CELL_EDGES, x.dtype == np.float32, out)
-    return out[:, 0]
+    out = np.empty((1, len(x)), dtype=np.uint16)
+    find_class_cells(as_plain_array(x[:, None]), 0, 1, CELL_EDGES, x.dtype == np.float32, out)
+    return out[0]
 
 
 def compared(x: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_inline, compile_kernel, sum_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, sum_blocks
 from trueodds.kernels.random_label_sums import add_where_between
 from trueodds.kernels.random_labels import (
     MAX_COMPARED_CLASSES,
@@ -106,7 +106,8 @@ def drawn_total_variation(
     """
     is_unweighted, is_searched = bool((w == 1).all()), P.shape[1] > MAX_COMPARED_CLASSES
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
-    P, outcomes, wp = np.ascontiguousarray(P), np.ascontiguousarray(outcomes, dtype=np.int32), np.ascontiguousarray(wp)
+    outcomes = outcomes.astype(np.int32, copy=False)
+    P, outcomes, w, wp, rows, first = (as_plain_array(array) for array in (P, outcomes, w, wp, rows, first))
 
     def add_cells(start: int, stop: int, out: Array) -> None:
         sums = np.empty((wp.shape[1], draws), dtype=dtype)

@@ -108,10 +108,7 @@ def find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, ce
 
 @compile_kernel
 def find_class_cells(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """Write the fine cell of every value of the classes first..last−1 of P to `out` (n, last − first) uint16.
-
-    `out` is best in Fortran order, because it is written class by class.
-    """
+    """Write the fine cell of every value of the classes first..last−1 of P to `out` (last − first, n) uint16."""
     k = last - first
     columns = np.empty((k, ROWS_PER_TILE), dtype=P.dtype)
     x, complement, cells = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE, dtype=np.int32)
@@ -120,9 +117,8 @@ def find_class_cells(P, first, last, edges, exact, out):  # type: ignore[no-unty
         transpose_rows(P, start, m, first, columns)
         for c in range(k):
             find_column_cells(columns[c], m, edges, exact, x, complement, cells)
-            column = out.T[c]
             for i in range(m):
-                column[start + i] = cells[i]
+                out[c, start + i] = cells[i]
 
 
 def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
@@ -132,13 +128,13 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
     bin and by cell, without empty parts.
     """
     p, index = as_plain_array(p), as_plain_array(index)
-    cell = np.empty((1, len(p)), dtype=np.uint16).T
+    cell = np.empty((1, len(p)), dtype=np.uint16)
     find_class_cells(p[:, None], 0, 1, CELL_EDGES, p.dtype == np.float32, cell)
     low, high = np.full(size, N_CELLS), np.full(size, -1)
-    _find_cell_ranges(index, cell[:, 0], low, high)
+    _find_cell_ranges(index, cell[0], low, high)
     width = np.maximum(high - low + 1, 0)
     sums = np.zeros((int(width.sum()), 2))
-    _add_subcells(index, cell[:, 0], p, np.cumsum(width) - width - low, sums)
+    _add_subcells(index, cell[0], p, np.cumsum(width) - width - low, sums)
     occupied = sums[:, 0] > 0
     n, total = sums[occupied].T
     return np.repeat(np.arange(size), width)[occupied], n, total / n

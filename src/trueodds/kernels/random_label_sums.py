@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, draws_per_block, map_blocks
 from trueodds.kernels.random_labels import MAX_COMPARED_CLASSES, draw_labels_by_row, fill_thresholds, label_threshold
 from trueodds.kernels.random_streams import (
     DRAW_RANGE,
@@ -213,7 +213,7 @@ def sum_label_weights(
     sums : ndarray of shape (stop − start, size)
     """
     assert row_numbers is None or not independent
-    P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
+    P, w, tables = as_plain_array(P), as_plain_array(w), as_plain_array(tables)
     if not independent and (row_numbers is not None or needs_single_labels(P.shape[1], size, cluster_probability)):
         drawn = DrawnLabels(
             P, key, stop, row_numbers=row_numbers, cluster=cluster, cluster_probability=cluster_probability
@@ -243,7 +243,7 @@ def needs_single_labels(k: int, size: int, cluster_probability: float) -> bool:
 
 def sum_weights_of_labels(labels: Array, w: Array, tables: Array, size: int) -> Array:
     """Return the sums of `sum_label_weights` for given labels (n, draws), (draws, size)."""
-    draws = labels.shape[1]
+    w, tables, draws = as_plain_array(w), as_plain_array(tables), labels.shape[1]
     sums = np.empty((draws, size))
 
     def sum_draws(first: int, last: int) -> None:

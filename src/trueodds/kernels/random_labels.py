@@ -175,8 +175,8 @@ def draw_labels_by_row(
     `row_numbers` (n,) are the numbers of the rows in the random streams, 0..n−1 by default.
     """
     P = as_plain_array(P)
-    numbers = np.arange(len(P)) if row_numbers is None else row_numbers
-    clusters = _NO_CLUSTERS if cluster is None else cluster
+    numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
+    clusters = as_plain_array(_NO_CLUSTERS if cluster is None else cluster)
     out = np.empty((len(P), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
 
     def draw_rows(first: int, last: int) -> None:

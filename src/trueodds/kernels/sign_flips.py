@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_inline, compile_kernel, draws_per_block, map_blocks
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, draws_per_block, map_blocks
 from trueodds.kernels.random_streams import mix_bits, row_stream_key
 
 
@@ -63,6 +63,7 @@ def sum_sign_flips(cluster: Array, cells: Array, residuals: Array, size: int, ke
     key, start, stop : int
         Key of the random numbers, first draw, and draw after the last one.
     """
+    cluster, cells, residuals = as_plain_array(cluster), as_plain_array(cells), as_plain_array(residuals)
 
     def sum_draws(first: int, last: int) -> Array:
         out = np.zeros((size, last - first))

@@ -284,9 +284,9 @@ def _sum_cells_of_groups(rows: RowBlock, P: Array, Y: Array, group: Array) -> tu
     row. A cell of group g with the index i, as in `Cells`, has the key g · m · N_CELLS + i.
     """
     n, m = P.shape
-    cell = np.empty((n, m), dtype=np.uint16, order="F")
+    cell = np.empty((m, n), dtype=np.uint16)
     find_class_cells(P, 0, m, CELL_EDGES, rows.has_exact_cells, cell)
-    keys = (group[:, None] * m + np.arange(m)) * N_CELLS + cell
+    keys = (group[:, None] * m + np.arange(m)) * N_CELLS + cell.T
     key, inverse = np.unique(keys, return_inverse=True)
     counts = np.zeros(len(key), dtype=np.int64)
     sums = np.zeros((len(key), len(UNWEIGHTED_SUMS if rows.is_unweighted else WEIGHTED_SUMS)))

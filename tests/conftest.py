@@ -29,6 +29,14 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+@pytest.fixture(scope="module")
+def no_garbage_collection() -> Iterator[None]:
+    """For tests of source files: the collector would go through the nodes of a syntax tree while it grows."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_makereport() -> Iterator[Any]:
     """A test that skipped itself has failed."""

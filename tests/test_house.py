@@ -64,8 +64,8 @@ def nodes(file: Path) -> list[ast.AST]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _free_trees() -> Iterator[None]:
-    """Garbage collections in later tests would go through a million nodes."""
+def _free_trees(no_garbage_collection: None) -> Iterator[None]:
+    """Free a million nodes, which would slow down the garbage collections of later tests."""
     yield
     tree.cache_clear()
     nodes.cache_clear()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("no_garbage_collection")
+
 SOURCES = {"trueodds": Path("src/trueodds"), "trueodds_studies": Path("studies/src/trueodds_studies")}
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("no_garbage_collection")
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "studies/src", "tests", "benchmarks", "demo")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))

@@ -109,7 +109,17 @@ CASES = [
     for options in SETTINGS
     if takes_settings(name, options)
 ]
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def parametrized(cases: list[Case]) -> Any:
+    """The settings are slow tests, except those of the ECE: other members divide rows by the same functions."""
+    slow = [[pytest.mark.slow] if case.settings and case.name != "ece" else [] for case in cases]
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, marks=marks) for case, marks in zip(cases, slow, strict=True)], ids=str
+    )
+
+
+every_case = parametrized(CASES)
 
 
 def under(invariance: str, *, without: str = "") -> Any:
@@ -117,7 +127,7 @@ def under(invariance: str, *, without: str = "") -> Any:
     bound = [case for case in CASES if invariance not in type(case.estimator).exemptions]
     bound = [case for case in bound if not (without == COUNTS_ROWS and counts_rows(case))]
     bound = [case for case in bound if not (without == COUNTS_BINS and dict(case.settings).get("bins") in BIN_RULES)]
-    return pytest.mark.parametrize("case", bound, ids=str)
+    return parametrized(bound)
 
 
 def counts_rows(case: Case) -> bool:
@@ -282,16 +292,14 @@ def test_one_column_is_two_columns(case: Case, problem: Problem, which: int) -> 
     agree(case, one_of((*lenses, "positive") if "class:1" in lenses else lenses, which), one, two)
 
 
-@pytest.mark.parametrize(
-    "case",
+@parametrized(
     [
         case
         for case in CASES
         if not case.estimator.needs_rows
         and "cells" not in type(case.estimator).exemptions
         and dict(case.settings) in ({}, {"bins": 10}, {"bins": 4, "closed": "left"})
-    ],
-    ids=str,
+    ]
 )
 @LAWFUL
 @given(problem=problems())

@@ -22,7 +22,7 @@ demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 test check other-processor: export OPENBLAS_NUM_THREADS = 1
 test check other-processor: export OMP_NUM_THREADS = 1
 
-# The slow tests, such as those of the level of a test or of a study's quick form, run with SLOW=1 or ENGINES=1.
+# The slow tests, such as most simulations, the quick forms of studies, and layouts of figures, run with SLOW=1 or ENGINES=1.
 SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow")
 
 # What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask, Spark and what PyTorch needs too.
@@ -35,7 +35,7 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 
 # The foundations and the rules of the code: a tenth of the tests, for use while working.
 FAST := house terminology import_cycles prose docstrings
-check: $(VENV)/.test ## lint, types, and the fast tenth of the tests, in a minute
+check: $(VENV)/.test ## lint, types, and the fast tenth of the tests, in less than a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports

@@ -86,6 +86,7 @@ def codes(calibrator: Any) -> list[str]:
     return sorted(note.code for note in calibrator.notes if note.code not in ("TN560", "TN561"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "settings", "pass_limit"), FITS)
 @pytest.mark.parametrize("size", [1, 7, N])
 def test_any_batches_give_the_parameters_of_rows_in_memory(name, settings, pass_limit, size):

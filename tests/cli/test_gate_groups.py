@@ -67,6 +67,7 @@ def test_every_group_that_fails_has_a_line(run: Run, rare: str) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "gate", "is_noted"),
     [

@@ -402,6 +402,7 @@ def test_in_small_axes_everything_stays_within(count):
     assert figure.axes == [ax]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "y"), [([0.5], [1]), ([0.3] * 9, [1] * 4 + [0] * 5), ([0.1, 0.9], [0, 1])])
 def test_the_smallest_data_can_be_drawn(p, y):
     diagram = CalibrationBelt()([View(p, y, name="positive")])

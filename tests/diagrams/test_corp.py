@@ -488,6 +488,7 @@ def test_rates_at_the_right_stand_at_the_height_of_the_curve_also_under_a_legend
         assert side.transData.transform((0, rate))[1] == pytest.approx(ax.transData.transform((0, rate))[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("band", BANDS)
 @pytest.mark.parametrize(
     ("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]

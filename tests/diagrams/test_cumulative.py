@@ -367,6 +367,7 @@ def test_in_small_axes_everything_stays_within(count):
     assert figure.axes == [ax]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [0]), ([0.3] * 9, [1] * 4 + [0] * 5)])
 def test_the_smallest_data_can_be_drawn(p, y):
     diagram = Cumulative()([View(p, y, name="positive")])

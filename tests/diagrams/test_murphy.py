@@ -571,6 +571,7 @@ def test_in_small_axes_everything_stays_within(style):
     assert not [text for text in ax.texts if text.get_gid() == "side"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["murphy", "plane"])
 @pytest.mark.parametrize(
     ("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]

@@ -157,6 +157,7 @@ def test_separated_outcomes_are_noted_and_drawn():
     diagram.draw()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "y"), [([0.0], [0]), ([1.0], [1]), ([0.5], [1])])
 def test_the_smallest_data_can_be_drawn(p, y):
     RecalibrationLines()([View(p, y, name="positive")]).draw()

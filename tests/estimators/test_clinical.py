@@ -396,6 +396,7 @@ def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedInde
 # The full answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings", "method"),
     [

@@ -353,6 +353,7 @@ def test_settings_are_read_back_from_what_ran() -> None:
     assert ESTIMATORS.load("rankcs").best_value == 1.0
 
 
+@pytest.mark.slow
 @every_estimator
 def test_edge_data_give_a_number(estimator: VoteMean) -> None:
     data = [

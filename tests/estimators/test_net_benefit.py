@@ -136,6 +136,7 @@ def cohort(rng: np.random.Generator, n: int, clusters: int = 0) -> tuple[Array, 
     return y, 1 / (1 + np.exp(1.3 - 1.35 * marker)), cluster
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threshold", "reference", "clusters"),
     [(0.1, "none", 0), (0.2, "all", 0), (0.3, "none", 50)],

@@ -102,6 +102,7 @@ def test_three_selections_by_hand() -> None:
     assert LinearBinError(2).evaluate_selections(some) == pytest.approx(shared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["left", "right"])
 @pytest.mark.parametrize(
     "partition_type",
@@ -131,6 +132,7 @@ def test_bins_are_cut_anew_from_each_selection(partition_type: Any, closed: str)
             agree(MaxError(partition, min_count=5), of)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [1, 10, 30, 200, "sqrt", "auto"])
 @pytest.mark.parametrize("base", ["uniform", "equal-mass"])
 def test_linear_bins_are_cut_anew_from_each_selection(bins: Any, base: str) -> None:
@@ -144,6 +146,7 @@ def test_linear_bins_are_cut_anew_from_each_selection(bins: Any, base: str) -> N
                 agree(LinearBinError(bins, base, span, "one-bin", closed), of)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.1, 0.033, MIN_BANDWIDTH])
 @pytest.mark.parametrize("kernel", ["triweight", "gaussian", "epanechnikov"])
 def test_kernels_see_each_selection_on_the_grid_of_its_own_value(kernel: str, bandwidth: Any) -> None:

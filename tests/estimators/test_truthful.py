@@ -67,6 +67,7 @@ def test_the_value_is_the_integral_over_thresholds(seed: int) -> None:
 TRUTHS = (np.array([0.2, 0.5, 0.7]), np.array([0.0, 0.3, 0.3]), np.array([0.1, 0.4, 1.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [Truthful(), Truthful("quantile", bins=3)], ids=["atb", "quantile"])
 @pytest.mark.parametrize("truth", TRUTHS, ids=str)
 def test_no_report_has_a_lower_expectation_than_the_truth(error: Truthful, truth: Array) -> None:

@@ -36,6 +36,7 @@ def test_student_by_hand():
     assert result.effect == pytest.approx(0.65, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -128,6 +128,7 @@ def test_weights_enter_the_variance_by_their_squares(name):
     assert (b.statistic, b.effect) == (pytest.approx(a.statistic), pytest.approx(a.effect))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ks", "ecce"])
 @pytest.mark.parametrize("null", ["asymptotic", "redraw"])
 def test_size_under_the_null(name, null):

@@ -76,6 +76,7 @@ def answer(name: str, preds: Predictions) -> Estimate | None:
         raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) -> None:
     n_answers = 0

@@ -106,6 +106,7 @@ def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
     assert_the_same(mapped, two, three)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name not in ("training", "comparison")])
 def test_a_diagram_reads_the_ratios_of_weights(name: str) -> None:
     options = {"resamples": 99} if DIAGRAMS.has_setting(name, "resamples") else {}

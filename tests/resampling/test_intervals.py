@@ -263,6 +263,7 @@ def test_settings_of_an_interval_are_checked(settings):
         IntervalSpec(**settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings", "slope"),
     [

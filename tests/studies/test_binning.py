@@ -52,6 +52,7 @@ def test_least_and_most_hold_the_usual_setting_between_them(study, data):
     assert study.rows[0]["15 bins"] == float(usual)
 
 
+@pytest.mark.slow
 def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
     lines = (out / "binning.curves.csv").read_text().splitlines()
     rows = [r for r in csv.DictReader(lines) if r["net"] == NETS[0]]

@@ -216,6 +216,7 @@ def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     assert "(all; 1 split)" in study.sentence
 
 
+@pytest.mark.slow
 def test_printed_numbers_stand_beside_ours(quick):
     study, _ = quick
     (paper,) = (table for table in study.also if table.name == "obesity.paper")

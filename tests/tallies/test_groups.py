@@ -69,6 +69,7 @@ def test_groups_counted_together_are_to_the_bit_each_by_itself(kind: str, monkey
     assert joint == tally_sums.dumps(Tally.from_predictions(preds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pending", [0, 300, 10**9])
 def test_groups_added_column_by_column_are_to_the_bit_added_one_by_one(

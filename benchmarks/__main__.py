@@ -227,7 +227,7 @@ def run_fixes(args: argparse.Namespace) -> None:
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:
     """Print what was measured and the result in two aligned columns, each line as soon as it is known."""
     for name, result in lines:
-        print(f"{name:<44}{result:>14}", flush=True)
+        print(f"{name:<48} {result:>16}", flush=True)
 
 
 if __name__ == "__main__":

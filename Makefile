@@ -30,7 +30,7 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
 
 # The foundations and the rules of the code: a tenth of the tests, for use while working.
@@ -39,7 +39,7 @@ check: $(VENV)/.test ## lint, types, and the fast tenth of the tests, in less th
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(patsubst %,tests/test_%.py,$(FAST)) tests/core tests/lenses tests/binning tests/api $(ARGS)
 
 # What sums and compares floats. Plain Python needs no second run: it has no code for a processor.

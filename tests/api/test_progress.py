@@ -155,3 +155,31 @@ def test_a_first_compilation_is_announced_as_one(monkeypatch: pytest.MonkeyPatch
         kernel._cache = KernelCache(space["twice"])  # type: ignore[arg-type]
         assert kernel(np.float64(3)) == 6
     assert "25 % resampling rows (compiling, in the first run only)" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_long_compilation_without_a_bar_is_announced_once(monkeypatch: pytest.MonkeyPatch, shown: bool) -> None:
+    terminal = watched(monkeypatch, Terminal() if shown else io.StringIO())
+    monkeypatch.setattr(progress, "_compilation_notice", progress.CompilationNotice())
+    progress.announce_compilation()
+    progress.announce_compilation()
+    assert terminal.getvalue() == "trueodds: compiling, in the first run only\n" * shown
+
+
+def test_short_compilations_without_a_bar_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of two calls are not added up."""
+    terminal, now = watched(monkeypatch, Terminal()), [0.0]
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 2.0)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    notice = progress.CompilationNotice()
+    for now[0] in (100.0, 101.0, 110.0, 111.5):
+        notice.announce()
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_announces_a_compilation_with_progress_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch, Terminal())
+    monkeypatch.setattr(progress, "_compilation_notice", progress.CompilationNotice())
+    with progress.report_progress(False):
+        progress.announce_compilation()
+    assert terminal.getvalue() == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from trueodds.core.printable import to_printable
 Progress = Callable[[float, str], None]  # called with the fraction that is done and the name of the current step
 SECONDS_BEFORE_SHOWN = 2.0  # seconds before anything is shown
 _CLEAR_LINE = "\r\x1b[K"
+_COMPILATION_REMARK = "compiling, in the first run only"
 _active_bars: list[ProgressBar] = []  # the bars of the calls in progress, the innermost last
 
 
@@ -32,8 +33,8 @@ def report_progress(progress: Progress | bool | None) -> AbstractContextManager[
 
     check("progress", progress, Callable[..., Any] | bool | None)
     if progress is False:
-        return nullcontext(_ignore_progress)
-    return nullcontext(partial(call_user_function, "progress", progress)) if callable(progress) else ProgressBar()
+        return _without_bar(_ignore_progress)
+    return _without_bar(partial(call_user_function, "progress", progress)) if callable(progress) else ProgressBar()
 
 
 def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], None]:
@@ -55,9 +56,48 @@ def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | N
 
 
 def announce_compilation() -> None:
-    """Mention in the bar of the current call that code is being compiled."""
-    for bar in _active_bars[-1:]:  # a slice, because another thread may end its call at any time
-        bar.announce("compiling, in the first run only")
+    """Mention in the bar of the current call that code is being compiled, or on a line of its own without a bar.
+
+    A line is written once per process, if compilation takes more than two seconds.
+    """
+    bars = _active_bars[-1:]  # a slice, because another thread may end its call at any time
+    for bar in bars:
+        bar.announce(_COMPILATION_REMARK)
+    if not bars:
+        _compilation_notice.announce()
+
+
+class CompilationNotice:
+    """Writes to stderr, once and on a terminal or in a notebook, that code is being compiled."""
+
+    _MAX_GAP = 5.0  # seconds between the starts of two compilations of the same call
+
+    def __init__(self) -> None:
+        self._first_start = self._last_start = -self._MAX_GAP
+        self._is_written = False
+
+    def announce(self) -> None:
+        """Note that a compilation starts, and write the line if the call has been compiling for two seconds."""
+        now = time.monotonic()
+        if now - self._last_start > self._MAX_GAP:
+            self._first_start = now
+        self._last_start = now
+        if self._is_written or now - self._first_start < SECONDS_BEFORE_SHOWN:
+            return
+        self._is_written = True
+        if _on_terminal() or _in_notebook():
+            sys.stderr.write(f"trueodds: {_COMPILATION_REMARK}\n")
+            sys.stderr.flush()
+
+
+_compilation_notice = CompilationNotice()
+
+
+@contextmanager
+def _without_bar(report: Progress) -> Iterator[Progress]:
+    """Yield a function that takes the reports of progress, and show nothing meanwhile."""
+    with ProgressBar(enabled=False):
+        yield report
 
 
 def _ignore_progress(_share: float, _step: str) -> None:
@@ -70,9 +110,9 @@ class ProgressBar:
     The bar is shown on terminals and in notebooks, never in a pipe, and is removed at the end of the block.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, enabled: bool = True) -> None:
         self._start_time = time.monotonic()
-        self._enabled = _on_terminal() or _in_notebook()
+        self._enabled = enabled and (_on_terminal() or _in_notebook())
         self._bar: Any = None  # the bar of rich, once it is shown
         self._task: Any = None  # the task of that bar
         self._visible = False
@@ -105,13 +145,13 @@ class ProgressBar:
         if not self._enabled or time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
             return
         if not self._visible:
-            self._start()
+            self._start(text)
         if self._bar is not None:
             self._bar.update(self._task, completed=self._share, description=text)
         else:
             self._write(f"{_CLEAR_LINE}{100 * self._share:3.0f} % {text}")
 
-    def _start(self) -> None:
+    def _start(self, text: str) -> None:
         """Start a bar on a terminal if rich is installed; otherwise a plain line is written."""
         self._visible = True
         if not _on_terminal():
@@ -122,7 +162,7 @@ class ProgressBar:
         except ImportError:
             return
         self._bar = Bar(console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("", total=1.0)
+        self._task = self._bar.add_task(text, total=1.0)
         self._bar.start()
         atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden
 

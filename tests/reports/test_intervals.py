@@ -51,7 +51,7 @@ def test_a_raised_interval_has_a_method_of_its_own_and_a_note() -> None:
     (note,) = canonical.notes
     assert note.code == "TN269"
     assert "The interval of the canonical error (folded-normal, 0 to 0.1871) is raised" in note.text
-    assert note.text.endswith(" and ends at the estimate.")
+    assert note.text.endswith("; its lower limit does not exceed the estimate.")
     assert note.text.count(". ") == 0  # one sentence; the explanation of the code has the reasons
     assert canonical.settings["interval"] == "reconciled"
 
@@ -70,7 +70,7 @@ def test_the_class_errors_count_k_over_two_times() -> None:
     canonical = by_lens(errors, REJECTED, 5)["canonical"]
     assert canonical.interval is not None
     assert canonical.interval.low == pytest.approx(0.2)  # 5/2 · .08
-    assert "ends at the estimate" not in canonical.notes[0].text
+    assert "does not exceed the estimate" not in canonical.notes[0].text
     assert "noise floor" not in canonical.notes[0].text
 
 

@@ -67,10 +67,10 @@ def _raise_limits(
     high = min(largest_high, 1.0)
     if (low, high) == (interval.low, interval.high):
         return canonical
-    end = " and ends at the estimate" if interval.low < low == canonical.value else ""
+    end = "; its lower limit does not exceed the estimate" if interval.low < low == canonical.value else ""
     text = (
         f"The interval of the canonical error ({_format_interval(interval)}) is raised to those of the confidence and"
-        f" class errors, which the true canonical error cannot be below{end}."
+        f" class errors, because the true canonical error is at least as large as these{end}."
     )
     raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
     # A debiased value below the lower limit is wrong: the noise floor, which was subtracted, is larger than the bias.

@@ -271,7 +271,9 @@ class Verdict(Result):
         str
             The line.
         """
-        family = f" · family-wise p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
+        family = ""
+        if self.family_pvalue is not None:
+            family = f" · family-wise p {format_pvalue_relation(self.family_pvalue, self.min_pvalue)}"
         return to_printable(
             f"{self.test} p {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._margin_text()}"

@@ -126,7 +126,7 @@ def draw_labels(
     cluster : ndarray of shape (n,), optional
         Cluster of each row.
     cluster_probability : float, default=0
-        Probability with which a row uses the random number of its cluster in a draw, instead of its own.
+        Probability with which all rows of a cluster use one random number in a draw, instead of their own.
 
     Returns
     -------

@@ -242,7 +242,8 @@ def audit(
             report_in_rows(notify, 0.02),
         )
         group_spec = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
-        notify(0.02, "computing decision costs")
+        if cost is not None:
+            notify(0.02, "computing decision costs")
         decisions = decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
             results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec.min_effect)

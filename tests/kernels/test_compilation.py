@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.caching import FunctionCache
 
 from trueodds import kernels
 from trueodds.core import printable, progress, typing
+from trueodds.kernels.compilation import KernelCache
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 KERNEL = "from trueodds.kernels import compile_kernel\n\n\n@compile_kernel\ndef {}():\n    return {}\n"
@@ -107,6 +109,18 @@ def assigned_pairs(kernel):
 def is_slice(node):
     """Whether a node is a part of an array: x[a:b], but not x.shape[0]."""
     return isinstance(node, ast.Subscript) and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
+
+
+def test_an_interrupt_that_llvmlite_ignored_is_raised_again(monkeypatch, tmp_path):
+    # Ctrl-C during the generation of machine code once became a RuntimeError.
+    def save_nothing(*_arguments):
+        raise RuntimeError("no compiled object yet for <Library 'add'>")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(FunctionCache, "save_overload", save_nothing)
+    cache = KernelCache(kernels.as_plain_array)
+    with pytest.raises(KeyboardInterrupt):
+        cache.save_overload(None, None)
 
 
 def test_no_kernel_assigns_an_array_to_a_slice():

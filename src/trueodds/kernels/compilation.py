@@ -115,6 +115,9 @@ class KernelCache(FunctionCache):
         """Store a compiled function, also in the folder for a platform wheel if one is being built.
 
         If the disk is full, the function is not stored, and is compiled again in the next process.
+
+        While machine code is generated, Python runs only in a callback of llvmlite, which ignores the KeyboardInterrupt
+        of a Ctrl-C. The machine code is then missing here, and the interrupt is raised again.
         """
         try:
             super().save_overload(sig, data)
@@ -122,6 +125,10 @@ class KernelCache(FunctionCache):
             # The index may already name a file that was not written, but exists from other source code.
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink()
+        except RuntimeError as error:
+            if "no compiled object" not in str(error):
+                raise
+            raise KeyboardInterrupt from None
         if self._wheel_cache is not None and self._impl.check_cachable(data):
             self._wheel_cache.save(self._index_key(sig, PortableTarget()), self._impl.reduce(data))
 

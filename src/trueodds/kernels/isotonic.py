@@ -164,7 +164,7 @@ def isotonic_means(w: Array, wy: Array) -> Array:
     if len(w_rows) not in (1, len(wy_rows)):  # axes that broadcast in the middle
         w_rows = np.ascontiguousarray(np.broadcast_to(w, shape), dtype=np.float64).reshape(-1, shape[-1])
     fit = np.empty(wy_rows.shape)
-    _fit_means(as_plain_array(w_rows), as_plain_array(wy_rows), fit)
+    _fit_means(as_plain_array(w_rows), as_plain_array(wy_rows), fit)  # read-only views
     return fit.reshape(shape)
 
 

@@ -57,7 +57,7 @@ def draw_label_sums(
     # With many cells of vectors the rows are sorted by cell, so that consecutive rows add to the same accumulators.
     if layout.n_accumulators > MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
-        P, weights, tables = P[rows], weights[rows], tables[:, rows]
+        P, weights, tables = P[rows], weights[rows], tables.take(rows, axis=1)
         cluster = None if cluster is None else cluster[rows]
 
     share = cluster_share or 0.0

@@ -33,9 +33,9 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/mypy --num-workers 2
 	$(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
 
-# The foundations and the rules of the code: a tenth of the tests, for use while working.
+# The foundations and the rules of the code, for use while working.
 FAST := house terminology import_cycles prose docstrings
-check: $(VENV)/.test ## lint, types, and the fast tenth of the tests, in less than a minute
+check: $(VENV)/.test ## lint, types, and the basic tests, in less than a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports

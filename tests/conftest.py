@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("house")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect no garbage while the files are read, nor later what was loaded by then: it stays until the end."""
+    """Turn off garbage collection while the files are read, and exempt what they loaded from later collections."""
     gc.disable()
     try:
         return (yield)
@@ -31,10 +31,12 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def no_garbage_collection() -> Iterator[None]:
-    """For tests of source files: the collector would go through the nodes of a syntax tree while it grows."""
+    """Turn off garbage collection for tests that parse source files: it would traverse the growing syntax trees."""
+    was_enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
+    if was_enabled:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

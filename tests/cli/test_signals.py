@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow_parameters import slow_except
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see what is caught")
 
 MODULE = ["-m", "trueodds"]
@@ -31,9 +33,8 @@ def listening(process: subprocess.Popen[str]) -> None:
     raise TimeoutError
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("start", [MODULE, SCRIPT], ids=["module", "script"])
-@pytest.mark.parametrize("after", [0.0, 0.03, 0.15, 0.4, 1.0])
+@pytest.mark.parametrize("after", slow_except([0.0, 0.03, 0.15, 0.4, 1.0], [0.15]))
 def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     overconfident: str, start: list[str], after: float
 ) -> None:
@@ -49,8 +50,7 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     assert (process.returncode, err.strip()) == (130, "stopped")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", slow_except([signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: signal.Signals) -> None:
     words = [*MODULE, "audit", overconfident, "--resamples", "2000000"]
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True)

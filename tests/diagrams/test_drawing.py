@@ -403,7 +403,6 @@ def test_another_ending_is_refused(tmp_path):
         Reliability()([view()]).save(tmp_path / "picture.gif")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", SETTINGS)
 def test_the_smallest_data_can_be_drawn(recipe):
     for p, y in (([0.0], [0]), ([1.0], [1]), ([0.5], [1])):

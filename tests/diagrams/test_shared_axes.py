@@ -6,14 +6,14 @@ import matplotlib.pyplot as plt
 import pytest
 
 import trueodds as to
+from tests.slow_parameters import slow_except
 
 ONE = to.Predictions([0, 1, 1], [0.2, 0.7, 0.9])
 TWO = {"a": ONE, "b": to.Predictions([0, 1, 1], [0.4, 0.6, 0.9])}
 NAMES = ["reliability", "corp", "cumulative", "confidence_histogram", "comparison", "reliability_curve", "murphy"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except(NAMES, ["reliability"]))
 def test_a_diagram_is_drawn_on_axes_that_share_x(name: str) -> None:
     figure, axes = plt.subplots(2, 2, sharex=True)
     try:

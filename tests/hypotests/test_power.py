@@ -281,7 +281,6 @@ def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
     assert find_root(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
     shares: list[float] = []
     a = to.power(binary(), n=100, simulations=40, rng=3, progress=lambda share, step: shares.append(share))

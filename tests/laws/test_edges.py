@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.slow_parameters import slow_except
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
 from trueodds.core.results import Estimate
@@ -76,8 +77,7 @@ def answer(name: str, preds: Predictions) -> Estimate | None:
         raise
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ESTIMATORS.names())
+@pytest.mark.parametrize("name", slow_except(ESTIMATORS.names(), ["ece", "debiased_l2", "brier", "skce", "smece"]))
 def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) -> None:
     n_answers = 0
     for what, preds in SETS.items():
@@ -102,8 +102,7 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) ->
     assert n_answers >= 3, "what refuses nearly everything judges nothing"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TESTS.names())
+@pytest.mark.parametrize("name", slow_except(TESTS.names(), ["omnibus", "spiegelhalter", "cox"]))
 def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     options = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
     for what, preds in SETS.items():

@@ -112,8 +112,9 @@ CASES = [
 
 
 def parametrized(cases: list[Case]) -> Any:
-    """The settings are slow tests, except those of the ECE: other members divide rows by the same functions."""
-    slow = [[pytest.mark.slow] if case.settings and case.name != "ece" else [] for case in cases]
+    """Cases with settings are slow tests, except for three estimators: the others use the same partitions and sums."""
+    quick = ("ece", "debiased_l2", "ece_linear")
+    slow = [[pytest.mark.slow] if case.settings and case.name not in quick else [] for case in cases]
     return pytest.mark.parametrize(
         "case", [pytest.param(case, marks=marks) for case, marks in zip(cases, slow, strict=True)], ids=str
     )
@@ -306,7 +307,9 @@ def test_one_column_is_two_columns(case: Case, problem: Problem, which: int) -> 
 def test_cells_of_a_finer_grid_give_the_number_of_the_rows(case: Case, problem: Problem) -> None:
     y, P, w = problem
     closed = dict(case.settings).get("closed", "right")
-    for lens in {"confidence", "class:1", "rank:2"} & set(case.lenses):
+    lenses = {"confidence", "class:1", "rank:2"} & set(case.lenses)
+    assert lenses
+    for lens in lenses:
         (rows,) = as_lens(lens).views(Predictions(y, P, weight=w))
         grid = Uniform(240, closed).fit(rows)  # 4, 10 and 15 bins nest in it
         index = grid.index(rows.partition_values)

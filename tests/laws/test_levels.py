@@ -19,7 +19,8 @@ CHANCE = 1e-4  # of a false alarm, for one form in one world
 # Most forms are judged by a part of the data sets: the others are simulated where that part rejects more often than is
 # likely at 5 %. A test that rejects 12 % is passed by the part alone with a probability of 14 % in one world.
 FIRST_SETS, SUSPICION = 80, 0.15
-SLOW = {"bins", "cme", "cox", "giviti", "mcllo"}  # tests whose simulations take a second or more, mostly fits of models
+# Hypothesis tests whose simulations take a second or more, mostly because they fit models.
+SLOW_METHODS = {"bins", "cme", "cox", "giviti", "mcllo"}
 
 
 def world(name):
@@ -39,7 +40,8 @@ def simulate_until_clear(form, where, n, sets):
 
 
 def with_marks(form):
-    return pytest.param(form, id=f"{form.label} {form.null}", marks=[pytest.mark.slow] if form.name in SLOW else [])
+    marks = [pytest.mark.slow] if form.name in SLOW_METHODS else []
+    return pytest.param(form, id=f"{form.label} {form.null}", marks=marks)
 
 
 @pytest.mark.parametrize("form", [with_marks(form) for form in FORMS])

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from numba.core.caching import FunctionCache
 
 from trueodds import kernels
 from trueodds.core import printable, progress, typing
-from trueodds.kernels.compilation import KernelCache
+from trueodds.kernels.compilation import KernelCache, KernelCacheFile
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 KERNEL = "from trueodds.kernels import compile_kernel\n\n\n@compile_kernel\ndef {}():\n    return {}\n"
@@ -109,6 +110,15 @@ def assigned_pairs(kernel):
 def is_slice(node):
     """Whether a node is a part of an array: x[a:b], but not x.shape[0]."""
     return isinstance(node, ast.Subscript) and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
+
+
+def test_processes_that_compile_for_different_types_store_them_in_different_files(tmp_path):
+    # Numba gave both the same number, so that a process could load machine code for other types.
+    first, second = (KernelCacheFile(str(tmp_path), "add", "source") for _ in range(2))
+    second._load_index = dict  # as if it had read the index before the first process wrote it
+    first.save(("int64", "cpu"), b"one")
+    second.save(("float64", "cpu"), b"two")
+    assert {pickle.loads(file.read_bytes()) for file in tmp_path.glob("*.nbc")} == {b"one", b"two"}
 
 
 def test_an_interrupt_that_llvmlite_ignored_is_raised_again(monkeypatch, tmp_path):

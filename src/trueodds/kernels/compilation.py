@@ -82,6 +82,23 @@ def kernel_cache(function: Callable[..., Any]) -> Any:
         return None
 
 
+class KernelCacheFile(IndexDataCacheFile):
+    """Index and files of the machine code of one function, with file names that two processes cannot share by chance.
+
+    Numba numbers the files. Two processes that compile the function for different types at the same time can choose
+    the same number, and one of them later loads the machine code of the other.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Store machine code under its key, in a file that is named after a hash of the key."""
+        names = self._load_index()
+        if key not in names:
+            digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+            names[key] = self._data_name(int.from_bytes(digest))
+            self._save_index(names)
+        self._save_data(names[key], data)
+
+
 class KernelCache(FunctionCache):
     """Numba's cache of one function, preceded by precompiled machine code if the package contains it.
 
@@ -93,13 +110,13 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
         source = source_hash(Path(function.__code__.co_filename))
-        self._cache_file._source_stamp = source
+        self._cache_file = KernelCacheFile(self._cache_path, self._impl.filename_base, source)
         self._precompiled = self._open_index(precompiled_folder(), source)
         self._wheel_cache = self._open_index(os.environ.get(PRECOMPILE_VARIABLE), source)
 
     def _open_index(self, folder: Path | str | None, source: str) -> Any:
         """Return the index of this function in a folder of machine code of this source; None without a folder."""
-        return None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
+        return None if folder is None else KernelCacheFile(str(folder), self._impl.filename_base, source)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for this signature from the cache of the user or of the package, or None."""

@@ -183,3 +183,11 @@ def test_nothing_announces_a_compilation_with_progress_false(monkeypatch: pytest
     with progress.report_progress(False):
         progress.announce_compilation()
     assert terminal.getvalue() == ""
+
+
+def test_a_silent_call_within_another_leaves_the_bar_of_the_other_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch, Terminal())
+    with progress.report_progress(None) as report, progress.report_progress(False):
+        report(0.25, "resampling rows")
+        progress.announce_compilation()
+    assert "resampling rows (compiling, in the first run only)" in terminal.getvalue()

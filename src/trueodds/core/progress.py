@@ -56,14 +56,14 @@ def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | N
 
 
 def announce_compilation() -> None:
-    """Mention in the bar of the current call that code is being compiled, or on a line of its own without a bar.
+    """Mention in the innermost bar that code is being compiled, or on a line of its own outside calls with progress.
 
     A line is written once per process, if compilation takes more than two seconds.
     """
-    bars = _active_bars[-1:]  # a slice, because another thread may end its call at any time
-    for bar in bars:
+    calls = list(_active_bars)  # a copy, because another thread may end its call at any time
+    for bar in [call for call in calls if call.enabled][-1:]:
         bar.announce(_COMPILATION_REMARK)
-    if not bars:
+    if not calls:
         _compilation_notice.announce()
 
 
@@ -112,7 +112,7 @@ class ProgressBar:
 
     def __init__(self, *, enabled: bool = True) -> None:
         self._start_time = time.monotonic()
-        self._enabled = enabled and (_on_terminal() or _in_notebook())
+        self.enabled = enabled and (_on_terminal() or _in_notebook())
         self._bar: Any = None  # the bar of rich, once it is shown
         self._task: Any = None  # the task of that bar
         self._visible = False
@@ -142,7 +142,7 @@ class ProgressBar:
 
     def _show(self, text: str) -> None:
         """Show the progress and the name of the step, once the call has taken long enough."""
-        if not self._enabled or time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
+        if not self.enabled or time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
             return
         if not self._visible:
             self._start(text)

@@ -20,6 +20,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from trueodds.core.progress import announce_compilation
 from trueodds.core.typing import Array
+from trueodds.kernels.parallel import is_abandoned
 
 _FOLDER = Path(__file__).parent
 _TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
@@ -119,7 +120,12 @@ class KernelCache(FunctionCache):
         return None if folder is None else KernelCacheFile(str(folder), self._impl.filename_base, source)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled function for this signature from the cache of the user or of the package, or None."""
+        """Return the compiled function for this signature from the cache of the user or of the package, or None.
+
+        After a Ctrl-C, the helper threads stop here instead of compiling first what is not needed anymore.
+        """
+        if is_abandoned():
+            raise KeyboardInterrupt
         result = super().load_overload(sig, target_context)
         if result is None and self._precompiled is not None:
             data = self._precompiled.load(self._index_key(sig, PortableTarget()))

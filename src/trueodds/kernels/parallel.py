@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -63,24 +63,34 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
         return [work(*span) for span in spans]
     results: list[Any] = [None] * len(spans)
     next_span = itertools.count()
+    abandoned = threading.Event()
 
     def run_next_spans() -> None:
         """Process one span after the other until no thread has any left to start."""
-        _thread_state.is_in_block = True
+        _thread_state.is_in_block, _thread_state.abandoned = True, abandoned
         try:
             while (i := next(next_span)) < len(spans):
                 results[i] = work(*spans[i])
         finally:
-            _thread_state.is_in_block = False
+            _thread_state.is_in_block, _thread_state.abandoned = False, None
 
     futures = [_thread_pool(count_threads() - 1).submit(run_next_spans) for _ in range(n_helpers)]
     try:
         run_next_spans()
-    finally:
-        next_span = itertools.count(len(spans))  # after an error no thread starts another block
         for future in futures:
             future.result()
+    except BaseException:
+        abandoned.set()
+        next_span = itertools.count(len(spans))  # no thread starts another block
+        wait(futures)
+        raise
     return results
+
+
+def is_abandoned() -> bool:
+    """Return whether this thread computes blocks that are not needed anymore, because another block raised an error."""
+    abandoned = getattr(_thread_state, "abandoned", None)
+    return abandoned is not None and abandoned.is_set()
 
 
 def map_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:

@@ -97,6 +97,16 @@ def test_written_files_are_named_on_stderr(run: Run, good: str, folder: Path) ->
     assert run("measure", good, "--json", "-").stderr == ""
 
 
+def test_a_page_of_the_command_line_names_options(run: Run, good: str, folder: Path) -> None:
+    page, other = folder / "report.html", table(folder / "other.csv", label=Y, p_0=1 - P**2, p_1=P**2)
+    for command in (("audit", good, "--resamples", "99"), ("compare", good, other)):
+        assert run(*command, "--html", page).exit_code == 0
+        notes = page.read_text().partition('id="notes"')[2]
+        assert "pass their origin as --cluster C" in notes or "pass --unpaired" in notes
+        assert "cluster=" not in notes
+        assert "paired=" not in notes
+
+
 def test_the_class_of_a_single_column_is_the_second_of_classes(run: Run, folder: Path) -> None:
     named = table(folder / "named.csv", label=np.where(Y == 1, "yes", "no"), p_yes=P)
     error = labelled(run("audit", named).stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +111,7 @@ def audit(
         report = audit_result.to_dict()
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
-            audit_result.to_html(html_path)
+            replace(audit_result, facts=output.restate_notes(audit_result.facts)).to_html(html_path)
             output.print_written(html_path)
         if json_path is not None:
             output.save_text(json_path, output.format_json(report))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from trueodds.cli import gate, gate_values, output
+from trueodds.cli.messages import restate_keywords
 from trueodds.cli.open_data import names_of_files, open_models
 from trueodds.cli.options import (
     FAIL_ON,
@@ -97,7 +99,8 @@ def compare(
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compare_models(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
-            comparison.to_html(dict(zip(model_names, models, strict=True)), html_path)
+            notes = tuple(replace(note, text=restate_keywords(note.text)) for note in comparison.notes)
+            replace(comparison, notes=notes).to_html(dict(zip(model_names, models, strict=True)), html_path)
     if html_path is not None:
         output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)

@@ -105,6 +105,12 @@ def test_each_diagram_is_one_stop_of_the_tab_key_and_its_bins_have_names(html: s
         assert all(re.search(r"\d %.*\d rows?", name) for _, name in bins)
 
 
+@pytest.mark.parametrize(("level", "text"), [(0.95, "95 %"), (0.99, "99 %")])
+def test_the_key_of_the_diagrams_states_the_level_of_their_bars(level: float, text: str) -> None:
+    html = audit([0, 1] * 50, [0.3, 0.6] * 50, level=level, resamples=99).to_html()
+    assert f"each bin lies inside its bar with a probability of about {text}." in html.replace("\u00a0", " ")
+
+
 def test_a_bin_outside_its_bar_has_another_shape() -> None:
     rows = [
         {"mean_prediction": 0.2, "outcome_rate": 0.9, "n": 5, "bar_low": 0.1, "bar_high": 0.3, "outside": True},

@@ -92,7 +92,7 @@ def render_html(
         facts=[*summary_lines(audit), *regret_lines(audit)],
         main=figures.main_pictures(audit, entries),
         figures=entries,
-        has_bins=any(picture.inline for entry in entries for picture in entry["pictures"]),
+        bar_level=figures.bar_level(audit["diagrams"]),
         held_out=figures.held_out_tables(audit),
         curves={
             "errors": figures.row_curves(audit, tables["errors"]),

@@ -10,7 +10,7 @@ from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
-from trueodds.reports.html.figures import Picture, axis_names
+from trueodds.reports.html.figures import Picture, axis_names, bar_level
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import version_rows
@@ -57,6 +57,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
         sentence=comparison["sentence"],
         role="good" if any(pair["better"] for pair in pairs) else "plain",
         figures=figures,
+        bar_level=bar_level([model["diagram"] for model in models]),
         compared=_compared_error_table(comparison),
         measures=_measure_table(models),
         differences=_difference_table(comparison, pairs),

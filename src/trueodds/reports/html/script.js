@@ -114,7 +114,8 @@
       th.textContent = "";
       th.appendChild(sorter);
     }, table);
-    tools.appendChild(button("Copy table", function () { copy(tsv(table), "Table"); }));
+    var link = tools.firstChild;
+    tools.insertBefore(button("Copy table", function () { copy(tsv(table), "Table"); }), link);
     if (tools.dataset.filter === undefined || table.tBodies[0].rows.length < 6) return;
     var label = document.createElement("label"), field = document.createElement("input"), count = document.createElement("span");
     field.type = "search";
@@ -125,7 +126,7 @@
       var total = table.tBodies[0].rows.length, shown = filterRows(table, field.value);
       count.textContent = field.value ? shown.toLocaleString("en") + " of " + total.toLocaleString("en") : "";
     });
-    tools.append(label, count);
+    link.before(label, count);
   });
   // A search above several tables is written into the search of each table that has one, so that the two agree.
   function searchTable(table, text) {

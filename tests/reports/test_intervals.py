@@ -93,3 +93,23 @@ def test_the_table_of_errors_points_to_the_note_on_a_changed_interval() -> None:
     assert "TN269" not in result_tables.error_table(audit).intro
     audit["measures"][4]["notes"] = [{"code": "TN269", "text": "Raised."}]
     assert "The canonical interval was reconciled with the others (TN269)." in result_tables.error_table(audit).intro
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "clusters", "weights"])
+def test_intervals_and_noise_floors_of_an_audit_are_those_of_measure(kind: str) -> None:
+    # The Brier score of the same rows had [0.1284, 0.1528] in the audit and [0.1291, 0.1526] from measure.
+    n, k = 400, 2 if kind == "two classes" else 3
+    rng = np.random.default_rng(2)
+    q = rng.dirichlet(np.ones(k), n)
+    p = q**2 / (q**2).sum(axis=1, keepdims=True)
+    y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    cluster = rng.integers(0, 80, n) if kind == "clusters" else None
+    weight = rng.gamma(2.0, size=n) if kind == "weights" else None
+    preds = to.Predictions(y, p, cluster=cluster, weight=weight)
+    reported = to.audit(preds, resamples=99, rng=5).to_dict()["measures"]
+    for measure in reported:
+        measured = to.measure(preds, measure["estimator"], lens=measure["lens"], rng=5)
+        assert measure["noise_floor"] == pytest.approx(measured.noise_floor)
+        if measure["interval"]["method"] != "reconciled":
+            assert measure["interval"] == pytest.approx(measured.interval.to_dict())
+    assert len(reported) == (3 if k == 2 else 5)

@@ -35,7 +35,6 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
 
-NOISE_FLOOR_DRAWS = 199  # null draws whose mean is a noise floor; a mean needs fewer draws than a p-value
 MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
 
 
@@ -90,13 +89,13 @@ def analyze_rows(
 
     # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
     # seed, whatever else is tested before.
-    group_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng)
+    group_rng, estimate_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng), copy.deepcopy(rng)
     group_tests = None
     if group_spec.groups:
         group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
-    scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, rng)
+    scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
     del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
@@ -186,7 +185,7 @@ def _estimate_scores_and_errors(
 
     def draw_noise_floors(estimands_to_draw: Sequence[Estimand]) -> Sequence[Array | None]:
         """Return the null draws of all estimands, and keep them for the tests."""
-        draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng, NOISE_FLOOR_DRAWS)
+        draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng)
         return draws_by_estimand
 
     estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)

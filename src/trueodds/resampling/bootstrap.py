@@ -42,6 +42,8 @@ def bootstrap(
     `rng.integers(0, n, (resamples, n))`. `resample` is "rows" to resample rows or clusters, "cells" to draw multinomial
     counts of independent rows over cells, or "auto" to use cells for more than 200,000 rows, and the estimator's own
     resampling if it has one. A statistic without centered norms has None in their place.
+
+    The draws of an estimand do not depend on the others, because each way of resampling begins with the same generator.
     """
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
@@ -50,10 +52,17 @@ def bootstrap(
             "resample='cells'",
             "Omit resample to resample whole clusters.",
         )
+    initial_state = rng.bit_generator.state
+
+    def restarted() -> np.random.Generator:
+        """Return the generator in its initial state."""
+        rng.bit_generator.state = initial_state
+        return rng
+
     resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, rng)
+            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, restarted())
             if own_resamples is not None:
                 values, resampled_units = own_resamples
                 resampled[i] = BootstrapResult(values, None, resampled_units)
@@ -62,12 +71,12 @@ def bootstrap(
         if i not in resampled:
             indices_by_path[_choose_path(preds, estimand, resample)].append(i)
     for i in indices_by_path["cells"]:
-        resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
+        resampled[i] = bootstrap_cells(estimands[i], resamples, restarted())
     means, vectors, binned, row_based = (indices_by_path[path] for path in ("means", "vectors", "bins", "rows"))
     if means or vectors or binned or row_based:
         only_vectors_and_means = bool(vectors) and not binned and not row_based
         order = _order_by_cell(preds, estimands[vectors[0]]) if only_vectors_and_means else None
-        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
+        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, restarted(), order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
         means_and_vectors = [*means, *vectors]
         results = _resample_means_and_vectors([estimands[i] for i in means_and_vectors], shared_resamples)

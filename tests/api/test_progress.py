@@ -1,9 +1,10 @@
-"""Do calls from Python show a bar on a terminal, and is every caller's function reports the same two things?"""
+"""Do calls from Python show a bar on a terminal, and does the function of a caller receive the same reports?"""
 
 from __future__ import annotations
 
 import io
 import sys
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -129,6 +130,22 @@ def test_a_pipe_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = watched(monkeypatch, io.StringIO())
     call("test")
     assert stream.getvalue() == ""
+
+
+def test_a_bar_appears_during_a_long_step_that_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An audit of 300,000 rows showed nothing for four seconds, because the first steps had not ended.
+    terminal = watched(monkeypatch, Terminal())
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.1)
+    with progress.ProgressBar() as bar:
+        bar(0.25, "reading")
+        deadline = time.monotonic() + 10
+        while not terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert " 25 % reading" in terminal.getvalue()
+    written = terminal.getvalue()
+    assert written.endswith(progress._CLEAR_LINE)
+    bar(0.5, "too late")
+    assert terminal.getvalue() == written
 
 
 def test_a_notebook_shows_the_line_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -118,40 +119,61 @@ class ProgressBar:
         self._visible = False
         self._share = 0.0
         self._step = ""
+        self._text = ""  # the step, with a remark if there is one
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None  # shows the bar during a first step that takes long
 
     def __enter__(self) -> ProgressBar:
         _active_bars.append(self)
+        if self.enabled:
+            self._timer = threading.Timer(SECONDS_BEFORE_SHOWN, self._show_late)
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __exit__(self, *ended: object) -> None:
         _active_bars.remove(self)
-        if self._bar is not None:
-            self._bar.stop()
-            atexit.unregister(self._bar.stop)
-        elif self._visible:
-            self._write(_CLEAR_LINE)
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self.enabled = False
+            if self._bar is not None:
+                self._bar.stop()
+                atexit.unregister(self._bar.stop)
+            elif self._visible:
+                self._write(_CLEAR_LINE)
 
     def __call__(self, share: float, step: str = "") -> None:
         """Show the fraction that is done and the current step."""
         self._share, self._step = share, to_printable(step)
-        self._show(self._step)
+        self._text = self._step
+        self._show()
 
     def announce(self, remark: str) -> None:
         """Add a remark to the current step until the next one is reported."""
-        self._show(f"{self._step} ({remark})" if self._step else remark)
+        self._text = f"{self._step} ({remark})" if self._step else remark
+        self._show()
 
-    def _show(self, text: str) -> None:
+    def _show_late(self) -> None:
+        """Show the progress from the thread of the timer, unless the stream was closed meanwhile."""
+        with suppress(OSError, ValueError):
+            self._show()
+
+    def _show(self) -> None:
         """Show the progress and the name of the step, once the call has taken long enough."""
-        if not self.enabled or time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
+        if time.monotonic() - self._start_time < SECONDS_BEFORE_SHOWN:
             return
-        if not self._visible:
-            self._start(text)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._share, description=text)
-        else:
-            self._write(f"{_CLEAR_LINE}{100 * self._share:3.0f} % {text}")
+        with self._lock:
+            if not self.enabled:
+                return
+            if not self._visible:
+                self._start()
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self._share, description=self._text)
+            else:
+                self._write(f"{_CLEAR_LINE}{100 * self._share:3.0f} % {self._text}")
 
-    def _start(self, text: str) -> None:
+    def _start(self) -> None:
         """Start a bar on a terminal if rich is installed; otherwise a plain line is written."""
         self._visible = True
         if not _on_terminal():
@@ -162,7 +184,7 @@ class ProgressBar:
         except ImportError:
             return
         self._bar = Bar(console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(text, total=1.0)
+        self._task = self._bar.add_task(self._text, total=1.0)
         self._bar.start()
         atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden
 

@@ -4,15 +4,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from trueodds.kernels import as_plain_array, compile_kernel, count_threads, map_blocks, sum_blocks
+from trueodds.kernels import as_plain_array, count_threads, map_blocks, sum_blocks
 from trueodds.kernels.confidence import confidence_sums
-from trueodds.kernels.parallel import is_abandoned
 
 
 @pytest.fixture(params=["1", "2", "3"])
@@ -46,55 +44,6 @@ def test_an_error_in_a_block_is_raised_and_the_next_call_works(some_threads):
     with pytest.raises(ValueError, match="block 2"):
         map_blocks(work, 100, 10)
     assert map_blocks(lambda a, b: a, 30, 10) == [0, 10, 20]
-
-
-def end_while_a_helper_computes(work, error, monkeypatch):
-    """Raise an error in the calling thread as soon as a helper thread has begun to `work`."""
-    monkeypatch.setenv("TRUEODDS_THREADS", "2")
-    caller, has_begun = threading.get_ident(), threading.Event()
-
-    def raise_or_work(start, _stop):
-        if threading.get_ident() == caller:
-            assert has_begun.wait(10)
-            raise error
-        has_begun.set()
-        work()
-
-    map_blocks(raise_or_work, 2, 1)
-
-
-def wait_until_abandoned():
-    deadline = time.monotonic() + 10
-    while not is_abandoned() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert is_abandoned()
-
-
-@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-def test_after_an_interrupt_a_helper_thread_does_not_compile(monkeypatch, tmp_path):
-    # Ctrl-C during a first compilation once waited until the helper thread had compiled the same kernel.
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    kernel = compile_kernel(lambda: 1)
-
-    def compile_late():
-        wait_until_abandoned()
-        kernel()
-
-    with pytest.raises(KeyboardInterrupt):
-        end_while_a_helper_computes(compile_late, KeyboardInterrupt, monkeypatch)
-    assert not kernel.signatures
-    assert kernel() == 1
-
-
-def test_the_first_error_is_raised_and_not_what_it_causes_in_a_helper_thread(monkeypatch):
-    def fail_late():
-        wait_until_abandoned()
-        raise RuntimeError("later")
-
-    with pytest.raises(ValueError, match="first"):
-        end_while_a_helper_computes(fail_late, ValueError("first"), monkeypatch)
-    assert not is_abandoned()
-    assert map_blocks(lambda _a, _b: is_abandoned(), 2, 1) == [False, False]
 
 
 def test_several_callers_share_the_threads(some_threads):

@@ -20,7 +20,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from trueodds.core.progress import announce_compilation
 from trueodds.core.typing import Array
-from trueodds.kernels.parallel import is_abandoned
+from trueodds.kernels.interrupts import watch_compilations
 
 _FOLDER = Path(__file__).parent
 _TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
@@ -120,18 +120,14 @@ class KernelCache(FunctionCache):
         return None if folder is None else KernelCacheFile(str(folder), self._impl.filename_base, source)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled function for this signature from the cache of the user or of the package, or None.
-
-        After a Ctrl-C, the helper threads stop here instead of compiling first what is not needed anymore.
-        """
-        if is_abandoned():
-            raise KeyboardInterrupt
+        """Return the compiled function for this signature from the cache of the user or of the package, or None."""
         result = super().load_overload(sig, target_context)
         if result is None and self._precompiled is not None:
             data = self._precompiled.load(self._index_key(sig, PortableTarget()))
             result = None if data is None else self._impl.rebuild(target_context, data)
         if result is None:
             announce_compilation()
+            watch_compilations()
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -139,8 +135,8 @@ class KernelCache(FunctionCache):
 
         If the disk is full, the function is not stored, and is compiled again in the next process.
 
-        While machine code is generated, Python runs only in a callback of llvmlite, which ignores the KeyboardInterrupt
-        of a Ctrl-C. The machine code is then missing here, and the interrupt is raised again.
+        If the program's own signal handler raised an interrupt while machine code was generated, a callback of llvmlite
+        ignored it, and the machine code is missing. The interrupt is raised again here.
         """
         try:
             super().save_overload(sig, data)

@@ -88,7 +88,7 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
 
 
 def is_abandoned() -> bool:
-    """Return whether this thread computes blocks that are not needed anymore, because another block raised an error."""
+    """Return whether this thread computes blocks whose results are no longer needed, because another one failed."""
     abandoned = getattr(_thread_state, "abandoned", None)
     return abandoned is not None and abandoned.is_set()
 

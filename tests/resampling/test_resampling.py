@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+import trueodds as to
 from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.resampling.bootstrap import bootstrap
+from trueodds.resampling.bootstrap import BinBootstrap, RandomGroupBootstrap, bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 from trueodds.resampling.shared_resamples import MAX_SEQUENTIAL_DRAWS, SharedResamples
@@ -246,3 +247,98 @@ def test_rows_sorted_by_the_cells_of_a_vector_give_the_same_resamples(settings, 
         np.testing.assert_allclose(sorted_result.values, result.values, rtol=1e-12)
         if result.centered_norms is not None:
             np.testing.assert_allclose(sorted_result.centered_norms, result.centered_norms, rtol=1e-12)
+
+
+GROUP_CASES = {
+    "every class": (simulated, "ece", "classwise", {}),
+    "root mean squares": (crowds, "rmsce", "classwise", {}),
+    "a row in one view": (lambda: simulated(weight=WEIGHTS), "ece", "top-label", {}),
+}
+
+
+@pytest.mark.parametrize("case", GROUP_CASES)
+def test_the_sums_of_random_groups_are_those_of_their_rows(case):
+    make, name, lens, settings = GROUP_CASES[case]
+    preds = make()
+    question = make_estimand(preds, name, lens, **settings)
+    group = np.random.default_rng(1).integers(0, 40, preds.n, dtype=np.uint16)
+    multiplicities = SharedResamples(40, None, 30, np.random.default_rng(2)).multiplicities(0, 30)
+    by_group = RandomGroupBootstrap(question, group, 40).evaluate_draws(multiplicities)
+    by_row = BinBootstrap(question, group).evaluate_draws(multiplicities)
+    for one, other in zip(by_group, by_row, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", GROUP_CASES)
+def test_random_groups_of_rows_vary_as_rows_do(case, monkeypatch):
+    # More than 200,000 rows of several views had no interval, because their bins were resampled independently.
+    make, name, lens, settings = GROUP_CASES[case]
+    preds = make()
+    question = make_estimand(preds, name, lens, **settings)
+    (rows,) = bootstrap(preds, [question], 4000, np.random.default_rng(6), "rows")
+    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)
+    (groups,) = bootstrap(preds, [question], 4000, np.random.default_rng(7))
+    assert (rows.resampled_units, groups.resampled_units) == ("rows", "random groups")
+    for drawn, expected in ((groups.values, rows.values), (groups.centered_norms, rows.centered_norms)):
+        aggregated, by_rows = question.combine_views(drawn), question.combine_views(expected)
+        # A variance from 1,000 groups has a relative error of √(2 / 1000), one from 4,000 draws of √(2 / 4000).
+        assert aggregated.var() == pytest.approx(by_rows.var(), rel=4.5 * np.sqrt(2 / 1000 + 2 * 2 / 4000))
+        error = np.sqrt(by_rows.var() * 2 / 4000)
+        # The noise of the residuals is proportional to the standard deviations of all bins, which vary with the groups.
+        assert abs(aggregated.mean() - by_rows.mean()) < 4.5 * error + 0.02 * abs(by_rows.mean())
+
+
+def have_many_rows(monkeypatch):
+    """Let 3,000 rows stand for many."""
+    for module in ("bootstrap", "intervals.method", "comparison.compared_model"):
+        monkeypatch.setattr(f"trueodds.resampling.{module}.MAX_RESAMPLED_ROWS", 100)
+
+
+def test_a_model_of_one_view_is_compared_with_one_of_several(monkeypatch):
+    # A model that always predicts the same class is resampled by cells, and the other one by random groups.
+    preds = simulated()
+    p = np.tile([0.4, 0.3, 0.3], (preds.n, 1)) + np.random.default_rng(1).uniform(-0.04, 0.04, (preds.n, 3))
+    constant = Predictions(preds.y, p / p.sum(axis=1, keepdims=True))
+    by_rows = to.compare(preds, constant, "ece", lens="top-label").interval
+    have_many_rows(monkeypatch)
+    interval = to.compare(preds, constant, "ece", lens="top-label").interval
+    width = by_rows.high - by_rows.low
+    assert (interval.low, interval.high) == pytest.approx((by_rows.low, by_rows.high), abs=0.15 * width)
+
+
+def test_two_models_share_their_random_groups(monkeypatch):
+    preds = simulated()
+    other = Predictions(preds.y, preds.p**1.2 / (preds.p**1.2).sum(axis=1, keepdims=True))
+    by_rows = to.compare(preds, other, "ece", lens="classwise").interval
+    have_many_rows(monkeypatch)
+    by_groups = to.compare(preds, other, "ece", lens="classwise").interval
+    width = by_rows.high - by_rows.low
+    assert (by_groups.low, by_groups.high) == pytest.approx((by_rows.low, by_rows.high), abs=0.1 * width)
+    independent = to.compare(preds, other, "ece", lens="classwise", paired=False).interval
+    assert independent.high - independent.low > 1.2 * width
+
+
+@pytest.mark.parametrize("kind", ["classes", "labels"])
+def test_many_classes_or_labels_have_fewer_random_groups(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(30), 2000)
+    preds = Predictions(rng.integers(0, 30, 2000), p)
+    if kind == "labels":
+        preds = Predictions.from_multilabel((rng.random(p.shape) < p).astype(int), p)
+    lens = "classwise" if kind == "classes" else None
+    by_rows = to.measure(preds, "ece", lens=lens)
+    have_many_rows(monkeypatch)
+    group_counts = []
+
+    class CountedGroups(RandomGroupBootstrap):
+        def __init__(self, estimand, group, n_groups):
+            group_counts.append(n_groups)
+            super().__init__(estimand, group, n_groups)
+
+    monkeypatch.setattr("trueodds.resampling.bootstrap.RandomGroupBootstrap", CountedGroups)
+    by_groups = to.measure(preds, "ece", lens=lens)
+    assert group_counts == [250]
+    assert (by_rows.settings["resample"], by_groups.settings["resample"]) == ("rows", "random groups")
+    width = by_rows.interval.high - by_rows.interval.low
+    assert by_groups.interval.low == pytest.approx(by_rows.interval.low, abs=0.2 * width)
+    assert by_groups.interval.high == pytest.approx(by_rows.interval.high, abs=0.2 * width)

@@ -79,7 +79,7 @@ def measure(
         Number of bootstrap resamples, 2,000 by default.
     resample : {"auto", "rows", "cells"}, default="auto"
         What the bootstrap draws with replacement. ``"auto"`` draws rows if there are at most 200,000 of them, otherwise
-        cells, which are pairs of a bin and an outcome.
+        cells (pairs of a bin and an outcome) for one view, and random groups of rows for several.
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).

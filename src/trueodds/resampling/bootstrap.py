@@ -12,8 +12,12 @@ from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import CellStatistic, Mean
+from trueodds.estimators.base import CellStatistic, Estimator, Mean
+from trueodds.kernels import map_items
 from trueodds.kernels.bootstrap_sums import CellSums, ResidualNorms, VectorCellSums, argsort_bins
+from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
+from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.lenses.view import View
 from trueodds.resampling.bin_accumulators import AccumulatorLayout
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand
@@ -28,9 +32,16 @@ ROW_RESAMPLES_PER_BLOCK = 32  # resamples whose row numbers are in memory at onc
 MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory at once, 16 MB
 MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together, which limits the memory
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
+# Number of random groups of rows. The standard deviation of a resampled sum has a relative standard error of
+# 1/√(2 · groups). There are fewer groups for more than MANY_CLASSES classes or labels, because each group has sums of
+# all bins. The number does not depend on the predictions, so that two models that are compared share their groups.
+RANDOM_GROUPS = 1000
+RANDOM_GROUPS_OF_MANY_CLASSES = 250
+MANY_CLASSES = 20
+MAX_GROUP_SUMS = 2**22  # sums over groups and bins, of each kind, in memory
 
 
-BootstrapPath = Literal["means", "cells", "vectors", "bins", "rows"]
+BootstrapPath = Literal["means", "cells", "groups", "vectors", "bins", "rows"]
 
 
 def bootstrap(
@@ -40,8 +51,9 @@ def bootstrap(
 
     Partitions that do not depend on the labels are held fixed. Up to 2²⁰ row draws follow
     `rng.integers(0, n, (resamples, n))`. `resample` is "rows" to resample rows or clusters, "cells" to draw multinomial
-    counts of independent rows over cells, or "auto" to use cells for more than 200,000 rows, and the estimator's own
-    resampling if it has one. A statistic without centered norms has None in their place.
+    counts of independent rows over cells, or "auto" to use the estimator's own resampling if it has one, and otherwise,
+    for more than 200,000 rows, cells (one view) or random groups of rows (several views, because cells lose the
+    covariance of the views). A statistic without centered norms has None in their place.
 
     The draws of an estimand do not depend on the others, because each way of resampling begins with the same generator.
     """
@@ -54,7 +66,7 @@ def bootstrap(
         )
     initial_state = rng.bit_generator.state
 
-    def restarted() -> np.random.Generator:
+    def rng_at_start() -> np.random.Generator:
         """Return the generator in its initial state."""
         rng.bit_generator.state = initial_state
         return rng
@@ -62,7 +74,7 @@ def bootstrap(
     resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, restarted())
+            own_resamples = estimand.estimator.resample_units(estimand.views, resamples, rng_at_start())
             if own_resamples is not None:
                 values, resampled_units = own_resamples
                 resampled[i] = BootstrapResult(values, None, resampled_units)
@@ -71,12 +83,14 @@ def bootstrap(
         if i not in resampled:
             indices_by_path[_choose_path(preds, estimand, resample)].append(i)
     for i in indices_by_path["cells"]:
-        resampled[i] = bootstrap_cells(estimands[i], resamples, restarted())
+        resampled[i] = bootstrap_cells(estimands[i], resamples, rng_at_start())
+    for i in indices_by_path["groups"]:
+        resampled[i] = _resample_random_groups(estimands[i], resamples, rng_at_start())
     means, vectors, binned, row_based = (indices_by_path[path] for path in ("means", "vectors", "bins", "rows"))
     if means or vectors or binned or row_based:
         only_vectors_and_means = bool(vectors) and not binned and not row_based
         order = _order_by_cell(preds, estimands[vectors[0]]) if only_vectors_and_means else None
-        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, restarted(), order)
+        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng_at_start(), order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
         means_and_vectors = [*means, *vectors]
         results = _resample_means_and_vectors([estimands[i] for i in means_and_vectors], shared_resamples)
@@ -92,8 +106,8 @@ def bootstrap(
 def _choose_path(preds: Predictions, estimand: Estimand, resample: str) -> BootstrapPath:
     """Choose how an estimand is resampled; `resample` is that of `bootstrap`.
 
-    Counts are drawn over "cells", or rows or clusters are resampled: through the sums of "means", of "vectors" by cell
-    or of "bins", or with complete "rows".
+    Counts are drawn over "cells", random "groups" of rows are resampled, or rows or clusters are resampled: through the
+    sums of "means", of "vectors" by cell or of "bins", or with complete "rows".
     """
     if isinstance(estimand.estimator, Mean):
         return "means"
@@ -107,6 +121,8 @@ def _choose_path(preds: Predictions, estimand: Estimand, resample: str) -> Boots
             "Use resample='rows', or a lens with one view.",
         )
     has_many_rows = preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
+    if resample == "auto" and has_many_rows and len(estimand.views) > 1 and can_resample_groups(estimand):
+        return "groups"
     if resample == "cells" or (resample != "rows" and has_many_rows and not _has_many_vector_cells(estimand)):
         return "cells"
     return "vectors" if estimand.views[0].joint else "bins"
@@ -161,6 +177,35 @@ def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> Val
         draw_blocks = shared_resamples.map_blocks(bin_bootstrap.evaluate_draws, bin_bootstrap.n_accumulators)
         view_blocks.append(_concatenate(draw_blocks, axis=1))
     return _concatenate(view_blocks, axis=0)
+
+
+def can_resample_groups(estimand: Estimand) -> bool:
+    """Return whether random groups of rows can be resampled, through the sums of few enough bins."""
+    cell_statistics = estimand.cell_statistics
+    if cell_statistics is None or estimand.views[0].joint:
+        return False
+    n_bins = sum(cell_statistic.size for cell_statistic in cell_statistics)
+    return _count_random_groups(estimand) * n_bins <= MAX_GROUP_SUMS
+
+
+def _count_random_groups(estimand: Estimand) -> int:
+    """Return into how many random groups the rows are divided."""
+    n_classes = max(estimand.views[0].classes, len(estimand.views))  # a view of several labels has two classes
+    return RANDOM_GROUPS if n_classes <= MANY_CLASSES else RANDOM_GROUPS_OF_MANY_CLASSES
+
+
+def _resample_random_groups(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
+    """Assign rows to groups at random, and resample groups.
+
+    The sums over random groups have the covariance of the sums over rows, within and between views. Resampling up to
+    1,000 groups is faster than resampling all rows.
+    """
+    n_groups = _count_random_groups(estimand)
+    group = rng.integers(0, n_groups, len(estimand.views[0]), dtype=np.uint16)
+    group_bootstrap = RandomGroupBootstrap(estimand, group, n_groups)
+    shared_resamples = SharedResamples(n_groups, None, resamples, rng)
+    blocks = shared_resamples.map_blocks(group_bootstrap.evaluate_draws, group_bootstrap.n_accumulators)
+    return BootstrapResult(*_concatenate(blocks, axis=1), "random groups")
 
 
 def _has_many_vector_cells(estimand: Estimand) -> bool:
@@ -221,16 +266,12 @@ class MeanBootstrap:
             return np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None
 
 
-class BinBootstrap:
+class _FixedBinBootstrap:
     """The bootstrap of a statistic on fixed bins, through one array of accumulators for all views."""
 
-    def __init__(self, estimand: Estimand, unit: Array | None) -> None:
-        self.layout = AccumulatorLayout([estimand])
-        self.n_accumulators = self.layout.n_accumulators
-        predicted, observed = self.layout.predicted_and_observed()
-        weights = np.stack([view.w for view in estimand.views], axis=1)
-        self.sums = CellSums(self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, unit)
-        self.observed_sums = list(zip(*self.layout.observed_sums(), strict=True))
+    def __init__(self, layout: AccumulatorLayout, sums: CellSums, observed_sums: Sequence[Sums]) -> None:
+        self.layout, self.sums, self.observed_sums = layout, sums, observed_sums
+        self.n_accumulators = layout.n_accumulators
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
@@ -238,6 +279,46 @@ class BinBootstrap:
             zip(*(self.layout.split_by_view(sums) for sums in self.sums.sum_cells(multiplicities)), strict=True)
         )
         return _values_and_norms(self.layout.cell_statistics, self.observed_sums, draws)
+
+
+class BinBootstrap(_FixedBinBootstrap):
+    """The bootstrap of a statistic on fixed bins from the rows."""
+
+    def __init__(self, estimand: Estimand, unit: Array | None) -> None:
+        layout = AccumulatorLayout([estimand])
+        predicted, observed = layout.predicted_and_observed()
+        weights = np.stack([view.w for view in estimand.views], axis=1)
+        sums = CellSums(layout.accumulator_index(), weights, predicted, observed, layout.n_accumulators, unit)
+        super().__init__(layout, sums, list(zip(*layout.observed_sums(), strict=True)))
+
+
+class RandomGroupBootstrap(_FixedBinBootstrap):
+    """The bootstrap of a statistic on fixed bins from the sums of random groups; `group` is that of each row."""
+
+    def __init__(self, estimand: Estimand, group: Array, n_groups: int) -> None:
+        sums_by_view = map_items(
+            lambda view: _sum_random_groups(view, estimand.estimator, group, n_groups), estimand.views
+        )
+        w, wp, wy = (np.concatenate(sums, axis=1) for sums in zip(*sums_by_view, strict=True))
+        accumulator_index = np.broadcast_to(np.arange(w.shape[1], dtype=np.int32), w.shape)
+        sums = CellSums(accumulator_index, w, wp, wy, w.shape[1])
+        observed_sums = [tuple(x.sum(axis=0, keepdims=True) for x in view_sums) for view_sums in sums_by_view]
+        super().__init__(AccumulatorLayout([estimand]), sums, observed_sums)
+
+
+def _sum_random_groups(view: View, estimator: Estimator, group: Array, n_groups: int) -> Sums:
+    """Σw, Σwp and Σwy (groups, bins) of a view, block by block, so that temporary arrays are small."""
+    cell_statistic = estimator.cell_statistic(view)  # not the cached one, whose bin of each row would stay in memory
+    assert cell_statistic is not None
+    bin_index, size, weights, p, y = cell_statistic.index, cell_statistic.size, view.w, view.p, view.outcomes
+    w, wp, wy = np.zeros((3, n_groups * size))
+    for start in range(0, len(group), VALUES_PER_ROW_BLOCK):
+        rows = slice(start, start + VALUES_PER_ROW_BLOCK)
+        index = group[rows].astype(np.int64) * size + bin_index[rows]
+        w += sums_by_cell(index, weights[rows], len(w))
+        wp += sums_by_cell(index, p[rows], len(w), weights[rows])
+        wy += sums_by_cell(index, y[rows], len(w), weights[rows])
+    return w.reshape(n_groups, size), wp.reshape(n_groups, size), wy.reshape(n_groups, size)
 
 
 class VectorBootstrap:

@@ -22,7 +22,7 @@ class BootstrapResult:
     values: Array  # (views, draws), the statistic of each view
     # (views, draws), norm of the residuals of each draw minus the observed residuals; None if the error is not a norm
     centered_norms: Array | None
-    resampled_units: str  # what was drawn: "rows", "clusters" or "cells"
+    resampled_units: str  # what was drawn: "rows", "clusters", "cells" or "random groups"
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:

@@ -27,7 +27,7 @@ from trueodds.resampling.intervals.method import (
     IntervalSpec,
     estimate_interval,
     is_root_mean_square,
-    loses_view_covariance,
+    needs_requested_row_resamples,
     resolve_method,
     uses_resamples,
 )
@@ -87,7 +87,7 @@ def _resample_estimands(
     indices = [
         i
         for i, estimand in enumerate(estimands)
-        if uses_resamples(estimand, methods[i]) and not loses_view_covariance(preds, estimand, interval_spec)
+        if uses_resamples(estimand, methods[i]) and not needs_requested_row_resamples(preds, estimand, interval_spec)
     ]
     if not indices:
         return {}

@@ -27,8 +27,8 @@ from trueodds.resampling.intervals.method import (
     IntervalSpec,
     estimate_interval,
     is_root_mean_square,
-    loses_view_covariance,
     n_independent_units,
+    needs_requested_row_resamples,
     resolve_method,
 )
 from trueodds.resampling.intervals.normal import normal_interval
@@ -45,7 +45,7 @@ from trueodds.resampling.tally_estimates import (
 )
 from trueodds.tallies.tally import Tally
 
-CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if cells are resampled
+CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if rows are not resampled
 
 
 class ComparedModel:
@@ -124,7 +124,7 @@ class ComparedModel:
     @cached_property
     def resampled(self) -> BootstrapResult | None:
         """Bootstrap results; None if there are none."""
-        if self.method is None or loses_view_covariance(self.preds, self.reported_estimand, self.interval_spec):
+        if self.method is None or needs_requested_row_resamples(self.preds, self.reported_estimand, self.interval_spec):
             return None
         rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
         if (
@@ -145,9 +145,10 @@ class ComparedModel:
     def row_draws(self) -> Array | None:
         """Value in resamples of rows, which two models can share, for their correlation.
 
-        They are `draws`, unless these are resamples of cells, which are drawn for each model on its own.
+        They are `draws`, unless these are resamples of cells, which are drawn for each model on its own, or of random
+        groups, because the other model can be resampled by cells.
         """
-        if self.resampled is None or self.resampled.resampled_units != "cells":
+        if self.resampled is None or self.resampled.resampled_units not in ("cells", "random groups"):
             return self.draws
         rng = np.random.default_rng(self.key)
         return self.reported_estimand.combine_views(

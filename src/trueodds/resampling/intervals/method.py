@@ -22,7 +22,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, can_resample_groups
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
@@ -136,10 +136,12 @@ def uses_resamples(estimand: Estimand, method: str | None) -> bool:
     return method in RESAMPLING_METHODS and not (method == "debiased" and is_root_mean_square(estimand))
 
 
-def loses_view_covariance(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
-    """Whether several views would be resampled by cells, which would lose the covariance of the views."""
-    by_cells = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
-    return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
+def needs_requested_row_resamples(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
+    """Whether several views can be resampled together only through complete rows, which the user has to request."""
+    if isinstance(estimand.estimator, Mean) or len(estimand.views) == 1:
+        return False
+    has_many_rows = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
+    return has_many_rows and not can_resample_groups(estimand)
 
 
 def estimate_interval(

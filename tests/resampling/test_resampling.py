@@ -284,7 +284,8 @@ def test_random_groups_of_rows_vary_as_rows_do(case, monkeypatch):
         # A variance from 1,000 groups has a relative error of √(2 / 1000), one from 4,000 draws of √(2 / 4000).
         assert aggregated.var() == pytest.approx(by_rows.var(), rel=4.5 * np.sqrt(2 / 1000 + 2 * 2 / 4000))
         error = np.sqrt(by_rows.var() * 2 / 4000)
-        # The noise of the residuals is proportional to the standard deviations of all bins, which vary with the groups.
+        # The norms are proportional to the standard deviations of the bins. Each of these has a relative standard error
+        # of 1/√2000 = .022, and their mean has a smaller one, because the errors of the bins are nearly independent.
         assert abs(aggregated.mean() - by_rows.mean()) < 4.5 * error + 0.02 * abs(by_rows.mean())
 
 

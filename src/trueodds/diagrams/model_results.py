@@ -137,8 +137,7 @@ def measure_models(
                 )
                 notes.append(Note("TN263", text))
         estimand = Estimand.from_predictions(estimator, lens, data, lens.aggregate)
-        null_seeds = [2**20 + number]  # seeds of the simulated noise floor, other than those of the resamples
-        compared.append(ComparedModel(name, data, estimand, interval_spec, seeds, null_seeds))
+        compared.append(ComparedModel(name, data, estimand, interval_spec, seeds))
         estimates.append(compared[-1].estimate)
     results = [_result_without_difference(estimate) for estimate in estimates]
     if len(compared) < len(models):

@@ -203,6 +203,24 @@ def test_the_noise_floors_of_both_are_shown_and_a_gap_between_them_is_noted() ->
     assert "TN228" not in codes(to.compare(*calibrated_and_overconfident(300), "brier", resamples=200))
 
 
+def test_equal_predictions_have_equal_noise_floors() -> None:
+    """Regression: the noise floors were drawn separately, and their difference was attributed to the models."""
+    eta, y = rows(300)
+    comparison = to.compare(to.Predictions(y, odds(eta)), to.Predictions(y, odds(eta)), "ece", resamples=200)
+    floors = [estimate.noise_floor for estimate in comparison.models.values()]
+    assert floors[0] == floors[1]
+    assert "TN228" not in codes(comparison)
+
+
+def test_a_gap_between_noise_floors_within_their_simulation_error_is_not_noted() -> None:
+    """Regression: two samples of one calibrated model were said to differ by the error of the simulation."""
+    a, b = (to.Predictions(rows(300, seed)[1], np.full(300, 0.5)) for seed in (1, 2))
+    comparison = to.compare(a, b, "ece", resamples=200, paired=False)
+    floors = [estimate.noise_floor for estimate in comparison.models.values()]
+    assert floors[0] != floors[1]  # from different draws of the same distribution
+    assert "TN228" not in codes(comparison)
+
+
 def test_without_an_interval_the_difference_stands_alone() -> None:
     a, b = calibrated_and_overconfident(200)
     bare = to.compare(a, b, "ece", interval=None)

@@ -120,7 +120,7 @@ class ModelComparison(Settings):
                     key = list(earlier.key)
                     break
             estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
-            compared_models.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
+            compared_models.append(ComparedModel(name, preds, estimand, self.interval_spec, key))
         return compared_models, [*notes, *pairing.notes()]
 
     def _build_comparison(
@@ -296,13 +296,24 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
             float(estimator.as_loss(np.float64(value))) for value in (noise_floor_a, noise_floor_b)
         )
     gap = noise_floor_a - noise_floor_b
-    if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
+    if abs(gap) <= max(MIN_EXPLAINED_SHARE * abs(pair.value), 2 * _simulation_error(pair)):
         return None
     text = (
         f"Two calibrated models with these predictions would differ by {gap:.2g} because of noise alone. Compare the "
         "models by the interval, if there is one, and not by the plain difference."
     )
     return Note("TN228", text)
+
+
+def _simulation_error(pair: ErrorDifference) -> float:
+    """Standard error of the difference of two simulated noise floors, as if their draws were independent."""
+    variance = 0.0
+    for model in (pair.a, pair.b):
+        draws_by_view = model.null_draws[0]
+        if draws_by_view is not None:
+            draws = model.estimand.combine_views(draws_by_view)
+            variance += float(draws.var(ddof=1)) / len(draws)
+    return float(np.sqrt(variance))
 
 
 def add_call_settings(

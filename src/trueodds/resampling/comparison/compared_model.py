@@ -62,9 +62,8 @@ class ComparedModel:
     interval_spec : IntervalSpec
         Settings of the interval.
     key : sequence of int
-        Seed of the resamples. Models with the same key have the same rows, and are evaluated on the same resamples.
-    null_key : sequence of int
-        Added to `key` for the seed of the null draws.
+        Seed of the resamples and of the null draws. Models with the same key have the same rows, and are evaluated on
+        the same resamples.
     """
 
     def __init__(
@@ -74,11 +73,10 @@ class ComparedModel:
         estimand: Estimand,
         interval_spec: IntervalSpec,
         key: Sequence[int],
-        null_key: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
         self.reported_estimand = estimand.reported_estimand
-        self.key, self._null_key = tuple(key), null_key
+        self.key = tuple(key)
         self.clustered = preds.cluster is not None
         self.method = resolve_method(self.reported_estimand, interval_spec, clustered=self.clustered, cells=False)
 
@@ -186,7 +184,7 @@ class ComparedModel:
     @cached_property
     def null_draws(self) -> list[Array | None]:
         """Null draws of the estimand first, and of the one whose interval is reported last; they can be the same."""
-        rng = np.random.default_rng([*self.key, *self._null_key])
+        rng = np.random.default_rng([*self.key, 2**20])
         return list(noise_floor_draws(self.preds, self._drawn_estimands, rng))
 
     @property

@@ -33,12 +33,12 @@ class GroupErrors:
         """Return the error of a subgroup from its rows only; `number` distinguishes the resamples of the subgroups."""
         rows = preds[group.row_mask(preds)]
         estimand = Estimand.from_predictions(self.estimator, self.lens, rows, self.aggregate)
-        return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
+        return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number])
 
-    def error_with_shared_clusters(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """Return the error of a subgroup that shares clusters with others; all use the same resamples of clusters."""
+    def error_with_shared_clusters(self, preds: Predictions, group: Subgroup) -> ComparedModel:
+        """Return the error of a subgroup that shares clusters with others; all share resamples and null draws."""
         estimand = Estimand.from_predictions(self.estimator, group.restrict_lens(self.lens), preds, self.aggregate)
-        return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
+        return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30])
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def pairwise_gaps(
     """
     compared = list(group_errors)
     if splits_clusters(preds, groups):
-        compared = [settings.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
+        compared = [settings.error_with_shared_clusters(preds, group) for group in groups]
     index_pairs = list(combinations(range(len(groups)), 2))
     differences = [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs]
     return _estimate_differences(settings, index_pairs, differences)
@@ -80,8 +80,8 @@ def gaps_to_rest(
         if not (preds.w[other_rows.row_mask(preds)] > 0).any():
             continue
         if splits_clusters(preds, [group, other_rows]):
-            error = settings.error_with_shared_clusters(preds, group, i)
-            other_error = settings.error_with_shared_clusters(preds, other_rows, 2**10 + i)
+            error = settings.error_with_shared_clusters(preds, group)
+            other_error = settings.error_with_shared_clusters(preds, other_rows)
         else:
             error, other_error = group_error, settings.error_of_group(preds, other_rows, 2**21 + i)
         differences.append(ErrorDifference(error, other_error))

@@ -212,6 +212,25 @@ def test_equal_predictions_have_equal_noise_floors() -> None:
     assert "TN228" not in codes(comparison)
 
 
+@pytest.mark.parametrize("estimator", ["ece", "brier", "debiased_l2", "o_e"])
+def test_errors_that_are_equal_up_to_rounding_have_no_difference(estimator: str) -> None:
+    """Regression: the difference was 2.8e-17, and that of the ECE had an interval of ± half of its noise floor."""
+    eta, y = rows(300)
+    p = odds(eta)
+    rounded = 1 - (1 - p)
+    assert (rounded != p).any()
+    comparison = to.compare(to.Predictions(y, p), to.Predictions(y, rounded), estimator, resamples=200)
+    assert comparison.interval is not None
+    assert (comparison.difference, comparison.interval.low, comparison.interval.high) == (0, 0, 0)
+    assert comparison.pvalue == 1
+
+
+def test_an_infinite_error_is_not_rounded() -> None:
+    y, p, certain = np.array([0, 1] * 50), np.full(100, 0.4), np.full(100, 0.4)
+    certain[0] = 1.0  # an impossible outcome
+    assert to.compare(to.Predictions(y, certain), to.Predictions(y, p), "log_loss").difference == np.inf
+
+
 def test_a_gap_between_noise_floors_within_their_simulation_error_is_not_noted() -> None:
     """Regression: two samples of one calibrated model were said to differ by the error of the simulation."""
     a, b = (to.Predictions(rows(300, seed)[1], np.full(300, 0.5)) for seed in (1, 2))

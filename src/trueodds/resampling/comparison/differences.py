@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -21,6 +22,7 @@ from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
 # Cochran (1977, section 2.15): the normal approximation of a mean requires n > 25 G², with the skewness G of the rows.
 MIN_DECISIVE_UNITS = 25
+ROUNDING_ERROR = 1e-13  # relative difference of two errors that can be due to the rounding of their sums
 START_LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
 
 
@@ -30,7 +32,16 @@ class ErrorDifference:
     def __init__(self, a: ComparedModel, b: ComparedModel) -> None:
         self.a, self.b = a, b
         self.paired = a.key == b.key
-        self.value = a.value - b.value
+        self.value = self._round_to_zero(a.value - b.value)
+
+    def _round_to_zero(self, difference: float) -> float:
+        """Return the difference, or 0 if it can be due to rounding."""
+        return 0.0 if self._is_rounding_error(difference) else difference
+
+    def _is_rounding_error(self, difference: float) -> bool:
+        """Whether a difference of the two errors is so small that it can be due to the rounding of their sums."""
+        largest_error = max(abs(self.a.value), abs(self.b.value))
+        return math.isfinite(largest_error) and abs(difference) <= ROUNDING_ERROR * largest_error
 
     @property
     def contrasts(self) -> tuple[ErrorDifference, ...]:
@@ -88,9 +99,10 @@ class ErrorDifference:
             return normal.welch_interval(self.value, error, degrees, level) if error > 0 else None
         if self.draws is None:
             return None
-        if np.ptp(self.draws) == 0:  # the predictions are equal, or the outcomes do not vary
-            has_equal_predictions = self.paired and self.value == 0 and not self.draws.any()
-            return Interval(0.0, 0.0, level, self.method) if has_equal_predictions else None
+        if self.paired and self.value == 0 and self._is_rounding_error(float(np.abs(self.draws).max())):
+            return Interval(0.0, 0.0, level, self.method)  # the predictions are equal, up to rounding
+        if np.ptp(self.draws) == 0:  # the outcomes do not vary
+            return None
         interval = self._evaluate_interval(level)
         if interval is None:
             return None

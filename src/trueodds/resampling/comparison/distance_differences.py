@@ -85,7 +85,7 @@ class DistanceDifference(ErrorDifference):
         super().__init__(a, b)
         self.target = target
         self.value_difference = ErrorDifference(a, b)
-        self.value = abs(a.value - target) - abs(b.value - target)
+        self.value = self._round_to_zero(abs(a.value - target) - abs(b.value - target))
 
     @cached_property
     def sum_of_deviations(self) -> ErrorDifference:

@@ -38,7 +38,7 @@ def wait_until_abandoned():
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 def test_after_an_interrupt_a_helper_thread_does_not_compile(monkeypatch, tmp_path):
     # Ctrl-C during a first compilation once waited until the helper thread had compiled the same kernel.
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # not the cache of an earlier run
     kernel = compile_kernel(lambda: 1)
 
     def compile_late():
@@ -65,7 +65,7 @@ def test_the_first_error_is_raised_and_not_what_it_causes_in_a_helper_thread(mon
 @pytest.fixture
 def compile_and_call(monkeypatch, tmp_path):
     """Return a function that compiles a kernel, and calls another function meanwhile."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # not the cache of an earlier run
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores the signal
 
     def compile_while(function):

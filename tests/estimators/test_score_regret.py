@@ -12,8 +12,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.estimators.score_regret import ScoreRegret
+from trueodds.estimators.cross_fitted import CrossFitted, ScoreRegret
 from trueodds.lenses.view import View
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS, c_order
-from trueodds.kernels.bin_sums import bin_sums_by_label, weighted_bin_sums
+from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums, weighted_bin_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
 from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.class_bin_sums import class_bin_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
 
 DTYPES = (np.float16, np.float32, np.float64)

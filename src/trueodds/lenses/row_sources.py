@@ -9,9 +9,8 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import bin_sums_by_label
+from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums
 from trueodds.kernels.cell_moments import cell_moments, residual_function
-from trueodds.kernels.class_bin_sums import class_bin_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
 
 

@@ -8,17 +8,17 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.audit_results import StandardMeasure
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_measure
-from trueodds.reports.wald_intervals import WaldIntervals
+from trueodds.reports.wald_intervals import WaldIntervals, variance_of_sum
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.estimate_error import estimate_error
@@ -125,3 +125,41 @@ def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:
         return measure
     low, high = float(expit(logit_interval.low)), float(expit(logit_interval.high))
     return replace(measure, interval=replace(logit_interval, low=low, high=high))
+
+
+def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:
+    """Return the area under the ROC curve of a view with two classes, and its standard error.
+
+    The area is the probability that an event has a larger predicted probability than a nonevent, ties counted by half.
+    It is NaN if only one class occurs. The standard error [1]_ is computed from the share of nonevents that each event
+    is ranked above, and the share of events that each nonevent is ranked below; with clusters (n,), these terms are
+    summed in each cluster. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each
+    row belongs partly to both classes.
+
+    References
+    ----------
+    .. [1] DeLong, DeLong & Clarke-Pearson (1988).
+    """
+    event_weights, nonevent_weights = view.w * view.y, view.w * (1 - view.y)
+    event_weight, nonevent_weight = float(event_weights.sum()), float(nonevent_weights.sum())
+    if event_weight <= 0 or nonevent_weight <= 0:
+        return float("nan"), float("nan")
+    _, rank_of_row = np.unique(view.p, return_inverse=True)
+    nonevents_at_rank, events_at_rank = (np.bincount(rank_of_row, x) for x in (nonevent_weights, event_weights))
+    # For each row, the share of nonevents below it and the share of events above it, with ties counted by half.
+    share_below = (np.cumsum(nonevents_at_rank) - nonevents_at_rank / 2)[rank_of_row] / nonevent_weight
+    share_above = (events_at_rank.sum() - np.cumsum(events_at_rank) + events_at_rank / 2)[rank_of_row] / event_weight
+    auc = float(event_weights @ share_below) / event_weight
+    influence = [
+        _correct_for_estimated_mean(event_weights) * (share_below - auc) / event_weight,
+        _correct_for_estimated_mean(nonevent_weights) * (share_above - auc) / nonevent_weight,
+    ]
+    if cluster is None:
+        return auc, float(np.sqrt((sum(influence) ** 2).sum()))
+    return auc, float(np.sqrt(variance_of_sum(sum(influence), cluster)))
+
+
+def _correct_for_estimated_mean(weight: Array) -> Array:
+    """Scale weights (n,) so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
+    effective_n = float(weight.sum() ** 2 / (weight**2).sum())
+    return weight * np.sqrt(effective_n / (effective_n - 1)) if effective_n > 1 + 1e-9 else np.full(len(weight), np.nan)

@@ -1,24 +1,30 @@
-"""Render a diagram as SVG, PNG or PDF bytes, and embed matplotlib's SVG in an HTML page."""
+"""Render a diagram as SVG, PNG or PDF bytes, and embed matplotlib's SVG in an HTML page.
+
+Names in an SVG are written as text, not as outlines, if the font of the pictures lacks one of their characters.
+"""
 
 from __future__ import annotations
 
 import importlib
 import io
 import re
+import warnings
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from html import escape
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
-from trueodds.diagrams._style import missing_characters
 from trueodds.diagrams._style.publication import PublicationSize, rasterize_large_collections
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
 
 SAVED_DPI = 200.0  # default resolution of a saved picture
+FONT = "DejaVu Sans"  # comes with matplotlib, and has no Chinese, Japanese or Korean characters
 
 _TEXT_BEFORE_SVG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
@@ -82,7 +88,7 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: P
         "svg.fonttype": "path",
         "pdf.fonttype": 3 if publication is None else 42,
         "pdf.use14corefonts": False,
-        "font.family": [missing_characters.FONT],
+        "font.family": [FONT],
         "font.size": 10.0,
         "axes.unicode_minus": True,
         "text.usetex": False,
@@ -92,11 +98,11 @@ def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: P
     scale = 1.0 if publication is None else publication.scale
     out = io.BytesIO()
     is_svg = file_format == "svg"
-    silence = missing_characters.without_warnings_about_missing_characters() if is_svg else nullcontext()
+    silence = without_warnings_about_missing_characters() if is_svg else nullcontext()
     with import_matplotlib().rc_context(rc_settings), silence:
         figure = draw()
         if is_svg:
-            missing_characters.write_missing_characters_as_text(figure)
+            write_missing_characters_as_text(figure)
         if publication is not None:
             rasterize_large_collections(figure)
         if publication is not None and file_format == "pdf":
@@ -151,3 +157,49 @@ def _enlarge_svg(svg: bytes, scale: float) -> bytes:
     attributes, end, content = rest.partition(b">")
     enlarged = _SIZE_ATTRIBUTE.sub(lambda match: b'%s="%.6gpt"' % (match[1], float(match[2]) * scale), attributes)
     return head + tag + enlarged + end + content
+
+
+def is_drawable(text: str) -> bool:
+    """Return whether the font of the pictures has every character of the text.
+
+    >>> is_drawable("Größe ≤ 3"), is_drawable("\u732b")
+    (True, False)
+    """
+    return text.isascii() or all(ord(character) in _characters() for character in text if not character.isspace())
+
+
+def write_missing_characters_as_text(figure: Any) -> None:
+    """Prepare a figure so that its SVG contains each text that the font cannot draw as text, for the reader's fonts."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.draw = MethodType(_draw_outlines_or_text, text)
+
+
+@contextmanager
+def without_warnings_about_missing_characters() -> Iterator[None]:
+    """Ignore matplotlib's warnings about characters that its font lacks."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        yield
+
+
+def _draw_outlines_or_text(text: Any, renderer: Any) -> None:
+    """Draw a text object of matplotlib as outlines, or as text if the font lacks one of its characters."""
+    import matplotlib
+
+    # This is decided while drawing, because the labels of ticks are set only then.
+    if is_drawable(text.get_text()):
+        type(text).draw(text, renderer)
+        return
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        type(text).draw(text, renderer)
+
+
+@cache
+def _characters() -> frozenset[int]:
+    """Return the code points of the characters in the font."""
+    from matplotlib import font_manager
+
+    path = font_manager.findfont(FONT)
+    return frozenset(font_manager.get_font(path).get_charmap())

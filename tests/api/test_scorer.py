@@ -56,6 +56,8 @@ def test_it_travels_to_other_processes(rows):
         ("ece", {"bins": 0}, "TO203"),
         ("ece", {"lens": "nope"}, "TO204"),
         ("ece", {"aggregate": "median"}, "TO203"),
+        ("ece", {"weight_kind": "counts"}, "TO203"),
+        ("ece", {"rng": -1}, "TO203"),
     ],
 )
 def test_a_wrong_setting_is_refused_before_the_first_fold(estimator, settings, code):

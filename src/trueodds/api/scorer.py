@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from trueodds.api.measure import measure
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
-from trueodds.core.settings import check
+from trueodds.core.settings import Seed, check
 from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -73,7 +73,7 @@ def scorer(
     """Return a scorer for `cross_val_score`, `GridSearchCV` and other functions with a `scoring` parameter.
 
     The score is minus the error (minus the distance to the best value if that is not 0), so greater is better. All
-    arguments are validated here, not in the first fold.
+    arguments but `region`, which depends on the classes, are validated here, not in the first fold.
 
     Parameters
     ----------
@@ -141,4 +141,6 @@ def scorer(
     if lens is not None:
         as_lens(lens)
     aggregate = check("aggregate", aggregate, Aggregate | None)
+    check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
+    check("rng", rng, Seed, 0)
     return Scorer(estimator, lens, aggregate, region, weight_kind, rng, settings)

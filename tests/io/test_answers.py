@@ -499,3 +499,17 @@ def test_a_mapping_of_option_names_to_log_probabilities_is_refused_with_the_conv
     mapping = {"A": -0.5, "B": -1.5}
     row = {"logprobs": list(mapping.values()), "names": list(mapping), "label": "B"}
     assert read_answers([row], choices="names").predictions.y.tolist() == [1]
+
+
+def test_equal_samples_with_different_grades_count_by_their_majority() -> None:
+    """Regression: the grade of the first copy counted, without a note."""
+    rows = [
+        {"s": ["4", "4", "4"], "ok": [False, True, True]},
+        {"s": ["4", "4", "5"], "ok": [True, False, True]},
+        {"s": ["4", "4", "5"], "ok": [True, True, False]},
+    ]
+    result = read_answers(rows, samples="s", correct="ok")
+    assert result.predictions.y.tolist() == [1, 0, 1]
+    (note,) = (note for note in result.notes if note.code == "TN184")
+    assert note.text.startswith("In 2 of 3 questions copies")
+    assert not read_answers(rows[2:], samples="s", correct="ok").notes

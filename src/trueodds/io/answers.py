@@ -316,6 +316,7 @@ def read_answers(
     if samples is not None:
         agreement = sample_agreement(answered_rows, samples, answer, correct, question_fields)
         answered_rows = agreement.records
+        notes += agreement.grade_notes()
         notes += agreement.size_notes(sum(abstentions.abstains) if has_sample_rows else 0, len(rows))
         answered_names = [question_name(row, question_fields) for row in answered_rows] if question_fields else []
 

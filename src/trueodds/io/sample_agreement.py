@@ -33,6 +33,17 @@ class SampleAgreement:
     confidence: Array  # (n,) share of the most frequent answer
     is_correct: Array  # (n,) bool, whether that answer is correct
     sizes: Array  # (n,) number of samples with an answer
+    n_mixed_grades: int  # number of questions in which copies of the most frequent answer have different grades
+
+    def grade_notes(self) -> list[Note]:
+        """Return the note on questions in which copies of the most frequent answer have different grades."""
+        if not self.n_mixed_grades:
+            return []
+        text = (
+            f"In {self.n_mixed_grades:,} of {len(self.sizes):,} questions copies of the most frequent answer are graded"
+            " differently. The answer counts as correct if most of its grades say so."
+        )
+        return [Note("TN184", text)]
 
     def size_notes(self, n_abstained: int, n_samples: int) -> list[Note]:
         """Return the note on questions with fewer samples than others; `n_abstained` of all `n_samples` abstain."""
@@ -86,6 +97,7 @@ def sample_agreement(
     else:
         questions = _samples_by_question(rows, samples_field, correct_answer_field, grade_field, question_fields)
     confidence, is_correct = np.empty(len(questions)), np.empty(len(questions), dtype=bool)
+    n_mixed_grades = 0
     for i, question in enumerate(questions):
         if len(question.texts) < 2:
             raise InputError(
@@ -98,11 +110,15 @@ def sample_agreement(
         majority_text, count = max(Counter(question.texts).items(), key=lambda text_and_count: text_and_count[1])
         confidence[i] = count / len(question.texts)
         if question.is_correct is not None:
-            is_correct[i] = question.is_correct[question.texts.index(majority_text)]
+            grades = [
+                grade for text, grade in zip(question.texts, question.is_correct, strict=True) if text == majority_text
+            ]
+            is_correct[i] = 2 * sum(grades) > len(grades)
+            n_mixed_grades += len(set(grades)) > 1
         else:
             is_correct[i] = majority_text == question.correct_text
     sizes = np.array([len(question.texts) for question in questions])
-    return SampleAgreement([question.record for question in questions], confidence, is_correct, sizes)
+    return SampleAgreement([question.record for question in questions], confidence, is_correct, sizes, n_mixed_grades)
 
 
 def _samples_of_record(

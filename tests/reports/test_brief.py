@@ -97,7 +97,7 @@ def test_the_brief_report_names_the_group_with_the_largest_error(mode: str) -> N
 def test_the_brief_report_says_why_no_recalibration_was_attempted() -> None:
     tally = to.tally(to.Predictions([0, 1] * 50, [0.5] * 100))
     text = " ".join(to.audit(tally, resamples=99).brief().split())
-    assert text.endswith("Recalibration not attempted (see the notes)")
+    assert text.endswith("Recalibration not attempted (a tally keeps no rows)")
 
 
 def test_a_notebook_shows_the_audit_with_notes_and_picture_and_leaves_the_page_alone() -> None:

@@ -171,7 +171,7 @@ def test_no_line_ends_between_a_number_and_its_unit(width: int) -> None:
 def test_no_fix_at_all_is_stated() -> None:
     audit = example()
     audit["recalibration"] = None
-    assert "not attempted (see the notes)" in render_text(audit)
+    assert "not attempted (a tally keeps no rows)" in render_text(audit)
 
 
 def test_classes_come_worst_first_and_at_most_twenty() -> None:
@@ -262,7 +262,7 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     assert facts["Vote share"].value == "96.1 %"
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
-    assert ("vote share of the predicted class", "96.1 %") in data_and_settings.data_table(votes()).rows
+    assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(votes()).rows
     assert "vote share" in [column.name for column in group_tables.group_table(votes()).columns]
 
 
@@ -314,9 +314,23 @@ def test_abstentions_are_reported_beside_the_error() -> None:
     audit["notes"] = [note.to_dict() for note in result.notes]
     fact = next(fact for fact in summary_lines(audit) if fact.label == "Coverage")
     assert fact.value == "75.0 %"  # 30 of 40
-    assert fact.remark.startswith("10 of 40 ")
-    assert fact.remark.endswith("; the rest of the report covers the answers given")
+    assert fact.remark == "10 of 40 questions have no answer; the rest of the report covers the other answers"
     assert not [fact for fact in summary_lines(example()) if fact.label == "Coverage"]
+
+
+@pytest.mark.parametrize("n_skipped", [0, 10])
+def test_answers_without_a_confidence_are_reported_beside_the_error(n_skipped: int) -> None:
+    """Regression: there was no line on the coverage, because it stood in the other of two notes."""
+    audit = example()
+    rows = [{"c": 0.9, "ok": i % 3 > 0, "skip": False} for i in range(30)]
+    rows += [{"c": None, "ok": i % 2, "skip": False} for i in range(10)]
+    rows += [{"c": None, "ok": None, "skip": True}] * n_skipped
+    result = read_answers(rows, confidence="c", correct="ok", abstained=["skip", "c"])
+    audit["notes"] = [note.to_dict() for note in result.notes]
+    (fact,) = (fact for fact in summary_lines(audit) if fact.label == "Coverage")
+    assert fact.value == ("60.0 %" if n_skipped else "75.0 %")
+    assert f"10 of {40 + n_skipped} answers have no confidence (50% of them are correct); the rest" in fact.remark
+    assert fact.remark.startswith("10 of 50 questions have no answer; " if n_skipped else "10 of 40 answers have")
 
 
 def test_the_interval_that_may_start_at_zero_is_explained_only_if_a_group_is_miscalibrated() -> None:

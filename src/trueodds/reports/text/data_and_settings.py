@@ -10,7 +10,6 @@ from trueodds.reports.text.formatting import (
     format_value,
     is_binary,
 )
-from trueodds.reports.text.recalibration import accuracy_label
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TextTable
 
 MAX_LISTED_CLASSES = 20  # names of classes in the description of the data
@@ -46,7 +45,8 @@ def _mean_entries(data: AuditDict) -> list[tuple[str, str]]:
         event = data["classes"][1]
         rate_label = "vote share" if data.get("votes") else "event rate"
         means = [(f"mean P({event})", data["mean_prediction"]), (f"{rate_label} of {event}", data["event_rate"])]
-    means += [(accuracy_label(data), data.get("accuracy")), ("mean confidence", data.get("mean_confidence"))]
+    accuracy = "vote share, predicted class" if data.get("votes") else "accuracy"  # short enough for the terminal
+    means += [(accuracy, data.get("accuracy")), ("mean confidence", data.get("mean_confidence"))]
     weighted = ", weighted" if data.get("weighted") else ""
     return [(f"{label}{weighted}", format_share(mean)) for label, mean in means]
 

@@ -46,7 +46,8 @@ from trueodds.reports.text.recalibration import (
 from trueodds.reports.text.result_tables import standard_measure_label, worst_class
 from trueodds.reports.text.vote_tables import summarize_distance
 
-# The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
+# The coverage in the last of the notes on questions without an answer, such as "(coverage 92 %)".
+_COVERAGE_CODES = ("TN146", "TN183")
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
 
 
@@ -105,8 +106,7 @@ def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     if (error := default_lens_ece(audit)) is not None:
         remarks = []
         if interval := error.get("interval"):
-            limits = format_error_range(interval["low"], interval["high"])
-            remarks.append(f"{format_level(interval['level'])} confidence interval {limits}")
+            remarks.append(_describe_interval(interval, format_sample_size(audit["data"])))
         if error.get("noise_floor") is not None:
             remarks.append(f"noise floor {format_error(error['noise_floor'])}")
         lines.append(SummaryLine("Expected calibration error", format_error(error["value"]), "; ".join(remarks)))
@@ -127,8 +127,7 @@ def _largest_group_error_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     group = max(groups, key=lambda group: group["error"])
     remark = group["label"]
     if interval := group.get("interval"):
-        limits = format_error_range(interval["low"], interval["high"])
-        remark += f", {format_level(interval['level'])} confidence interval {limits}"
+        remark += f", {_describe_interval(interval, format_count(group['n'], 'row'))}"
     return [SummaryLine("Largest group error", format_error(group["error"]), remark)]
 
 
@@ -155,22 +154,17 @@ def _accuracy_line(audit: Mapping[str, Any]) -> SummaryLine:
 
 
 def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the summary line on the share of questions with an answer in a list, empty if all have one.
+    """Return the summary line on the share of questions with an evaluated answer in a list, empty if all have one.
 
-    The share is read from the note on questions without an answer.
+    The share is read from the notes on questions without an answer, and on answers without a confidence.
     """
-    for note in audit.get("notes") or ():
-        match = _COVERAGE_PATTERN.search(note["text"]) if note["code"] == "TN146" else None
-        if match is not None:
-            without_answer = note["text"][: match.start()].strip()
-            return [
-                SummaryLine(
-                    "Coverage",
-                    format_share(float(match[1]) / 100),
-                    f"{without_answer}; the rest of the report covers the answers given",
-                )
-            ]
-    return []
+    texts = [note["text"] for note in audit.get("notes") or () if note["code"] in _COVERAGE_CODES]
+    matches = [match for text in texts if (match := _COVERAGE_PATTERN.search(text))]
+    if not matches:
+        return []
+    reasons = "; ".join(_COVERAGE_PATTERN.split(text.partition(";")[0])[0].strip() for text in texts)
+    remark = f"{reasons}; the rest of the report covers the other answers"
+    return [SummaryLine("Coverage", format_share(float(matches[-1][1]) / 100), remark)]
 
 
 def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
@@ -218,20 +212,27 @@ def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLin
     subject = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
     remarks = [f"ECE of {subject}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
-        name = f"{format_level(interval['level'])} confidence interval"
-        low, high = interval["low"], interval["high"]
-        uninformative = f"uninformative with {format_sample_size(data)}"
-        remarks.append(f"{name} {uninformative if covers_unit_interval(low, high) else format_error_range(low, high)}")
+        remarks.append(_describe_interval(interval, format_sample_size(data)))
     if error.get("noise_floor") is not None:
         remarks.append(f"noise floor {format_error(error['noise_floor'])}, the expected value if calibrated")
     return SummaryLine("Expected calibration error", format_error(error["value"]), "; ".join(remarks))
+
+
+def _describe_interval(interval: Mapping[str, Any], sample_size: str) -> str:
+    """Return a confidence interval of an error as text; one of all possible values is called uninformative."""
+    low, high = interval["low"], interval["high"]
+    is_informative = not covers_unit_interval(low, high)
+    limits = format_error_range(low, high) if is_informative else f"uninformative with {sample_size}"
+    return f"{format_level(interval['level'])} confidence interval {limits}"
 
 
 def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:
     """Return the summary line on the recalibration: the calibrator and its gain if confirmed, else the reason."""
     label = "Recalibration"
     if recalibration is None:
-        return SummaryLine(label, "not attempted", "see the notes")
+        is_multilabel = data["kind"] == "multilabel"
+        reason = "the labels do not exclude each other" if is_multilabel else "a tally keeps no rows"
+        return SummaryLine(label, "not attempted", reason)
     if not recalibration.get("candidates"):
         reason = _reason_not_attempted(recalibration.get("notes") or ())
         return SummaryLine(label, "not attempted", reason, is_reason=True)
@@ -298,10 +299,10 @@ def _pvalue_suffix(recalibration: Mapping[str, Any]) -> str:
 
 def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
     """Return why no recalibration was attempted: the first sentence of the note as a clause."""
-    for note in notes:
-        clause = IMPLAUSIBLE_DATA_TEXTS.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
-        return clause[:1].lower() + clause[1:]
-    return "see the notes"
+    if not notes:
+        return "see the notes"
+    clause = IMPLAUSIBLE_DATA_TEXTS.get(notes[0]["code"], notes[0]["text"]).partition(". ")[0].rstrip(".")
+    return clause[:1].lower() + clause[1:]
 
 
 def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:

@@ -242,13 +242,17 @@ def candidate_table(audit: AuditDict) -> TextTable:
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
     original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
-    if format_number(original_loss) != format_number(recalibration.get("log_loss_before") or original_loss):
+    reported_loss = recalibration.get("log_loss_before")  # None if it is infinite
+    if original_loss is not None and format_number(original_loss) != format_number(reported_loss):
         intro += (
             " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
             " differs from the reported one."
         )
     if has_classes:
-        intro += " Changed classes: rows whose most probable class changes."
+        intro += (
+            " Changed classes: rows whose most probable class changes in the cross-validated predictions; the number"
+            " for the map fitted to all rows can differ."
+        )
     if any(candidate.get("dropped") for candidate in entries):
         intro += (
             " A dash: dropped early, because the candidate was clearly worse than the best, or more complex than the"

@@ -144,7 +144,7 @@ def test_the_note_states_the_power_and_its_level():
     detectable = result.report.confirmation.detectable
     assert text(result, "TN510").endswith(
         f"With these rows, a one-parameter map that gains {detectable:.4f} nats per row would have been confirmed in"
-        " 80 % of cases (level 0.25 %)."
+        " 80 % of cases (tested at the 0.25 % level)."
     )
 
 

@@ -123,18 +123,18 @@ def test_a_fit_copies_neither_probabilities_nor_labels():
 def test_the_floor_is_counted_alike_for_labels_shares_and_every_type():
     P = np.array([[1e-12, 0.5, 0.5], [1e-13, 0.5, 0.5], [0.0, 1.0, 0.0]])
     y = np.array([0, 0, 1])
-    expected = "replaced 3 of 9 probabilities in the fit, 1 of them of observed outcomes"
+    expected = "3 of 9 probabilities were below 1e-12 and raised to it in the fit, 1 of them of observed outcomes"
     for Y in (y, one_hot(y, 3)):
         assert expected in replacement_notes(P, Y, 1e-12)[0].text
     # As float32, 1e-12 is less than 1e-12.
     narrow = P.astype(np.float32)
     assert narrow[0, 0].astype(float) < 1e-12
     assert (
-        "replaced 4 of 9 probabilities in the fit, 2 of them of observed outcomes"
+        "4 of 9 probabilities were below 1e-12 and raised to it in the fit, 2 of them of observed outcomes"
         in replacement_notes(narrow, y, 1e-12)[0].text
     )
     assert replacement_notes(narrow.astype(np.float64), y, 1e-12) == replacement_notes(narrow, y, 1e-12)
-    assert replacement_notes(P.astype(np.float16), y, 1e-12)[0].text.startswith("min_prob 1e-12 replaced 4 of 9")
+    assert replacement_notes(P.astype(np.float16), y, 1e-12)[0].text.startswith("4 of 9 probabilities were below 1e-12")
     assert replacement_notes(np.full((2, 2), 0.5), y[:2], 1e-12) == []
 
 

@@ -362,7 +362,7 @@ def test_an_isotonic_curve_of_cells_is_that_of_rows_with_a_score_to_a_cell():
     preds = Predictions(rng.random(400) < p**1.5, p)
     a, b = to.fit(preds, "isotonic"), to.fit(to.tally(preds), "isotonic")
     the_same(a, b, 1e-12)
-    assert "3,840 cells" in b.notes[-1].text
+    assert "3,840 equal cells" in b.notes[-1].text
 
 
 @pytest.mark.parametrize(("name", "settings"), [("isotonic", {}), ("histogram", {"partition": "equal-mass"})])

@@ -178,7 +178,7 @@ def test_what_cannot_be_answered_is_a_coded_error(
 def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam: Path) -> None:
     """250 answers were asked for: by 40 questions five times each, and fifty times by one that never got any."""
     done = run("answers", exam, *HOW, "--question", "q")
-    assert "queries          250 answers, of 41 questions\n" in done.stdout
+    assert "queries          250 rows of 41 questions\n" in done.stdout
     assert "50 of 250 answers to 41 questions are missing (coverage 80%)" in done.stdout
     assert "questions got no answer" not in done.stdout
     documents = [
@@ -297,7 +297,7 @@ def test_several_fields_identify_a_question(run: Run, folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(lines))
     words = ["answers", folder / "*.jsonl", "--confidence", "c", "--correct", "ok", "--question"]
     noted = run(*words, "q")
-    assert "queries          40 answers, of 20 questions\n" in noted.stdout
+    assert "queries          40 rows of 20 questions\n" in noted.stdout
     assert "[TN181] 20 of 20 question ids occur in several files" in noted.stdout
     assert "use --question file,q." in noted.stdout
     assert "queries          40\n" in run(*words, "file,q").stdout
@@ -312,6 +312,6 @@ def test_wrong_answers_at_full_confidence_are_called_so(run: Run, folder: Path) 
     text = " ".join(run("audit", *words).stdout.split())
     assert "8 answers were wrong at confidence 1, or correct at confidence 0." in text
     assert "observed outcomes" not in text.split("Scores")[0]
-    assert "with --min-prob 0.001; the test cox estimates them with intervals" in text
+    assert "The test cox with --min-prob estimates them with intervals" in text
     advised = run("test", *words, "--test", "cox", "--min-prob", "1e-6", "--set", "null=redraw")
     assert advised.exit_code == 0, advised.output

@@ -102,7 +102,7 @@ def test_a_page_of_the_command_line_names_options(run: Run, good: str, folder: P
     for command in (("audit", good, "--resamples", "99"), ("compare", good, other)):
         assert run(*command, "--html", page).exit_code == 0
         notes = page.read_text().partition('id="notes"')[2]
-        assert "pass their origin as --cluster C" in notes or "pass --unpaired" in notes
+        assert "identify their origin with --cluster C" in notes or "pass --unpaired" in notes
         assert "cluster=" not in notes
         assert "paired=" not in notes
 

@@ -302,13 +302,13 @@ def test_a_plan_prints_in_one_line():
     assert (
         str(plan)
         == "Smallest detectable error: with 2,000 rows, the consistency test detects overconfidence of 0.0397 on"
-        " average with 80 % power (simulated: 80.0 % [77.4 %, 82.4 %]) · confidence · level 0.05"
+        " average with 80 % power (simulated: 80.0 % [77.4 %, 82.4 %]) · lens confidence · alpha 0.05"
     )
     plan = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, settings)
     assert (
         str(plan)
         == "If the probabilities are overconfident by 0.03 on average, the cox test rejects in 51.4 % of data sets of"
-        " 2,000 rows; 80 % power requires 3,420 rows · confidence · level 0.05"
+        " 2,000 rows; 80 % power requires 3,420 rows · lens confidence · alpha 0.05"
     )
     assert float(plan) == 3420
     settings = {"width_now": 0.0235, "partition": None}
@@ -316,7 +316,7 @@ def test_a_plan_prints_in_one_line():
     assert (
         str(plan)
         == "A 95 % interval for brier of width 0.04 requires about 299 rows (with 899 rows its width is 0.0235)"
-        " · canonical"
+        " · lens canonical"
     )
     under = {"distortion": "shift", "direction": "under", "shifted": "predicted class"}
     plan = Power("cox", "effect", "confidence", 50, 0.05, 0.8, 0.8, 0.2, None, None, under)

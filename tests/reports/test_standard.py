@@ -115,7 +115,7 @@ def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
     assert of(preds)["calibration_slope"].value is None
     (note,) = standard_notes(preds)
     assert note.code == "TN268"
-    assert "25 are exactly 0 or 1" in note.text
+    assert "25 of 100 probabilities are exactly 0 or 1" in note.text
     assert note in to.audit(preds, rng=0).notes
     assert standard_notes(to.Predictions([0, 1], [0.2, 0.9])) == []
 

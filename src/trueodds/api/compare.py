@@ -232,7 +232,10 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: 
     """
     if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
-            "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
+            "TO205",
+            "A comparison needs two models.",
+            "one",
+            "Call compare(a, b, 'brier'), or measure(a, 'brier') for a single model.",
         )
     models = list(a.values() if isinstance(a, Mapping) else a) if is_ranking else [a, b]
     if names is None:

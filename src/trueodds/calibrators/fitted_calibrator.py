@@ -322,11 +322,7 @@ class FittedCalibrator(Result):
             One line of text.
         """
         text = to_printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
-        if self.report is None or not self.report.choice:
-            return text if self.report is None else f"{text} · no recalibration attempted"
-        if self.report.confirmed:
-            return f"{text} · {self.report.confirmed_text} on held-out rows"
-        return f"{text} · {'not confirmed: too few rows' if self.report.outcome == 'too few rows' else 'no gain found'}"
+        return text if self.report is None else f"{text} · {self.report.outcome_text}"
 
     def __repr__(self) -> str:
         return f"FittedCalibrator({self.describe()})"

@@ -131,7 +131,10 @@ class PriorShiftSpec(CalibratorSpec):
         super().__post_init__()
         if self.priors is not None and self.target is not None:
             raise InputError(
-                "TO205", "Frequencies are given or estimated.", "priors and target", "Leave one of them out."
+                "TO205",
+                "Class frequencies are either given (priors) or estimated (target).",
+                "priors and target",
+                "Leave one of them out.",
             )
         if self.target is not None:
             as_array(self.target, "target")

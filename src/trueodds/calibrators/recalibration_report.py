@@ -90,6 +90,15 @@ class Recalibration:
         return "confirmed" if has_gain else "miscalibration confirmed but not the gain"
 
     @property
+    def outcome_text(self) -> str:
+        """What the held-out rows have shown, in a few words, for the line that describes the calibrator."""
+        if not self.choice:
+            return "no recalibration attempted"
+        if self.confirmed:
+            return f"{self.confirmed_text} on held-out rows"
+        return "no recalibration confirmed: too few rows" if self.outcome == NOT_ENOUGH_ROWS else "no gain found"
+
+    @property
     def outcome(self) -> str | None:
         """`confirmed`, `too few rows` or `no gain`; None if no recalibration was attempted."""
         if self.confirmation is None:
@@ -257,7 +266,7 @@ def _power_text(confirmation: Confirmation) -> str:
         return ""
     return (
         f" With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
-        f" have been confirmed in 80 % of cases (level {_percent(confirmation.alpha)})."
+        f" have been confirmed in 80 % of cases (tested at the {_percent(confirmation.alpha)} level)."
     )
 
 

@@ -161,9 +161,9 @@ def _format_report(
     coverage_text = format_coverage(answer_set.n_evaluated, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
     accuracy_limits = _format_limits(risk, 1 - high, 1 - low)
-    answered = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
+    of_questions = "" if answer_set.questions is None else f" rows of {answer_set.questions:,} questions"
     rows = [
-        ("queries", f"{answer_set.n_queries:,}{answered}"),
+        ("queries", f"{answer_set.n_queries:,}{of_questions}"),
         ("abstained", f"{answer_set.abstained:,}"),
         *([("no confidence", f"{answer_set.without_confidence:,}")] if answer_set.without_confidence else []),
         ("coverage", coverage_text),

@@ -28,7 +28,8 @@ FAIL_ON = click.option(
     "--fail-on",
     metavar="GATE",
     multiple=True,
-    help="Exit with status 1 if this condition holds, such as 'ece.low>0.02'; see docs/cli.md. May be repeated.",
+    help="Exit with status 1 if this condition holds: 'ece.low>0.02' (audit, measure, groups), 'difference.low>0'"
+    " (compare), 'reject' (test), 'risk@0.8>0.05' (answers). May be repeated.",
 )
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result as a JSON object; - is stdout.")
 

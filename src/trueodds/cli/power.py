@@ -31,7 +31,8 @@ from trueodds.core.progress import ProgressBar
     "--width",
     type=float,
     metavar="X",
-    help="Compute the rows needed for an interval of this width, with --estimator or --test cox.",
+    help="Compute the rows needed for an interval of this width: of --estimator, or of the calibration slope with"
+    " --test cox --set part=slope.",
 )
 @click.option(
     "--estimator", default="ece", show_default=True, help="Estimator of the interval: see trueodds list estimators."

@@ -138,7 +138,9 @@ class Comparison(ComparedModels):
         if self.interval is not None:
             pieces[0] += f" {self.interval}"
         if self.pvalue is not None:
-            min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
+            min_pvalue = (
+                f" (smallest possible: {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
+            )
             pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
         pieces.append(", ".join(_format_estimate(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")

@@ -70,7 +70,7 @@ def format_lens_and_settings(lens: str, settings: Mapping[str, Any]) -> str:
     if (distance := settings.get("distance")) is not None:
         pieces.append(f"{distance} distance")
     if (aggregate := settings.get("aggregate")) is not None:
-        pieces.append(str(aggregate))
+        pieces.append(f"aggregate {aggregate}")
     return ", ".join(pieces)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent_in_text
+from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent_in_text
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -74,8 +74,8 @@ class Power(Result):
     def _describe_result(self) -> str:
         """Describe the result with the lens and the level, or for a width the binning."""
         if self.question == "width":
-            return f"{self._describe_width()} · {', '.join([self.lens, *self._binning_settings()])}"
-        return f"{self._describe_detection()} · {self.lens} · level {format_number(self.alpha)}"
+            return f"{self._describe_width()} · {format_lens_and_settings(self.lens, self.settings)}"
+        return f"{self._describe_detection()} · lens {self.lens} · alpha {format_number(self.alpha)}"
 
     def _describe_detection(self) -> str:
         """Describe the detectable error, or the power and the required number of rows."""
@@ -138,10 +138,6 @@ class Power(Result):
         if self.settings.get("distortion") == "shift":
             return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size_text}"
         return f"{self._describe_direction().replace('confident', 'confidence')} of {size_text}"
-
-    def _binning_settings(self) -> list[str]:
-        """Return the partition and the distance of an interval of a binned estimator."""
-        return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON object."""

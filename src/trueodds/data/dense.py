@@ -179,7 +179,7 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     """Return the error of labels and probabilities whose shapes differ by more than the axis of the classes."""
     return InputError(
         "TO107",
-        "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",
+        "Labels (images, …) and probabilities must have the same shape, except for the class axis.",
         f"labels {y.shape}, probs {shape}, axis={axis}",
         fix,
     )

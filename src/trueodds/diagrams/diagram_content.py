@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.formatting import format_lens_and_settings
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable_lines, printable_tree, to_printable
 from trueodds.core.results import with_notes
@@ -88,9 +89,11 @@ class DiagramContent:
             Name, number of table rows, sample size, lens and main settings.
         """
         n = int(np.max(self.panels["n"]))
-        options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
-        table_size = f"{len(self.table['view']):,} {self.row_noun}"
-        return to_printable(f"{self.name} · {table_size} · n={n:,} · {', '.join([self.lens, *options])}")
+        lens = format_lens_and_settings(self.lens, {"partition": self.settings.get("partition")})
+        style = f", style {self.settings['style']}" if self.settings.get("style") else ""
+        n_rows = len(self.table["view"])
+        table_size = f"{n_rows:,} {self.row_noun if n_rows != 1 else self.row_noun.removesuffix('s')}"
+        return to_printable(f"{self.name} · {table_size} · n={n:,} · {lens}{style}")
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)

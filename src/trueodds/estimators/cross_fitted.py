@@ -101,9 +101,9 @@ class CrossFitted(OutOfSampleGain):
         if "distance" in settings:
             raise InputError(
                 "TO203",
-                "A score is not a distance.",
+                "score and distance exclude each other.",
                 f"distance={describe(settings['distance'])}",
-                "Give one of score, distance.",
+                "Pass only one of them.",
             )
         return ScoreRegret(**settings)
 

@@ -98,12 +98,12 @@ def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> lis
                 " exceed the nominal level.",
             )
         ]
-    suffix = " and null='redraw'" if needs_redraw else ""
+    suffix = " and pass null='redraw'" if needs_redraw else ""
     return [
         Note(
             "TN203",
             "The null hypothesis includes independence of the rows given the predictions. If rows are dependent (for"
-            f" example several rows of one patient), pass their origin as cluster={suffix}.",
+            f" example several rows of one patient), identify their origin with cluster={suffix}.",
         )
     ]
 

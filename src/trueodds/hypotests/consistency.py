@@ -30,7 +30,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import pvalue
-from trueodds.resampling.tally_estimates import tally_estimand, tally_notes, tally_null_draws
+from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 
@@ -149,9 +149,7 @@ class Consistency(HypothesisTest):
         estimands = [tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
         draws_and_jointness = [tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         notes = [note for estimand in estimands for note in tally_notes(tally, estimand)]
-        notes.append(
-            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
-        )
+        notes.append(Note("TN403", CELL_DRAWS_TEXT))
         return verdict_from_draws(
             estimands,
             [draws for draws, _ in draws_and_jointness],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import format_percent
+from trueodds.core.formatting import format_percent_in_text
 from trueodds.core.group_results import Gap, Group
 from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
@@ -235,8 +235,8 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
             else ""
         )
         text = (
-            f"Undecided at {format_percent(1 - alpha)}: {len(undecided)} of {len(groups)} groups. A group that is not"
-            f" rejected is not necessarily calibrated.{detectable_text}{undetectable_text}"
+            f"{len(undecided)} of {len(groups)} groups are undecided at the {format_percent_in_text(alpha)} level. A"
+            f" group that is not rejected is not necessarily calibrated.{detectable_text}{undetectable_text}"
         )
         notes.append(Note("TN153", text))
     return notes

@@ -35,7 +35,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description
-from trueodds.resampling.tally_estimates import tally_estimand, tally_notes, tally_null_draws
+from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 NULL_DISTRIBUTIONS = ("asymptotic", "redraw")
@@ -274,9 +274,7 @@ class ViewTest(HypothesisTest):
             tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng) for estimand in estimands
         ]
         draws_by_lens = [draws for draws, _ in draws_and_jointness]
-        notes.append(
-            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
-        )
+        notes.append(Note("TN403", CELL_DRAWS_TEXT))
         null_pvalues = self.pvalues(
             estimands,
             self._summarize_all_draws(estimands, draws_by_lens),

@@ -20,7 +20,10 @@ LABEL_DRAWS = 50  # draws of one vote per row over which asymptotic p-values are
 TWICE_THE_MEAN_TEXT = f"; p is twice the mean p-value over {LABEL_DRAWS} draws of one vote per row (conservative)"
 
 _ONE_VOTE_TEXT = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
-_SEVERAL_VOTES_TEXT = "Rows have several votes. The signs of all residuals of a row are flipped together."
+_SEVERAL_VOTES_TEXT = (
+    "Rows have several votes, so the null distribution does not draw labels: it flips the signs of all residuals of a"
+    " row together, at random."
+)
 
 
 def has_vote_shares(view: View) -> bool:

@@ -46,7 +46,7 @@ class Custom(Lens):
             raise InputError(
                 "TO204",
                 "The probabilities that ψ induces must be ≥ 0 and sum to 1.",
-                f"a smallest value of {induced.min():.6g}, {int(invalid.sum()):,} rows off sum 1",
+                f"a smallest value of {induced.min():.6g}, {int(invalid.sum()):,} rows that do not sum to 1",
                 "Add an outcome for the rest.",
             )
         return [induced[:, 1]] if induced.shape[1] == 2 else [induced]

@@ -86,11 +86,14 @@ def standard_notes(preds: Predictions) -> list[Note]:
     extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
     if not extreme:
         return []
-    clipped = (f"{_describe_clipped(view, min_prob)} with min_prob={min_prob:g}" for min_prob in CLIPPING_LIMITS)
+    (low, low_values), (high, high_values) = (
+        (min_prob, _describe_clipped(view, min_prob)) for min_prob in CLIPPING_LIMITS
+    )
     text = (
-        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
-        f" intercept and slope are undefined. With clipped probabilities they are {' and '.join(clipped)}; the test cox"
-        " estimates them with intervals."
+        f"{extreme:,} of {preds.n:,} probabilities {'is' if extreme == 1 else 'are'} exactly 0 or 1 and"
+        f" {'has' if extreme == 1 else 'have'} no finite log odds, so the calibration intercept and slope are"
+        f" undefined. Clipped at {low:g}, they are {low_values}; clipped at {high:g}, {high_values}. The test cox with"
+        " min_prob estimates them with intervals."
     )
     return [Note("TN268", text)]
 

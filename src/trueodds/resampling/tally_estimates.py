@@ -22,6 +22,8 @@ from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
 
+CELL_DRAWS_TEXT = "Outcomes were drawn for cells of the tally, not for rows; the family-wise p-value is that of Holm."
+
 
 def estimate_from_tally(
     tally: Tally,

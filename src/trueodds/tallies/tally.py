@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.plausibility import MIN_LABELS, hard_labels_note
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
-from trueodds.kernels.fine_grid import N_EQUAL_CELLS, N_HALVINGS
+from trueodds.kernels.fine_grid import N_EQUAL_CELLS
 from trueodds.lenses import custom
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
@@ -211,7 +211,7 @@ class Tally(TallySums):
     @property
     def resolution(self) -> str:
         """Description of the cells."""
-        fine = f"tally of {N_EQUAL_CELLS:,} cells, the first and last halved {N_HALVINGS} times"
+        fine = f"tally of {N_EQUAL_CELLS:,} equal cells, with the first and the last divided further near 0 and 1"
         return fine + (f"; vectors on a grid of {self.grid}" if self.joint else "")
 
     @property

@@ -202,12 +202,13 @@ class ReplacedCounts:
         """Note TN502 with the counts."""
         if not self.n_replaced:
             return []
+        verb = "was" if self.n_replaced == 1 else "were"
         text = (
-            f"min_prob {self.min_prob:g} replaced {self.n_replaced:,} of {self.n_probabilities:,} probabilities"
-            f" in the fit, {self.n_replaced_events:,} of them of observed outcomes"
+            f"{self.n_replaced:,} of {self.n_probabilities:,} probabilities {verb} below {self.min_prob:g} and raised"
+            f" to it in the fit, {self.n_replaced_events:,} of them of observed outcomes"
         )
         if self.n_replaced_events:
-            text += ": these have a large influence, which min_prob determines"
+            text += ". Such outcomes have a large influence, which depends on this limit"
         return [Note("TN502", f"{text}.")]
 
 

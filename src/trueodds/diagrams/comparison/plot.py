@@ -22,7 +22,7 @@ class ComparisonDiagram(BinnedPlot):
     """Marks joined by lines, bars, strips and numbers of each model."""
 
     layers = ("bars", "lines", "marks", "strip", "numbers", "diagonal")
-    row_noun = "rows"
+    row_noun = "bins"
 
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]

@@ -19,7 +19,7 @@ class DecisionCurveDiagram(Diagram):
     """Net benefit of each model with its band, the two default strategies, and strips of the predictions."""
 
     layers = ("band", "curves", "all", "none", "strip")
-    row_noun = "rows"
+    row_noun = "table rows"
     view_order = "highest event rate"
     figure_size = (6.4, 4.8)
 

@@ -34,7 +34,7 @@ class MclloParametersPlot(Diagram):
     """Shift and slope of each class: intervals as crosses, and confidence ellipses."""
 
     layers = ("ellipses", "intervals", "names", "marks", "sides")
-    row_noun = "rows"
+    row_noun = "table rows"
     view_order = "farthest from (1, 1)"
     figure_size = (6.4, 5.0)
     strip_height = 0.08

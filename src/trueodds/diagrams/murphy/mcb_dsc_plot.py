@@ -20,7 +20,7 @@ class PlaneDiagram(Diagram):
     """The plane of MCB and DSC: a mark with the interval of MCB for each model, lines of equal score, and numbers."""
 
     layers = ("marks", "bars", "lines", "labels", "numbers")
-    row_noun = "rows"
+    row_noun = "table rows"
 
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]

@@ -24,7 +24,7 @@ class MurphyDiagram(Diagram):
     """Murphy curves of each model with bands, histogram strips and a table of numbers."""
 
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
-    row_noun = "rows"
+    row_noun = "table rows"
     view_order = "largest miscalibration"
 
     @property

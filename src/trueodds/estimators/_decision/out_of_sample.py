@@ -130,8 +130,8 @@ class OutOfSampleGain(Mean):
         """Notes on the target of the interval, and if nothing can be fitted."""
         text = (
             f"The interval is for the part that this calibrator recovers, a lower bound on the full"
-            f" {self.recovered_quantity_text}. Of a calibrated model it recovers"
-            f" {self.expected_value_text} in expectation."
+            f" {self.recovered_quantity_text}. For a calibrated model, its expected value is"
+            f" {self.expected_value_text}."
         )
         note_list = [Note("TN135", text)]
         if self.fit_on == "others":

@@ -154,6 +154,8 @@ def _explain_standard_measures(audit: AuditDict, names: Collection[str]) -> str:
             f" too low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed"
             " calibration curve."
         )
+        if "auc" in names:
+            intro += " AUC: area under the ROC curve, a measure of discrimination, not of calibration."
     elif "calibration_in_the_large" in names:
         means = "vote share minus mean confidence" if audit["data"].get("votes") else "accuracy minus mean confidence"
         intro = f"Calibration-in-the-large: {means}; above 0 confidences are too low. {intro}"

@@ -277,8 +277,13 @@ CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimat
 
 
 def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
-    """Notes of both estimates, without those on their intervals."""
-    return [note for model in (a, b) for note in model.estimate.notes if note.code not in ("TN201", "TN211")]
+    """Notes of both estimates, without those on their intervals; each begins with the name of its model."""
+    names_by_note: dict[Note, list[str]] = {}
+    for model in (a, b):
+        for note in model.estimate.notes:
+            if note.code not in ("TN201", "TN211"):
+                names_by_note.setdefault(note, []).append(model.name)
+    return [Note(note.code, f"{' and '.join(names)}: {note.text}") for note, names in names_by_note.items()]
 
 
 def _count_compared_rows(pair: ErrorDifference) -> int:

@@ -163,6 +163,8 @@ def test_another_log_loss_of_the_original_probabilities_in_the_table_is_explaine
     assert "TN508" not in recalibration.candidate_table(audit).intro
     audit["recalibration"]["log_loss_before"] = 0.4002
     assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
+    audit["recalibration"]["log_loss_before"] = None  # infinite: once taken for the value in the table
+    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
 
 
 def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:

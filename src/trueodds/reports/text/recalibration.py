@@ -242,8 +242,7 @@ def candidate_table(audit: AuditDict) -> TextTable:
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
     original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
-    reported_loss = recalibration.get("log_loss_before")  # None if it is infinite
-    if original_loss is not None and format_number(original_loss) != format_number(reported_loss):
+    if original_loss is not None and format_number(original_loss) != format_log_loss(recalibration, "before"):
         intro += (
             " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
             " differs from the reported one."

@@ -229,7 +229,7 @@ def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(mo
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
+def test_thresholds_draw_the_labels_that_a_search_draws(weighted):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(5) / 3, 200)
     P[0], P[1] = (0, 0, 1, 0, 0), (0.5, 0, 0.5, 0, 0)
@@ -238,10 +238,9 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
     top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
     tables = np.stack([cells, top])
     by_thresholds = random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50)
-    monkeypatch.setattr(random_label_sums, "MAX_COMPARED_CLASSES", 0)
-    np.testing.assert_allclose(
-        by_thresholds, random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12
-    )
+    labels = random_label_sums.DrawnLabels(P, 7, 50).labels(0, 50)
+    by_labels = random_label_sums.sum_weights_of_labels(labels, w, tables, 90)
+    np.testing.assert_allclose(by_thresholds, by_labels, rtol=1e-12, atol=1e-12)
 
 
 def test_a_joint_null_distribution_has_the_same_labels_for_every_lens():

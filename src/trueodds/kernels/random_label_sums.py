@@ -180,12 +180,12 @@ def sum_label_weights(
     stop: int,
     *,
     independent: bool = False,
-    row_numbers: Array | None = None,
     allow_short_integers: bool = True,
-    cluster: Array | None = None,
-    cluster_probability: float = 0.0,
 ) -> Array:
-    """Return the total weight per cell and draw, with labels drawn from the predicted probabilities.
+    """Return the total weight per cell and draw, with labels of independent rows drawn from their probabilities.
+
+    Unless `independent`, labels are compared with the thresholds of all classes. If `needs_single_labels`, the labels
+    of `DrawnLabels` and `sum_weights_of_labels` are faster.
 
     Parameters
     ----------
@@ -201,24 +201,14 @@ def sum_label_weights(
         Key of the random numbers, first draw, and draw after the last one.
     independent : bool, default=False
         Draw each class independently of the others (multilabel).
-    row_numbers : ndarray of shape (n,), optional
-        Numbers of the rows, if they are sorted by cell for locality.
     allow_short_integers : bool, default=True
         Whether many unweighted rows are drawn with 16-bit integers, which gives other labels than `draw_labels`.
-    cluster, cluster_probability : ndarray of shape (n,) and float
-        As in `draw_labels`.
 
     Returns
     -------
     sums : ndarray of shape (stop − start, size)
     """
-    assert row_numbers is None or not independent
     P, w, tables = as_plain_array(P), as_plain_array(w), as_plain_array(tables)
-    if not independent and (row_numbers is not None or needs_single_labels(P.shape[1], size, cluster_probability)):
-        drawn = DrawnLabels(
-            P, key, stop, row_numbers=row_numbers, cluster=cluster, cluster_probability=cluster_probability
-        )
-        return sum_weights_of_labels(drawn.labels(start, stop), w, tables, size)
     is_unweighted = bool((w == 1).all())
     if not independent and is_unweighted and allow_short_integers and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
         return _count_labels_in_blocks(P, tables, size, key, start, stop)

@@ -53,35 +53,19 @@ def test_plain_and_weighted_cells_add():
         np.testing.assert_allclose(total.sums, both.sums, rtol=1e-15)
 
 
-def test_different_grids_refuse_to_add():
-    fine = Cells.from_scores([0.1], [0])
-    with pytest.raises(InputError, match="TO401"):
-        fine + fine.coarsen(10)
-
-
 @pytest.mark.parametrize("k", [1, 10, 15, 64, 3840])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_coarse_cells_are_the_bins_of_the_rows(k, weighted):
+def test_binned_cells_are_the_bins_of_the_rows(k, weighted):
     rows = Confidence().views(softmaxed(3000, 3, 2))[0]
     w = np.random.default_rng(3).random(3000) if weighted else None
-    coarse = Cells.from_scores(rows.p, rows.y, w).coarsen(k).view(0)
-    rows = View(rows.p, rows.y, w)
-    bins = rows.pool(Uniform(k).fit(rows).index(rows.partition_values), k)
+    cells, rows = Cells.from_scores(rows.p, rows.y, w).view(0), View(rows.p, rows.y, w)
+    binned_cells, binned_rows = (
+        view.pool(Uniform(k).fit(view).index(view.partition_values), k) for view in (cells, rows)
+    )
     for name in ("n", "w", "p", "y"):
-        np.testing.assert_allclose(getattr(coarse, name), getattr(bins, name), rtol=1e-12)
+        np.testing.assert_allclose(getattr(binned_cells, name), getattr(binned_rows, name), rtol=1e-12)
     for name in SUMS:
-        np.testing.assert_allclose(coarse.sums(name), bins.sums(name), rtol=1e-12, atol=1e-12)
-
-
-def test_coarsening_refuses_bins_that_do_not_nest():
-    for bins in (7, 0, 3841):
-        with pytest.raises(InputError, match="TO203"):
-            Cells.from_scores([0.1], [0]).coarsen(bins)
-
-
-def test_coarsening_in_steps_is_coarsening_at_once():
-    cells = Cells.from_scores(np.random.default_rng(4).random(500), np.ones(500))
-    np.testing.assert_allclose(cells.coarsen(60).coarsen(15).sums, cells.coarsen(15).sums, rtol=1e-12)
+        np.testing.assert_allclose(binned_cells.sums(name), binned_rows.sums(name), rtol=1e-12, atol=1e-12)
 
 
 def test_rows_of_weight_zero_are_counted_and_change_nothing():

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, grid_sums, map_blocks
-from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
 from trueodds.tallies.row_block import RowBlock, outcomes_by_class, values_by_rank
 
@@ -35,7 +34,7 @@ _table_cache = _TableCache()
 class Cells:
     """Sums per occupied cell of one or several binary views. The cells of two batches are merged with `+`.
 
-    Cell c of view v has the index v · cells_per_view + c. The fine grid has edges i/3840, with the first and the last
+    Cell c of view v has the index v · N_CELLS + c. The fine grid has edges i/3840, with the first and the last
     cell halved 20 times. All cells are right-closed `(lo, hi]`, and the first contains 0. Memory: 48 or 88 bytes per
     occupied cell.
 
@@ -47,7 +46,6 @@ class Cells:
     index: Array  # (m,) int64, increasing
     n: Array  # (m,) int64, rows in the cell, at least 1
     sums: Array  # (m, 4) float64 in the order of UNWEIGHTED_SUMS, or (m, 9) in that of WEIGHTED_SUMS
-    bins: int | None = None  # uniform bins after `coarsen`; None for the fine grid
 
     @classmethod
     def from_scores(cls, p: Any, y: Any, w: Any = None) -> Cells:
@@ -80,23 +78,12 @@ class Cells:
         starts, tables = zip(*starts_and_cells, strict=True)
         if len({table.is_unweighted for table in tables}) > 1:
             tables = tuple(table.with_explicit_sums() for table in tables)
-        index = [table.index + start * table.cells_per_view for start, table in zip(starts, tables, strict=True)]
+        index = [table.index + start * N_CELLS for start, table in zip(starts, tables, strict=True)]
         return cls(
             np.concatenate(index),
             np.concatenate([table.n for table in tables]),
             np.concatenate([table.sums for table in tables]),
-            tables[0].bins,
         )
-
-    @property
-    def cells_per_view(self) -> int:
-        """Number of cells per view."""
-        return self.bins or N_CELLS
-
-    @property
-    def edges(self) -> Array:
-        """The edges of a view's cells, (cells_per_view + 1,)."""
-        return np.arange(self.bins + 1) / self.bins if self.bins else CELL_EDGES
 
     @property
     def is_unweighted(self) -> bool:
@@ -111,42 +98,15 @@ class Cells:
         wp, wpp, wy, wpy = self.sums.T
         wwr = np.maximum(wy - 2 * wpy + wpp, 0)  # w² = w = 1 and y² = y; rounding must not make a square negative
         columns = (n, wp, wy, n, wpp, wpy, wy, wp - wpp, wwr)
-        return Cells(self.index, self.n, np.stack(columns, axis=1), self.bins)
+        return Cells(self.index, self.n, np.stack(columns, axis=1))
 
     def __add__(self, other: Cells) -> Cells:
-        if self.bins != other.bins:
-            raise InputError(
-                "TO401",
-                "Only cells of the same grid can be added.",
-                f"{self.bins or 'the fine grid'} and {other.bins or 'the fine grid'}",
-                "Add first, then coarsen.",
-            )
         if self.is_unweighted != other.is_unweighted:
             return self.with_explicit_sums() + other.with_explicit_sums()
         if np.array_equal(self.index, other.index):
-            return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
+            return Cells(self.index, self.n + other.n, self.sums + other.sums)
         index, n, sums = merge_cells(self.index, self.n, self.sums, other.index, other.n, other.sums)
-        return Cells(index, n, sums, self.bins)
-
-    def coarsen(self, bins: int) -> Cells:
-        """Return the sums over uniform bins, which must divide the grid so that the result is exact.
-
-        Raises TO203 for other numbers of bins.
-        """
-        n_cells = self.bins or N_EQUAL_CELLS
-        if bins < 1 or n_cells % bins:
-            raise InputError(
-                "TO203",
-                f"Bins must divide {n_cells:,} to be exact.",
-                repr(bins),
-                "For instance 10, 12, 15, 16, 20 or 30.",
-            )
-        view, fine_cell = np.divmod(self.index, self.cells_per_view)
-        coarse_index = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][fine_cell], "left")
-        index, first = np.unique(coarse_index, return_index=True)
-        if len(index) == 0:
-            return Cells(index, self.n, self.sums, bins)
-        return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
+        return Cells(index, n, sums)
 
     def view(self, view_number: int, name: str = "", classes: int = 2) -> View:
         """Return one view whose entries are cells, with their means p and y and further sums.
@@ -154,18 +114,10 @@ class Cells:
         Partitions assign cells to bins by their midpoints. If all edges of the bins are edges of cells, a cell lies in
         the bin of all its rows. Other bins have the nearest cell edges instead.
         """
-        start, stop = np.searchsorted(
-            self.index, [view_number * self.cells_per_view, (view_number + 1) * self.cells_per_view]
-        )
-        cells = Cells(
-            self.index[start:stop] - view_number * self.cells_per_view,
-            self.n[start:stop],
-            self.sums[start:stop],
-            self.bins,
-        )
+        start, stop = np.searchsorted(self.index, [view_number * N_CELLS, (view_number + 1) * N_CELLS])
+        cells = Cells(self.index[start:stop] - view_number * N_CELLS, self.n[start:stop], self.sums[start:stop])
         sums = dict(zip(WEIGHTED_SUMS, cells.with_explicit_sums().sums.T, strict=True))
-        edges = self.edges
-        midpoints = ((edges[:-1] + edges[1:]) / 2)[cells.index]
+        midpoints = CELL_MIDDLES[cells.index]
         w = sums.pop("w")
         has_weight = w > 0  # rows of weight 0 count only in n
         p = np.divide(sums.pop("wp"), w, out=midpoints.copy(), where=has_weight)

@@ -22,6 +22,7 @@ from trueodds.hypotests.multicalibration import (
     multicalibration_error,
 )
 from trueodds.hypotests.multiple_testing import JointDraws
+from trueodds.hypotests.null_draws import min_cluster_pvalue
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup
@@ -131,10 +132,7 @@ def group_pvalues_from_draws(
     """
     estimands, notes = group_estimands.estimands, list(notes)
     joint_draws = [_joint_draws(estimands, draws) for draws in draws_by_null]
-    min_pvalue = 1 / (1 + draws_by_null[0][0].shape[1])
-    if labeled.cluster is not None:
-        # With sign flips of G clusters, numbered from 0, the smallest possible p-value is 2^(1 − G).
-        min_pvalue = max(min_pvalue, 2.0 ** -float(labeled.cluster.max()))
+    min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), min_cluster_pvalue(labeled))
     multicalibration = None
     if group_estimands.cumulative:  # their draws follow those of the errors
         cumulative_draws = [draws[len(estimands) :] for draws in draws_by_null]

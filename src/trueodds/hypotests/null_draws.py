@@ -55,3 +55,8 @@ def draw_null_statistics(
             [np.concatenate([first, second], axis=1) for first, second in zip(draws, more_draws, strict=True)]
         )
     return extended_draws
+
+
+def min_cluster_pvalue(preds: Predictions) -> float:
+    """Return the smallest p-value of sign flips of whole clusters: 2^(1 − G) for G clusters, 0 without clusters."""
+    return 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # clusters are numbered from 0

@@ -21,7 +21,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
-from trueodds.hypotests.null_draws import draw_null_statistics
+from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue
 from trueodds.hypotests.view_statistic import StatisticEstimator, ViewResult
 from trueodds.hypotests.view_verdict import (
     VerdictContext,
@@ -209,8 +209,7 @@ class ViewTest(HypothesisTest):
             preds, estimands, self.redraw, self.resamples or DEFAULT_RESAMPLES, rng, progress,
             None if self.resamples else family_pvalue,
         )  # fmt: skip
-        # With sign flips of G clusters the smallest possible p-value is 2^(1 − G).
-        null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
+        null_min_pvalue = min_cluster_pvalue(preds)
         cluster = preds.cluster if self.estimates_by_cluster else None
         results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng, cluster), draws_by_null)
         null_text = null_description(preds, self.redraw) + self.joint_null

@@ -24,10 +24,11 @@ from trueodds.hypotests.consistency_verdict import (
     verdict_from_draws,
     verdict_from_rows,
 )
+from trueodds.hypotests.null_draws import draw_null_statistics
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
+from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import pvalue
 from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
@@ -133,8 +134,8 @@ class Consistency(HypothesisTest):
             return exact_verdict(preds, estimands, settings)
         if self.redraw == "labels" and can_draw_by_bin(preds, estimands):
             settings["drawn"] = "bins"
-        draws = null_draws(preds, estimands, self.resamples, rng, self.redraw, progress)
-        return verdict_from_rows(preds, estimands, draws, rng, null_description(preds, self.redraw), settings, notes)
+        draws = draw_null_statistics(preds, estimands, self.redraw, self.resamples, rng, progress)
+        return verdict_from_rows(preds, estimands, draws, null_description(preds, self.redraw), settings, notes)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally; lenses are drawn independently, so the family-wise p is Holm's."""

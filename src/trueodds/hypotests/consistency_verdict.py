@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,9 +16,10 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import independence_notes
 from trueodds.hypotests.multiple_testing import family_pvalue
+from trueodds.hypotests.null_draws import min_cluster_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import cluster_correlation, enumerate_labelings, null_draws
+from trueodds.resampling.null_distribution import enumerate_labelings
 from trueodds.resampling.pvalues import exact_pvalues, pvalue
 
 ALL_LABELINGS = "every labeling has its predicted probability, with independent rows"
@@ -55,50 +57,30 @@ class LensResult:
 def verdict_from_rows(
     preds: Predictions,
     estimands: Sequence[Estimand],
-    draws: Sequence[Array],
-    rng: np.random.Generator,
+    draws_by_null: Sequence[Sequence[Array]],
     null: str,
     settings: dict[str, Any],
     notes: Sequence[Note] = (),
-    cluster_draws: Sequence[Array] | None = None,
 ) -> Verdict:
-    """Verdict on rows from their null draws; with clusters the larger p-value of two null distributions.
+    """Verdict on rows from the draws of `draw_null_statistics`; the larger p-value of two null distributions.
 
-    `draws` has one array (views, draws) per estimand, and `null` describes their distribution. With clusters they are
-    sign flips, and `cluster_draws` are those of the second null distribution, labels redrawn with the estimated
-    within-cluster correlation; they are made here if missing. In a bin without any observed event all residuals −p are
-    small, so that sign flips underestimate the variance there, and redrawn labels do not.
+    `null` describes the first of the null distributions.
     """
     is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
-    # With sign flips of G clusters, numbered from 0, the smallest possible p-value is 2^(1 − G).
-    null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
-    verdict = verdict_from_draws(
-        estimands,
-        draws,
-        null,
-        settings,
-        notes,
-        joint_views=is_joint,
-        joint_lenses=is_joint,
-        null_min_pvalue=null_min_pvalue,
-    )
-    if preds.cluster is None or not is_joint:
-        return verdict
-    if cluster_draws is None:
-        cluster_draws = null_draws(
-            preds, estimands, draws[0].shape[1], rng, cluster_share=cluster_correlation(preds, estimands)
+    verdicts = [
+        verdict_from_draws(
+            estimands,
+            draws,
+            null,
+            settings,
+            notes,
+            joint_views=is_joint,
+            joint_lenses=is_joint,
+            null_min_pvalue=min_cluster_pvalue(preds),
         )
-    cluster_verdict = verdict_from_draws(
-        estimands,
-        cluster_draws,
-        null,
-        settings,
-        notes,
-        joint_views=True,
-        joint_lenses=True,
-        null_min_pvalue=null_min_pvalue,
-    )
-    return _take_larger_pvalues(verdict, cluster_verdict)
+        for draws in draws_by_null
+    ]
+    return functools.reduce(_take_larger_pvalues, verdicts)
 
 
 def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass, parse_mass
@@ -14,6 +14,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, describe
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.kernels.bins import Closed
 from trueodds.lenses.view import View
@@ -80,18 +81,41 @@ def pop_partition(settings: dict[str, Any]) -> Partition | None:
     return as_partition(**{name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings})
 
 
-def merge_partition_settings(settings: dict[str, Any], default_name: str) -> dict[str, Any]:
-    """Replace the settings of a partition by the setting `partition`, for a method with a default partition.
+class HasPartition:
+    """Mixin of methods with the field `partition`, which the public functions set by name and by bins.
 
-    If only the number of bins is given, they are bins of the partition named `default_name`. Without settings of a
-    partition, `settings` is returned as it is.
+    >>> from trueodds.estimators.binned import BinnedError
+    >>> str(BinnedError.from_settings("ece", partition="equal-mass", bins=10).partition)
+    'equal-mass 10'
+    """
+
+    has_equal_mass_bins: ClassVar[bool] = False  # whether a number of bins alone means bins of equal mass
+
+    @classmethod
+    def setting_names(cls: Any) -> tuple[str, ...]:
+        """Names of the settings that the public functions may pass, those of the partition included."""
+        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
+
+    @classmethod
+    def from_settings(cls: Any, _name: str, **settings: Any) -> Any:
+        """Create the method from public settings; settings such as `bins` and `partition` determine its partition."""
+        if cls.has_equal_mass_bins:
+            return cls(**_merge_equal_mass_settings(settings))
+        partition = pop_partition(settings)
+        return cls(partition=partition, **settings)
+
+
+def _merge_equal_mass_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Replace the settings of a partition by the setting `partition`, for a method with equal-mass bins by default.
+
+    Without settings of a partition, `settings` is returned as it is.
     """
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
     if not partition_settings:
         return settings
     has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
     if "partition" not in partition_settings and not has_edges:
-        partition_settings["partition"] = default_name
+        partition_settings["partition"] = "equal-mass"
     return settings | {"partition": as_partition(**partition_settings)}
 
 

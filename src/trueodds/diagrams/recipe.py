@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, as_partition
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
@@ -83,22 +83,11 @@ class Recipe(Settings):
 
 
 @dataclass(frozen=True)
-class BinnedRecipe(Recipe):
+class BinnedRecipe(HasPartition, Recipe):
     """The settings of a diagram with bins, which can be given by name."""
 
     partition: Partition | None = None
     level: Level = 0.9
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `draw` may pass, those of the partition included."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """Build the recipe; settings such as `bins` and `partition` together determine its partition."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
 
 
 def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import merge_partition_settings
 from trueodds.core.typing import Array
 from trueodds.estimators.average_error import AverageError, EqualWeightSums
 from trueodds.estimators.binned import BinSums
@@ -86,6 +85,7 @@ class AdaptiveError(AverageError):
     name: ClassVar[str] = "ace"
     lens: ClassVar[str | None] = "classwise"
     exemptions: ClassVar[dict[str, str]] = {"cells": "ranges are cut between cells and not between rows"}
+    has_equal_mass_bins: ClassVar[bool] = True
     partition: Partition | None = DEFAULT_RANGES
 
     def bin_sums(self, view: View) -> BinSums:
@@ -95,8 +95,3 @@ class AdaptiveError(AverageError):
     def partition_for(self, view: View) -> Partition:
         """Equal-mass ranges by default."""
         return self.partition or DEFAULT_RANGES
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:
-        """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**merge_partition_settings(settings, "equal-mass"))

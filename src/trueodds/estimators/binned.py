@@ -12,10 +12,9 @@ import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
+from trueodds.binning.partition_by_name import HasPartition, default_partition
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
@@ -25,7 +24,7 @@ from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class BinnedError(Estimator):
+class BinnedError(HasPartition, Estimator):
     r"""Expected calibration error (ECE): mean distance between predicted and observed rates over bins.
 
     Predictions are grouped into bins. The mean prediction of each bin is compared with its event rate.
@@ -95,17 +94,6 @@ class BinnedError(Estimator):
     def max_value(self) -> float:
         """Largest possible value: 1 for total variation, infinity for other distances."""
         return 1.0 if self.distance == "tv" else math.inf
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> BinnedError:
-        """Create the estimator from public settings, where bins and partition are given by name."""
-        partition = pop_partition(settings)
-        return cls(partition=partition, **settings)
 
     def bin_sums(self, view: View) -> BinSums:
         """The bins of this view with their sums."""

@@ -11,9 +11,8 @@ from scipy.special import ndtr
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.finer_bins import finer_bins_note
@@ -35,7 +34,7 @@ DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the 
 
 
 @dataclass(frozen=True)
-class _DebiasedError(Estimator):
+class _DebiasedError(HasPartition, Estimator):
     """Base class of the debiased errors: bins of one score, with importance weights."""
 
     upper_bound: ClassVar[float] = 1.0
@@ -45,6 +44,7 @@ class _DebiasedError(Estimator):
         "cells": "equal-mass bins are cut between cells and not between rows",
     }
     negative_value_text: ClassVar[str] = "The debiased error is {:.3g}"
+    has_equal_mass_bins: ClassVar[bool] = True
     partition: Partition = DEFAULT_PARTITION  # must not depend on the outcomes
 
     def __post_init__(self) -> None:
@@ -56,16 +56,6 @@ class _DebiasedError(Estimator):
                 f"partition {self.partition}",
                 "Use equal-mass or uniform bins.",
             )
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> _DebiasedError:
-        """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def binned(self, view: View) -> View:
         """The bins of this view with their sums."""

@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, default_partition, pop_partition
+from trueodds.binning.partition_by_name import HasPartition, default_partition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -23,7 +22,7 @@ Score = Callable[[Array, Array], Array]  # from predictions and outcomes, (n,) o
 
 
 @dataclass(frozen=True)
-class DecomposableScore(ProperScore):
+class DecomposableScore(HasPartition, ProperScore):
     """Base class of proper scores that can be decomposed on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
@@ -40,17 +39,6 @@ class DecomposableScore(ProperScore):
                 f"partition {self.partition}",
                 f"Leave it out, or add decomposition='{self.decompositions[-1]}'.",
             )
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> DecomposableScore:
-        """Create the score from public settings, where bins and partition are given by name."""
-        partition = pop_partition(settings)
-        return cls(partition=partition, **settings)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Terms of the selected decomposition. `index` maps each row to a cell of `binned`."""

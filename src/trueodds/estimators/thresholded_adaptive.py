@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.adaptive import DEFAULT_RANGES
@@ -22,7 +21,7 @@ from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class ThresholdedError(Estimator):
+class ThresholdedError(HasPartition, Estimator):
     r"""Thresholded adaptive calibration error (TACE): error over scores above a threshold, averaged over classes.
 
     With many classes most probabilities are almost zero. The threshold removes them from the average.
@@ -72,19 +71,10 @@ class ThresholdedError(Estimator):
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
     exemptions: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
+    has_equal_mass_bins: ClassVar[bool] = True
     partition: Partition = DEFAULT_RANGES
     threshold: Annotated[float, Range(0, 1, closed="left")] | Literal["1/K"] = 0.01
     normalize: Literal["kept", "all"] = "kept"
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> ThresholdedError:
-        """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def value(self, view: View) -> float:
         """The error over the ranges of the kept scores."""

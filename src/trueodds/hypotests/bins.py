@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, as_partition, default_partition
+from trueodds.binning.partition_by_name import HasPartition, default_partition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
@@ -27,7 +26,7 @@ MIN_EXPECTED_ROWS = 5.0  # expected rows of a class below which χ² is inaccura
 
 
 @dataclass(frozen=True)
-class BinByBin(ViewTest):
+class BinByBin(HasPartition, ViewTest):
     r"""Test of every bin's event count against its null distribution, corrected for the number of bins.
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
@@ -105,17 +104,6 @@ class BinByBin(ViewTest):
                 f"partition {self.partition}",
                 "Use equal-mass or uniform bins.",
             )
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `to.test` may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> BinByBin:
-        """Create the test from the settings of `to.test`, where bins and partition are given by name."""
-        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**partition_settings), **settings)
 
     def evaluate(self, view: View) -> ViewResult:
         """Test every bin, and report the one with the smallest p-value."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import chdtrc, ndtr, ndtri
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import PARTITION_SETTINGS, merge_partition_settings
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import Note
-from trueodds.core.registry import dataclass_settings
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
@@ -23,7 +22,7 @@ MAX_TYPE_I_ERROR = 0.06  # type I error of a test at 5 % above which a note is a
 
 
 @dataclass(frozen=True)
-class DebiasedL2Test(ViewTest):
+class DebiasedL2Test(HasPartition, ViewTest):
     r"""Test of the debiased squared error of bins, standardized by its exact null variance.
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
@@ -81,21 +80,12 @@ class DebiasedL2Test(ViewTest):
     name: ClassVar[str] = "debiased_l2"
     asymptotic_null: ClassVar[str] = "the debiased squared error over its exact standard error is standard normal"
     exemptions: ClassVar[dict[str, str]] = DebiasedL2.exemptions
+    has_equal_mass_bins: ClassVar[bool] = True
     partition: Partition = DEFAULT_PARTITION
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.error_estimator()  # raises InputError for an invalid partition
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `to.test` may pass."""
-        return (*PARTITION_SETTINGS, *(name for name in dataclass_settings(cls) if name != "partition"))
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> DebiasedL2Test:
-        """Create the test from the settings of `to.test`; bins have equal mass by default."""
-        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def error_estimator(self) -> DebiasedL2:
         """The estimator whose square is T."""

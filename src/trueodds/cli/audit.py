@@ -181,10 +181,10 @@ class ComputedGateValues:
         """Return the selective risk of the confidence at the coverages of the gates."""
         from trueodds.lenses.lens_by_name import as_lens
         from trueodds.lenses.selective_risk import selective_risk_of_view
-        from trueodds.tallies.tally import Tally
+        from trueodds.tallies.tally import lens_views
 
-        rows, lens = self._rows, as_lens("confidence")
-        (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+        rows = self._rows
+        (view,) = lens_views(rows, as_lens("confidence"))
         return selective_risk_of_view(
             view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
             at=gate_values.requested_coverages(gates), level=self._settings["level"], rng=self._settings["rng"],

@@ -40,12 +40,12 @@ def note_in_rows(gate: Gate, rows: Any, lens_name: str, region: Any) -> Note | N
     from trueodds.api.arguments import restrict_to_region
     from trueodds.hypotests.equivalence import EventRate, is_lens_on_classes
     from trueodds.lenses.lens_by_name import as_lens
-    from trueodds.tallies.tally import Tally
+    from trueodds.tallies.tally import lens_views
 
     if not (_bounds_an_error(gate) and is_lens_on_classes(lens_name)):
         return None
     rows, lens = restrict_to_region(rows, region), as_lens(gate.lens or lens_name)
-    rate = EventRate.from_views(lens.name, rows.views(lens) if isinstance(rows, Tally) else lens.views(rows))
+    rate = EventRate.from_views(lens.name, lens_views(rows, lens))
     return None if rate is None else rate.margin_note("bound", gate.limit)
 
 

@@ -12,7 +12,6 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_styles import MAX_MODELS, sentence_name
-from trueodds.diagrams.recipe import lens_views
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -22,7 +21,7 @@ from trueodds.resampling.comparison.paired_rows import same_rows
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 Models = Mapping[str, Predictions | Tally]  # the predictions of each model by its name
 

@@ -19,7 +19,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 MIN_BAND_DRAWS = 99  # fewer draws do not determine the quantiles of a band
 BandDraws = Annotated[int, Range(MIN_BAND_DRAWS, 100_000_000)]
@@ -88,11 +88,6 @@ class BinnedRecipe(HasPartition, Recipe):
 
     partition: Partition | None = None
     level: Level = 0.9
-
-
-def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
-    """The views of a lens on rows or on the cells of a tally."""
-    return data.views(lens) if isinstance(data, Tally) else lens.views(data)
 
 
 def lens_name(views: Sequence[View]) -> str:

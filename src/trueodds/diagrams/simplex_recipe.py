@@ -12,12 +12,12 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import Level
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_views
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
 from trueodds.lenses.ranked import TopK
 from trueodds.lenses.view import View
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
 SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
@@ -82,8 +82,7 @@ def add_equivalence_decision(
     }  # fmt: skip
     notes = [*verdict.notes, Note("TN230", _describe_decision(estimate, margin, decision))]
     if estimate.interval is not None and decision != "beyond":
-        views = data.views(lens) if isinstance(data, Tally) else lens.views(data)
-        rate = EventRate.from_views(str(lens), views)
+        rate = EventRate.from_views(str(lens), lens_views(data, lens))
         if rate is not None and (note := rate.margin_note("equivalence margin", margin)) is not None:
             notes.append(note)
     return replace(verdict, settings=settings, notes=tuple(notes))

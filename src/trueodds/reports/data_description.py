@@ -10,13 +10,12 @@ from trueodds.core.errors import Note
 from trueodds.data.log_probabilities import exact_zeros
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Positive
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
 from trueodds.reports.provenance import fingerprint_rows
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 
 def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
@@ -24,8 +23,8 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
 
     `source` is the name of the data, such as that of the file.
     """
-    confidence = _make_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
-    positive = _make_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    confidence = lens_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = lens_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
         "source": source,
         "n": rows.n,
@@ -81,11 +80,6 @@ def _log_odds_notes(preds: Predictions) -> list[Note]:
         " first, for example by platt."
     )
     return [Note("TN157", text)]
-
-
-def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
-    """Return the views of rows or of the cells of a tally through a lens."""
-    return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
 def _weighted_mean(view: View | None, array_name: str) -> float | None:

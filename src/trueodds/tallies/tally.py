@@ -340,6 +340,11 @@ class Tally(TallySums):
         return names if all(key in self.view_names for key, _ in names) else []
 
 
+def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
+    """Return the views of a lens on rows or on the cells of a tally."""
+    return data.views(lens) if isinstance(data, Tally) else lens.views(data)
+
+
 def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
     """Tally the selected rows with the default lenses, block by block.
 

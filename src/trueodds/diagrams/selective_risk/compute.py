@@ -16,13 +16,13 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import BandDraws, Recipe, lens_views
+from trueodds.diagrams.recipe import BandDraws, Recipe
 from trueodds.diagrams.selective_risk.plot import RiskCoveragePlot
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.base import Lens
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk_of_view
 from trueodds.lenses.view import View
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import ProperScoreSums, log_loss
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 
 @dataclass(frozen=True)
@@ -303,5 +303,5 @@ def correctness_view(data: Predictions | Tally) -> View | None:
     """The view of whether the predicted class is correct; None for multilabel data."""
     if data.kind == "multilabel":
         return None
-    (view,) = data.views("confidence") if isinstance(data, Tally) else Confidence().views(data)
+    (view,) = lens_views(data, Confidence())
     return view

@@ -84,7 +84,6 @@ Seed = Annotated[int, Range(0, 2**128 - 1)]
 # Closer to 0 or 1, normal quantiles or numbers of draws are infinite.
 Level = Annotated[float, Range(1e-9, 1 - 1e-9), Described("a number between 1e-9 and 1 − 1e-9")]
 Probability = Annotated[float, Range(0, 1, closed="neither")]
-Finite = Annotated[float, Range(closed="neither")]
 NonNegative = Annotated[float, Range(0, closed="left")]
 Order = Annotated[float, Range(1)]
 FiniteOrder = Annotated[float, Range(1, closed="left")]

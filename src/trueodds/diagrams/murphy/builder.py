@@ -65,7 +65,7 @@ class MurphyBuilder:
         data_by_model: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
-        self.recipe, self.panels, self.data_by_model = recipe, panels, data_by_model
+        self.recipe, self.panels = recipe, panels
         self.names = [model.name for model in panels[0]]
         self.n_grid_thresholds = 0
         self.curves: list[list[Columns]] = []

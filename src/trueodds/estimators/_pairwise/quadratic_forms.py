@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -19,23 +18,6 @@ Span = tuple[int, int, int]  # start and stop of the rows of a strip, and the fi
 
 ROWS_PER_STRIP = 256  # number of rows whose kernel values are computed at once
 MAX_CACHE_BYTES = 2 * 10**8  # bytes of kernel values that are kept between calls: all pairs of 7,000 rows
-
-
-class QuadraticForms(Protocol):
-    """Quadratic forms of a kernel: sums over the pairs i ≠ j of rows of the same block."""
-
-    def pair_sums(self, residuals: Array) -> Array:
-        """Σ e_i·e_j k_ij over the pairs i ≠ j within the blocks, (draws,), for residuals e (draws, n, m)."""
-        ...
-
-    @property
-    def observed(self) -> Array:
-        """`pair_sums` of the observed residuals, as one draw, (1,)."""
-        ...
-
-    def weighted_pair_sums(self, row_weights: Array) -> Array:
-        """`pair_sums` of the observed residuals times `row_weights` (draws, n), (draws,)."""
-        ...
 
 
 class ExponentialForms:

@@ -7,7 +7,8 @@ from scipy.optimize import minimize
 from trueodds.calibrators._glm import logistic_regression
 from trueodds.calibrators._glm.log_probabilities import log_ratio
 from trueodds.calibrators._glm.logistic_regression import (
-    fit_finite,
+    LogisticRows,
+    fit_finite_from_sums,
     fit_logistic,
     fit_smoothed,
     intercept_and_score,
@@ -15,6 +16,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     separation_note,
     smoothed_targets,
 )
+from trueodds.calibrators._glm.row_sums import InMemory
 
 FLAT = np.zeros(2)
 
@@ -122,7 +124,7 @@ def test_held_shares_by_hand():
 def test_separated_rows_get_held_shares_and_say_so():
     X, y, w = intercept_and_score(np.array([-1.0, -1, 1, 1])), np.array([0.0, 0, 1, 1]), np.ones(4)
     assert not fit_logistic(X, y, w, FLAT).converged
-    solution = fit_finite(X, y, w, FLAT)
+    solution = fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), FLAT)
     assert not solution.converged
     assert solution.theta == pytest.approx([0.0, np.log(3)], abs=1e-9)  # 3/4 at 1, 1/4 at −1
     assert solution.theta == pytest.approx(fit_smoothed(X, y, w, FLAT).theta, abs=1e-12)

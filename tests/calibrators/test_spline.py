@@ -17,9 +17,9 @@ from trueodds.calibrators._splines.natural_spline import (
     CurvatureDirections,
     NaturalSpline,
     OutcomeCounts,
+    banded_matrices,
     fit_spline,
     place_knots,
-    roughness_matrix,
     second_derivative_matrix,
 )
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
@@ -46,6 +46,11 @@ def sorted_rows(x, y):
 def excess(r, q):
     """How many nats per row q loses to the truth r: what a log loss on endless rows would show."""
     return float(np.mean(r * np.log(r / q) + (1 - r) * np.log((1 - r) / (1 - q))))
+
+
+def roughness_matrix(knots):
+    """K with ∫f″(x)² dx = fᵀKf for the spline through the values f at the knots, (m, m)."""
+    return banded_matrices(knots)[0] @ second_derivative_matrix(knots)[1:-1]
 
 
 # The curve

@@ -11,6 +11,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.fixed_edges import FixedEdges
@@ -20,7 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError
 from trueodds.estimators.average_error import AverageError
-from trueodds.estimators.base import Estimator, measure_views
+from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.estimators.static_error import StaticError
 from trueodds.estimators.thresholded_adaptive import ThresholdedError

@@ -12,6 +12,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.fixed_edges import FixedEdges
@@ -21,7 +22,7 @@ from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measure_views
+from trueodds.estimators.base import aggregation_weights
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
@@ -354,16 +355,12 @@ def test_aggregates_by_hand() -> None:
 
 def test_an_unknown_aggregate_is_refused_even_for_one_view() -> None:
     with refused("TO203", "'median'"):
-        measure_views(BinnedError(), [View([0.5], [1])], "median")
+        aggregation_weights([View([0.5], [1])], "median")
 
 
 def test_prevalence_without_any_positive_is_no_number_and_never_zero() -> None:
     views = as_lens("classwise").views(Predictions.from_multilabel([[0, 0]], [[0.5, 0.6]]))
     assert np.isnan(measure_views(BinnedError(), views, "prevalence")[0])
-
-
-def test_one_view_has_no_parts() -> None:
-    assert measure_views(BinnedError(), [View([0.5], [1])]) == (0.5, {})
 
 
 # Chance

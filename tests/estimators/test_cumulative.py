@@ -10,9 +10,9 @@ import pytest
 
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions, measure
 from trueodds.core.typing import Array
-from trueodds.estimators.base import measure_views
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.lenses.lens_by_name import as_lens

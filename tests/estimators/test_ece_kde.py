@@ -10,14 +10,13 @@ import pytest
 
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions, measure, test
 from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles
 from trueodds.estimators._smoothing.kernel_density import KERNELS, BetaKernelSums, ReflectedKernelSums
-from trueodds.estimators.base import measure_views
 from trueodds.estimators.ece_kde import (
     KernelDensityError,
     calibration_curve,
-    local_calibration_error,
     silverman_bandwidth,
 )
 from trueodds.lenses.lens_by_name import as_lens
@@ -108,7 +107,7 @@ def test_the_curve_by_hand() -> None:
     shown = View([0.4, 0.6], [1, 0], [3, 1])
     error = KernelDensityError(0.1)
     assert calibration_curve(shown, [0.5, 0.05], error) == pytest.approx([0.75, np.nan], nan_ok=True)
-    assert local_calibration_error(shown, [[0.5], [0.2]], error) == pytest.approx(np.array([[0.25], [0.8]]))
+    assert calibration_curve(shown, [[0.5], [0.2]], error) == pytest.approx(np.array([[0.75], [1.0]]))
     assert calibration_curve(View([0.4, 0.6, 0.5], [1, 0, 1], [3, 1, 0]), 0.5, error) == pytest.approx(0.75)
 
 

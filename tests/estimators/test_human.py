@@ -13,11 +13,11 @@ import pytest
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measure_views
 from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement, VoteMean
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View

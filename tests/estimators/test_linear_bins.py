@@ -11,10 +11,10 @@ import pytest
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.linear_binning import LinearBinError, LinearWeights
 from trueodds.lenses.lens_by_name import as_lens

@@ -10,11 +10,11 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
+from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
-from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.truthful import Truthful
 from trueodds.lenses.lens_by_name import as_lens

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.estimators.values_by_view import measure_views
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import MedianVariance
@@ -26,7 +27,7 @@ from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import Estimator, measure_views
+from trueodds.estimators.base import Estimator
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -226,7 +226,13 @@ def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
     It is 1/m for `mean`, 1 for `sum`, the share of the weighted events for `prevalence`, and the share of the total
     weight for `weight`. For `max`, which is no sum, it is 1.
     """
-    _check_aggregate(aggregate)
+    if aggregate not in AGGREGATES:
+        raise InputError(
+            "TO203",
+            "aggregate must be one of mean, max, sum, prevalence, weight.",
+            describe(aggregate),
+            "Omit it for the mean.",
+        )
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))
     if aggregate == "prevalence":
@@ -240,17 +246,6 @@ def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
     return np.ones(len(views))
 
 
-def _check_aggregate(aggregate: str) -> None:
-    """Raise InputError for an unknown aggregate."""
-    if aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203",
-            "aggregate must be one of mean, max, sum, prevalence, weight.",
-            describe(aggregate),
-            "Omit it for the mean.",
-        )
-
-
 def aggregate_values(values: Array, view_weights: Array, aggregate: str) -> Array:
     """Aggregate values of several views (views, …) along the first axis."""
     if aggregate == "max":
@@ -258,15 +253,3 @@ def aggregate_values(values: Array, view_weights: Array, aggregate: str) -> Arra
     if not view_weights.all():  # a view of weight 0 may have an undefined value
         view_weights, values = view_weights[view_weights != 0], values[view_weights != 0]
     return np.tensordot(view_weights, values, axes=1)
-
-
-def measure_views(
-    estimator: Estimator, views: Sequence[View], aggregate: str = "mean"
-) -> tuple[float, Mapping[str, float]]:
-    """The value over all views of a lens, and its value by view if there are several."""
-    _check_aggregate(aggregate)
-    values = estimator.values(views)
-    if len(views) == 1:
-        return float(values[0]), {}
-    values_by_view = {view.name: float(value) for view, value in zip(views, values, strict=True)}
-    return float(aggregate_values(values, aggregation_weights(views, aggregate), aggregate)), values_by_view

@@ -286,15 +286,6 @@ def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError |
         return np.where(density > 0, event_density / density, np.nan).reshape(s.shape)
 
 
-def local_calibration_error(view: View, points: ArrayLike, error: KernelDensityError | None = None) -> Array:
-    """Observed minus predicted at these scores, r(s) − s. Positive values mean underprediction.
-
-    >>> local_calibration_error(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.7], KernelDensityError(bandwidth=0.1))
-    array([ 0.7, -0.7])
-    """
-    return calibration_curve(view, points, error) - np.asarray(points, dtype=np.float64)
-
-
 MIN_BANDWIDTH = 0.002  # smallest standard deviation of a kernel that the finest grid resolves
 
 

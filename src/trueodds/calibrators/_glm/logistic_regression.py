@@ -105,11 +105,6 @@ def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array, *, intercep
     return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
-def fit_finite(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
-    return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
-
-
 def fit_logistic_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Fit by maximum likelihood as `fit_logistic` does, from sums over `LogisticRows`."""
     return _fit_logistic(
@@ -125,7 +120,7 @@ def fit_smoothed_from_sums(data: SummableRows, default_theta: Array, *, intercep
 
 
 def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """Fit to the outcomes or to smoothed targets as `fit_finite` does, from sums over `LogisticRows`."""
+    """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
     moments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
     optimum = _fit_logistic(data, moments, default_theta, intercept)
     if optimum.converged:

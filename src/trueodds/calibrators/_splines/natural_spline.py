@@ -99,11 +99,6 @@ def banded_matrices(knots: Array) -> tuple[Array, Array]:
     return Q, R
 
 
-def roughness_matrix(knots: Array) -> Array:
-    r"""K with :math:`\int f''(x)^2\,dx = f^\top K f` for the spline through the values f at the knots, (m, m)."""
-    return banded_matrices(knots)[0] @ second_derivative_matrix(knots)[1:-1]
-
-
 class OutcomeCounts(NamedTuple):
     """Weights of events and non-events at each log odds."""
 

@@ -17,38 +17,33 @@ from trueodds.tallies.tally import Tally
 ROWS_REMEDY = "Pass the predictions from which the tally was made."
 
 
-def resolve_data(
-    data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
-) -> Predictions | Tally:
+def resolve_data(data: Any, mode: str | None, weight_kind: str) -> Predictions | Tally:
     """Return Predictions if the rows fit into memory, else a Tally.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
         The argument of the caller; whatever `read` accepts is read first.
-    mode : {"exact", "tally"}, optional
+    mode : {"exact", "tally"} or None
         Overrides the choice.
     weight_kind : {"importance", "frequency"}
         With frequency weights, rows are repeated; otherwise rows of weight 0 are dropped.
-    progress : callable, optional
-        Called with the number of rows that have been read and their total number, if it is known.
 
     Raises
     ------
     InputError
         TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
     """
-    return _resolve_rows(
-        data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions, progress=progress), progress
-    )
+    return _resolve_rows(data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions), None)
 
 
 def resolve_and_sample(
-    data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any = None
+    data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any
 ) -> tuple[Predictions | Tally, Reservoir | None]:
     """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows.
 
     The sample is drawn in the same pass over the rows. It is None for rows in memory and for a tally that is passed.
+    `progress` is called with the number of rows that have been read and their total number, if it is known.
     """
     sample: list[Reservoir] = []
 

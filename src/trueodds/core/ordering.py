@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 
-def round_significant(x: float, digits: int = 9) -> float:
-    """Round to significant digits.
+def round_significant(x: float) -> float:
+    """Round to nine significant digits.
 
     >>> round_significant(0.1 + 0.2) == round_significant(0.3)
     True
     """
-    return float(f"{x:.{digits}g}")
+    return float(f"{x:.9g}")
 
 
 def decreasing_order(values: Iterable[float], *tie_breakers: Iterable[float]) -> Sequence[int]:

@@ -21,7 +21,7 @@ LINE_STYLES: tuple[Any, ...] = (
     (0, (1.2, 2.4)),
 )
 MAX_MODELS = len(COLORS)
-MAX_NAME_WIDTH = 150.0  # maximum width of a name in a legend, in points
+MAX_NAME_WIDTH, NAME_FONT_SIZE = 150.0, 8.5  # maximum width of a name in a legend, and its font size, in points
 MAX_MARKED_THRESHOLDS = 20  # largest number of thresholds at each of which a curve has a marker
 DEFAULT_MODEL_NAME = "model"  # label of a model without a name
 
@@ -31,9 +31,9 @@ def sentence_name(name: str) -> str:
     return name or "the model"
 
 
-def legend_name(name: str, font_size: float = 8.5) -> str:
-    """Return the name of a model, shortened for a legend with text of `font_size` points."""
-    return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, font_size)
+def legend_name(name: str) -> str:
+    """Return the name of a model, shortened for a legend."""
+    return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, NAME_FONT_SIZE)
 
 
 def marks_thresholds(thresholds: list[float] | int | None) -> bool:

@@ -100,9 +100,9 @@ def fit_logistic(X: Array, y: Array, w: Array, default_theta: Array, *, intercep
     return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
-def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array) -> LogisticFit:
     """Maximum likelihood θ for the `smoothed_targets`, which is always finite."""
-    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
+    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), default_theta)
 
 
 def fit_logistic_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:

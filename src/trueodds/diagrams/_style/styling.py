@@ -236,12 +236,15 @@ def size_in_inches(ax: Any) -> tuple[float, float]:
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
 
 
-def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
+AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of a second scale takes
+
+
+def add_axis_strip(ax: Any) -> tuple[Any, float]:
     """Add an empty strip for ticks of a second scale at the bottom of `ax`.
 
-    `height` is its share of the height of the axes. Returns the strip, and the width of one unit of x in points.
+    Returns the strip, and the width of one unit of x in points.
     """
-    strip = ax.inset_axes((0, 0, 1, height), zorder=3)
+    strip = ax.inset_axes((0, 0, 1, AXIS_STRIP_HEIGHT), zorder=3)
     strip.set_label("axis_strip")
     strip.set_xlim(ax.get_xlim())
     strip.set_ylim(0, 1)

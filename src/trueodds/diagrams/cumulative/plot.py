@@ -8,11 +8,9 @@ from typing import Any
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_pvalue
-from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.table_columns import select_part
-
-AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of scores takes
 
 
 class CumulativeResidualsPlot(Diagram):
@@ -115,7 +113,7 @@ class CumulativeResidualsPlot(Diagram):
 
 def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """Draw the strip of scores: a tick at the share of rows with scores up to a round one."""
-    strip, points_per_unit = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    strip, points_per_unit = add_axis_strip(ax)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "score"}
     strip_label = "score:"

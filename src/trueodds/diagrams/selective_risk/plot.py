@@ -9,10 +9,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
-from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
 from trueodds.diagrams.base import Diagram
-
-AXIS_STRIP_HEIGHT = 0.11  # fraction of the height of the axes, for the confidence thresholds
 
 
 class RiskCoveragePlot(Diagram):
@@ -89,7 +87,7 @@ class RiskCoveragePlot(Diagram):
 
 def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
     """Label attained coverages along x with their confidence thresholds, if there is room."""
-    strip, points_per_unit = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    strip, points_per_unit = add_axis_strip(ax)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
     strip_label = "confidence:"

@@ -56,7 +56,6 @@ def fit_belt(
     *,
     fitted: bool = False,
     max_degree: int = 4,
-    min_prob: float = 0.0,
 ) -> Belt:
     r"""Confidence bounds for the calibration curve of the selected degree, at each of several probabilities.
 
@@ -79,7 +78,7 @@ def fit_belt(
     (1, [0.12, 0.35, 0.79], 'below')
     """
     levels = tuple(_as_open_unit_values("level", np.atleast_1d(levels)).tolist())
-    test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
+    test = GiViTI(fitted=fitted, max_degree=max_degree)
     curve, result = test.curve(view), test.evaluate(view)
     if curve.null_distribution is None:
         raise InputError(

@@ -40,15 +40,15 @@ _FIRST_COLUMNS = (
 _LAST_COLUMNS = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
 
 
-def diagram_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+def diagram_table(diagram: Mapping[str, Any], unit: str = "class") -> TextTable:
     """Return the numbers of a diagram as a table with a row per bin or cell.
+
+    Rows beyond MAX_DIAGRAM_ROWS are counted in `n_omitted`.
 
     Parameters
     ----------
     diagram : mapping
         A diagram as a JSON object.
-    max_rows : int, default=2000
-        Maximum number of rows; further ones are counted in `n_omitted`.
     unit : {"class", "label"}, default="class"
         What a view of the diagram is called.
 
@@ -57,10 +57,10 @@ def diagram_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, 
     TextTable
         The table, with predicted and observed in the first columns.
     """
-    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _class_names_by_number(diagram), unit)
+    return _numbers_table("Numbers of the diagram", diagram["table"], _class_names_by_number(diagram), unit)
 
 
-def panel_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, unit: str = "class") -> TextTable:
+def panel_table(diagram: Mapping[str, Any], unit: str = "class") -> TextTable:
     """Return the numbers of a diagram that belong to a panel, such as its p-value, as a table with a row per panel.
 
     The parameters are those of `diagram_table`.
@@ -68,7 +68,7 @@ def panel_table(diagram: Mapping[str, Any], max_rows: int = MAX_DIAGRAM_ROWS, un
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _numbers_table("Numbers of the panels", columns, max_rows, _class_names_by_number(diagram), unit)
+    return _numbers_table("Numbers of the panels", columns, _class_names_by_number(diagram), unit)
 
 
 def _class_names_by_number(diagram: Mapping[str, Any]) -> dict[str, str]:
@@ -77,9 +77,7 @@ def _class_names_by_number(diagram: Mapping[str, Any]) -> dict[str, str]:
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
-def _numbers_table(
-    title: str, columns: Mapping[str, Any], max_rows: int, class_names: Mapping[str, str], unit: str
-) -> TextTable:
+def _numbers_table(title: str, columns: Mapping[str, Any], class_names: Mapping[str, str], unit: str) -> TextTable:
     """Return columns of numbers as a table.
 
     Columns are left out if they hold no list, if they are empty, and if they are weights that equal the counts. The
@@ -99,7 +97,7 @@ def _numbers_table(
     )
     cells_by_column = [_format_cells(name, values) for name, values in shown.items()]
     rows = tuple(zip(*cells_by_column, strict=True))
-    return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(max_rows)
+    return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(MAX_DIAGRAM_ROWS)
 
 
 def _column_position(name: str) -> int:

@@ -15,7 +15,6 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
         "src/trueodds/integrations/lightning.py",
         "src/trueodds/io/torch.py",
         "src/trueodds/torch/__init__.py",
-        "src/trueodds/torch/check_batch.py",
         "src/trueodds/torch/device_sums.py",
         "src/trueodds/torch/labeled_batch.py",
         "src/trueodds/torch/losses.py",

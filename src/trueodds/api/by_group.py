@@ -120,8 +120,9 @@ def by_group(
     ``"within"`` holds separately, at the level of its interval; the rejections hold jointly. `min_detectable` is the
     smallest observed error that would have been significant, holding the other groups and all null draws fixed. It
     is None if no attainable error would have been. `mean_prob` and `event_rate` are the mean predicted probability and
-    the observed event rate; they are None if the lens has several views. If rows have votes, the p-values and
-    `min_detectable` use one vote drawn per row, and the error and its interval use the shares.
+    the observed event rate; they are None if the lens has several views. With clusters,
+    or several votes per row, the p-values and `min_detectable` are the larger ones of two null distributions: signs of
+    residuals that are flipped, and labels or votes drawn with their estimated correlation.
 
     Gaps are differences between subgroups of one column or crossing, which share no row. The intervals of all gaps of a
     column hold simultaneously at `level`. Errors are biased upward, more so in smaller groups, so plain differences are

@@ -65,8 +65,8 @@ class Consistency(HypothesisTest):
     The p-value is exact at any n, for any statistic and lens, because draws and data are exchangeable under the null.
     The smallest possible p-value is 1/(1 + B). All lenses and classes use the same draws, so the family-wise p-value is
     joint; p-values of single lenses or classes are Holm-adjusted. With `cluster` or `votes` the null hypothesis
-    differs, and the result states it: the signs of the residuals of whole clusters, or of whole rows, are flipped
-    (approximate).
+    differs, and the result states it: the signs of the residuals of whole clusters, or of whole rows, are flipped, and
+    labels or votes are drawn with their estimated correlation; the larger p-value counts (approximate).
 
     Effect: the statistic minus its mean under the null, in the units of the statistic. Cost: one addition per row, draw
     and lens for errors on fixed bins; one evaluation per draw otherwise. Beyond 200,000 rows the counts of one binary

@@ -28,7 +28,12 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import cluster_correlation, null_description, null_draws
+from trueodds.resampling.null_distribution import (
+    cluster_correlation,
+    draws_correlated_labels,
+    null_description,
+    null_draws,
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ def joint_group_pvalues(
     """Test the error of each subgroup on `resamples` redraws; a row has the same drawn label in all its subgroups.
 
     `aggregate` is how the views of the lens are reduced to one error, and `alpha` the level for the minimum detectable
-    errors. With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two
-    null distributions counts, as in the test `consistency`.
+    errors. With clusters, or several votes per row, the larger p-value of two null distributions counts, as in the test
+    `consistency`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -106,7 +111,7 @@ def joint_group_pvalues(
             "Use one label: lens='class:NAME'.",
         )
     draws_by_null = [null_draws(labeled, estimands.all_estimands, resamples, rng, progress=progress)]
-    if labeled.cluster is not None and labeled.kind != "multilabel":
+    if draws_correlated_labels(labeled):
         draws_by_null.append(
             null_draws(
                 labeled,

@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import FractionProgress
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import cluster_correlation, null_draws
+from trueodds.resampling.null_distribution import cluster_correlation, draws_correlated_labels, null_draws
 
 MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of drawn labels, for borderline p-values
 MIN_BORDERLINE_PVALUE, MAX_BORDERLINE_PVALUE = 0.005, 0.15  # range around the usual levels, where more draws are made
@@ -31,13 +31,13 @@ def draw_null_statistics(
 ) -> list[list[Array]]:
     """Return the draws (views, draws, …) of each estimand, for each null distribution.
 
-    With clusters there are two null distributions: sign flips, and labels redrawn with the estimated correlation within
-    clusters. Otherwise there is one, that of `redraw`. `family_pvalue` computes the p-value of a test from the draws of
-    all estimands. If its largest value over the null distributions is borderline, more than `resamples` draws are made;
-    without `family_pvalue` their number is fixed.
+    With clusters, or several votes per row, there are two null distributions: sign flips, and labels redrawn with the
+    estimated correlation within clusters, or of the votes of a row. Otherwise there is one, that of `redraw`.
+    `family_pvalue` computes the p-value of a test from the draws of all estimands. If its largest value over the null
+    distributions is borderline, more than `resamples` draws are made; without `family_pvalue` their number is fixed.
     """
     samplers = [functools.partial(null_draws, redraw=redraw)]
-    if preds.cluster is not None and preds.kind != "multilabel":
+    if redraw == "labels" and draws_correlated_labels(preds):
         # In a bin without any observed event all residuals −p are small, so sign flips underestimate the variance.
         # Redrawn labels include the events that could have been observed there.
         samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))

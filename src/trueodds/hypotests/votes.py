@@ -1,6 +1,6 @@
 """Hypothesis tests of rows with several votes (soft labels).
 
-With redrawn labels the residual signs of whole rows are flipped. An asymptotic p-value assumes one label per row: it is
+With redrawn labels the residual signs of whole rows are flipped, and votes are drawn. An asymptotic p-value assumes one label per row: it is
 twice the mean p-value over many draws of one vote per row.
 """
 
@@ -21,8 +21,8 @@ TWICE_THE_MEAN_TEXT = f"; p is twice the mean p-value over {LABEL_DRAWS} draws o
 
 _ONE_VOTE_TEXT = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
 _SEVERAL_VOTES_TEXT = (
-    "Rows have several votes, so the null distribution does not draw labels: it flips the signs of all residuals of a"
-    " row together, at random."
+    "Rows have several votes, so the null distribution does not draw one label per row: the signs of all residuals of a"
+    " row are flipped together, at random."
 )
 
 

@@ -26,8 +26,8 @@ class CountTails:
 
     Rows of equal weight have the Poisson-binomial distribution: by convolution up to 2,000 rows, by Fourier transform
     beyond if the variance is at most 25 (p not below 1e-14), otherwise as a gamma distribution with the same mean,
-    variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with
-    Σw²(y−p)².
+    variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), and shares of votes with a
+    multiple of it, the dispersion, which is estimated from all bins together.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class CountTails:
         binned = view.pool(index, size)
         self.bin_index, self.binned = np.asarray(binned.bin_index), binned
         has_single_outcomes = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
-        variance = np.where(has_single_outcomes, binned.sums("wwv"), binned.sums("wwr"))
+        variance = binned.sums("wwv") * np.where(has_single_outcomes, 1.0, _dispersion(binned, ~has_single_outcomes))
         self.standard_error = np.sqrt(np.maximum(variance, 0.0))
         # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
         has_equal_weights = has_single_outcomes & np.isclose(
@@ -170,6 +170,15 @@ class VectorTails:
             log_asymptotic_tail = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
         log_p = np.where(np.isfinite(log_tail), log_tail, log_asymptotic_tail)
         return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, log_p))
+
+
+def _dispersion(binned: View, selected: Array) -> float:
+    """Return Σw²(y−p)² / Σw²p(1−p) of the selected bins, the variance of shares relative to that of single labels.
+
+    A bin without events has small residuals by itself, so it is not estimated bin by bin.
+    """
+    label_variance = float(binned.sums("wwv")[selected].sum())
+    return float(binned.sums("wwr")[selected].sum()) / label_variance if label_variance > 0 else 1.0
 
 
 def _log_two_sided_pvalues(pmf: Array) -> Array:

@@ -15,6 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import two_columns
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
@@ -24,7 +25,10 @@ from trueodds.resampling.null_draws_by_row import (
     draw_sign_flips,
     draw_total_variation,
     has_total_variation,
+    label_key,
+    label_units,
     uses_row_labels,
+    votes_per_row,
 )
 
 MAX_SHARED_CELLS = 2**14  # cells of one estimand up to which estimands share the memory of their draws
@@ -32,18 +36,24 @@ MAX_SHARED_CELLS = 2**14  # cells of one estimand up to which estimands share th
 DRAWN_LABELS_TEXT = "labels drawn independently from the predicted probabilities, predictions kept fixed"
 DRAWN_ROWS_TEXT = "rows drawn with replacement, labels drawn independently from the predicted probabilities"
 SIGN_FLIPS_TEXT = "residuals of whole {unit} with their signs flipped at random, magnitudes kept fixed (approximate)"
-CLUSTER_LABELS_TEXT = (
-    "; p is the larger of this p-value and the one for labels drawn with the estimated correlation within clusters"
+CORRELATED_LABELS_TEXT = (
+    "; p is the larger of this p-value and the one for {labels} drawn with the estimated correlation within {unit}"
 )
 
 
 def null_description(preds: Predictions, redraw: str = "labels") -> str:
     """Description of the null hypothesis in words."""
     if preds.cluster is not None:
-        return SIGN_FLIPS_TEXT.format(unit="clusters") + (CLUSTER_LABELS_TEXT if preds.kind != "multilabel" else "")
+        return (SIGN_FLIPS_TEXT + CORRELATED_LABELS_TEXT).format(unit="clusters", labels="labels")
     if preds.votes is not None:
-        return SIGN_FLIPS_TEXT.format(unit="rows")
+        text = SIGN_FLIPS_TEXT + (CORRELATED_LABELS_TEXT if draws_correlated_labels(preds) else "")
+        return text.format(unit="rows", labels="votes")
     return DRAWN_ROWS_TEXT if redraw == "both" else DRAWN_LABELS_TEXT
+
+
+def draws_correlated_labels(preds: Predictions) -> bool:
+    """Whether a test also uses labels, or votes, that are drawn with their estimated correlation within clusters."""
+    return preds.cluster is not None or votes_per_row(preds) is not None
 
 
 def null_draws(
@@ -77,8 +87,9 @@ def null_draws(
     progress : callable, optional
         Receives the finished share of the draws.
     cluster_share : float, optional
-        With clusters: labels are redrawn instead of flipping signs, and all rows of a cluster use the same random
-        number with this probability, so 0.0 means independent labels. Default: signs are flipped.
+        With clusters or several votes per row: labels are redrawn instead of flipping signs, and all rows of a cluster,
+        or all votes of a row, use the same random number with this probability, so 0.0 means independent labels.
+        Default: signs are flipped.
     share_draws : bool, default=True
         Whether all estimands are evaluated on the same draws. If not, as for noise floors, only bins are drawn for more
         than 200,000 rows.
@@ -173,10 +184,13 @@ def _draw_row_statistics(
     ]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
+    units = label_units(preds)
+    draws_votes = not flips_signs and units.row is not None
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
         drawn_block = _draw_signs_or_labels(preds, key, start, stop, flips_signs, cluster_share or 0.0)
         for drawn in drawn_block:
+            shares = units.shares_by_row(drawn, preds.n) if draws_votes else None
             for i, estimand in enumerate(estimands):
                 for v, view in enumerate(estimand.views):
                     m = view.p.shape[1] if view.joint else 1
@@ -188,7 +202,11 @@ def _draw_row_statistics(
                     else:
                         codes = outcome_codes[i]
                         assert codes is not None
-                        y = codes[v].outcomes_of_labels(drawn, m)
+                        y = (
+                            codes[v].outcomes_of_labels(drawn, m)
+                            if shares is None
+                            else codes[v].outcome_shares(shares, m)
+                        )
                     statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
         if progress:
             progress(stop / resamples)
@@ -242,17 +260,23 @@ def _draw_vote_statistics(
 def _draw_signs_or_labels(
     preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
 ) -> Array:
-    """Return signs (draws, n), labels (draws, n) or multilabel outcomes (draws, n, K) of draws start to stop − 1."""
+    """Return signs (draws, n), labels (draws, units), or outcomes (draws, n, K) of several labels, of some draws."""
     if flips_signs:
         if preds.cluster is None:
             return sign_flips.random_signs(preds.n, key, start, stop)
         return sign_flips.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
+    draw_labels = partial(random_labels.draw_labels, start=start, stop=stop, cluster_probability=cluster_share)
     if preds.kind == "multilabel":
+        if cluster_share > 0:
+            columns = [
+                draw_labels(two_columns(preds.P[:, k]), label_key(key, k), cluster=preds.cluster)
+                for k in range(preds.k)
+            ]
+            return np.stack(columns, axis=2) > 0
         labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
         return np.stack(labels)
-    return random_labels.draw_labels(
-        preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=cluster_share
-    )
+    units = label_units(preds)
+    return draw_labels(units.P, key, cluster=units.cluster)
 
 
 def _draw_rows_and_labels(
@@ -280,16 +304,18 @@ def _draw_rows_and_labels(
 def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> float:
     """Estimate the within-cluster correlation of the residuals, relative to the largest possible one, from 0 to 1.
 
-    It compares the variance of cluster sums with that of independent rows and with that of rows that share one random
-    number, and takes the maximum over all views. Miscalibration increases it, which makes the test conservative.
+    The rows of a cluster are correlated, or without clusters the votes of a row. It compares the variance of cluster
+    sums with that of independent rows or votes and with that of rows or votes that share one random number, and takes
+    the maximum over all views. Miscalibration increases it, which makes the test conservative.
     """
-    assert preds.cluster is not None
+    cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    n_votes = votes_per_row(preds)
     correlation = 0.0
     for view in (view for estimand in estimands for view in estimand.views if not view.joint):
         variances = np.maximum(view.sums("wwv"), 0.0)
-        independent_variance = float(variances.sum())
-        observed_variance = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
-        max_variance = float((np.bincount(preds.cluster, np.sqrt(variances)) ** 2).sum())
+        independent_variance = float((variances if n_votes is None else variances / n_votes).sum())
+        observed_variance = float((np.bincount(cluster, view.w * (view.y - view.p)) ** 2).sum())
+        max_variance = float((np.bincount(cluster, np.sqrt(variances)) ** 2).sum())
         if max_variance > independent_variance * (1 + 1e-9):
             correlation = max(
                 correlation, (observed_variance - independent_variance) / (max_variance - independent_variance)

@@ -13,6 +13,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import two_columns
 from trueodds.kernels import map_blocks, sign_flips
 from trueodds.kernels.bootstrap_sums import argsort_bins, sort_rows_by_cell
 from trueodds.kernels.drawn_total_variation import drawn_total_variation
@@ -29,6 +30,43 @@ from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_est
 from trueodds.resampling.estimand import Estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
+MAX_DRAWN_VOTES = 1_000_000  # votes of all rows up to which single votes are drawn
+
+
+class LabelUnits(NamedTuple):
+    """What labels are drawn for: rows, or the single votes of rows with several votes."""
+
+    P: Array  # (units, K) probabilities
+    w: Array  # (units,) weights; the votes of a row share the weight of the row
+    cluster: Array | None  # (units,) cluster of each unit, which for votes is at least their row; None for single rows
+    row: Array | None  # (units,) row of each vote; None if the units are rows
+
+    def shares_by_row(self, labels: Array, n_rows: int) -> Array:
+        """Return the share of each class among the votes of each row, (n_rows, K), from the label of each vote."""
+        assert self.row is not None
+        k = self.P.shape[1]
+        counts = np.bincount(self.row * k + labels, minlength=n_rows * k).reshape(n_rows, k)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def votes_per_row(preds: Predictions) -> Array | None:
+    """Return the number of votes of each row, (n,), if single votes can be drawn; None for labels and unknown numbers.
+
+    It is None for more than MAX_DRAWN_VOTES votes, too.
+    """
+    if preds.votes is None or preds.counts is None:
+        return None
+    counts = np.rint(preds.counts).astype(np.int64)
+    return counts if counts.sum() <= MAX_DRAWN_VOTES else None
+
+
+def label_units(preds: Predictions) -> LabelUnits:
+    """Return the units whose labels are drawn: votes if their number is known, else rows."""
+    counts = votes_per_row(preds)
+    if counts is None:
+        return LabelUnits(preds.P, preds.w, preds.cluster, None)
+    row = np.repeat(np.arange(preds.n), counts)
+    return LabelUnits(preds.P[row], (preds.w / counts)[row], row if preds.cluster is None else preds.cluster[row], row)
 
 
 def draw_label_sums(
@@ -44,19 +82,22 @@ def draw_label_sums(
     """Return null draws (views, draws) of estimands on bin sums, with labels drawn from the predicted probabilities.
 
     The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with
-    the same key; without it a faster generator may be used. `cluster_share` is the probability that a cluster shares
-    its random number, None for independent rows (see `null_distribution.null_draws`).
+    the same key; without it a faster generator may be used. `cluster_share` is the probability that a cluster, or the
+    votes of a row, share a random number, None for independent rows (see `null_distribution.null_draws`).
     """
     layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
     tables = _label_accumulator_tables(layout, outcomes, preds, estimands)
     w, wp, _ = layout.observed_sums()
 
-    P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
-    is_multilabel = preds.kind == "multilabel"
+    P, weights, cluster, row_of_unit = label_units(preds)
+    if row_of_unit is not None:
+        tables = tables.take(row_of_unit, axis=1)
+    rows, is_multilabel = None, preds.kind == "multilabel"
     # With many cells of vectors the rows are sorted by cell, so that consecutive rows add to the same accumulators.
     if layout.n_accumulators > MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
-        rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
+        index = layout.cell_statistics[0].index
+        rows = argsort_bins(index if row_of_unit is None else index[row_of_unit], layout.cell_statistics[0].size)
         P, weights, tables = P[rows], weights[rows], tables.take(rows, axis=1)
         cluster = None if cluster is None else cluster[rows]
 
@@ -67,6 +108,25 @@ def draw_label_sums(
         def draw_sums(start: int, stop: int) -> Array:
             """Σwy (draws, accumulators) of the draws from start to stop − 1."""
             return sum_weights_of_labels(drawn.labels(start, stop), weights, tables, layout.n_accumulators)
+
+    elif is_multilabel and share > 0:
+        columns = [
+            DrawnLabels(two_columns(P[:, k]), label_key(key, k), resamples, cluster=cluster, cluster_probability=share)
+            for k in range(preds.k)
+        ]
+
+        def draw_sums(start: int, stop: int) -> Array:
+            """The same sums for independent labels, each of which has a random number of its own for every cluster."""
+            column_sums = [
+                sum_weights_of_labels(
+                    drawn.labels(start, stop),
+                    weights,
+                    np.stack([np.full_like(tables[:, :, k], -1), tables[:, :, k]], axis=2),
+                    layout.n_accumulators,
+                )
+                for k, drawn in enumerate(columns)
+            ]
+            return np.asarray(np.sum(column_sums, axis=0))
 
     else:
 
@@ -87,9 +147,14 @@ def draw_label_sums(
     return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
 
 
+def label_key(key: int, k: int) -> int:
+    """Return the key of the random numbers of independent label k."""
+    return int(np.random.default_rng([key, k]).integers(2**63 - 1))
+
+
 def has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
     """Whether `draw_total_variation` applies: each value is a mean distance of cells, and rows have one label each."""
-    if preds.kind == "multilabel" or estimand.cell_statistics is None:
+    if preds.kind == "multilabel" or preds.votes is not None or estimand.cell_statistics is None:
         return False
     return all(getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics)
 
@@ -121,8 +186,8 @@ def draw_total_variation(
 
 
 def uses_row_labels(preds: Predictions, estimand: Estimand) -> bool:
-    """Whether `draw_row_labels` applies: the statistic uses the label of each row instead of bin sums."""
-    if preds.kind == "multilabel" or estimand.cell_statistics is None:
+    """Whether `draw_row_labels` applies: the statistic uses the single label of each row instead of bin sums."""
+    if preds.kind == "multilabel" or preds.votes is not None or estimand.cell_statistics is None:
         return False
     return all(
         getattr(cell_statistic, "statistic_from_labels", None) is not None

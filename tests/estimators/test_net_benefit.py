@@ -154,3 +154,11 @@ def test_the_interval_covers_the_true_net_benefit(threshold: float, reference: A
         assert estimate.interval is not None
         covered += estimate.interval.low <= truth <= estimate.interval.high
     assert covered >= 130
+
+
+def test_vectors_are_refused_also_if_an_interval_is_computed() -> None:
+    """Regression: a TypeError, because the number of outcomes was counted before the view was checked."""
+    preds = to.Predictions(np.arange(90) % 3, np.full((90, 3), 1 / 3))
+    for interval in ("auto", None):
+        with refused("TO205", "canonical", fix="confidence"):
+            to.measure(preds, "net_benefit", threshold=0.3, lens="canonical", interval=interval)

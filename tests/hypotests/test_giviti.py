@@ -244,3 +244,12 @@ def test_points_and_levels_outside_are_refused():
     for wrong in ({"levels": (0.95, 1.0)}, {"points": [0.0, 0.5]}, {"points": 1}):
         with pytest.raises(to.InputError, match="TO203"):
             fit_belt(curved(40), **wrong)
+
+
+@pytest.mark.parametrize("seed", [12, 15])
+def test_votes_whose_draws_select_different_degrees_are_tested(seed: int) -> None:
+    """Regression: KeyError 'b2', a coefficient that the first draw of votes had and another did not."""
+    rng = np.random.default_rng(seed)
+    p, n_votes = rng.dirichlet([1, 1, 0.5], 240), rng.integers(1, 6, 240)
+    votes = np.array([rng.multinomial(n, row) for n, row in zip(n_votes, p, strict=True)])
+    assert 0 < to.test(to.Predictions(votes, p), "giviti").pvalue <= 1

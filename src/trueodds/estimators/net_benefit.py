@@ -132,6 +132,7 @@ class NetBenefit(ProperScore):
 
         The net benefit depends on the treated rows, its difference from treating everyone on the others.
         """
+        require_one_score(view, self.name)
         is_treated = self._is_treated(view)
         is_relevant = is_treated if self.reference == "none" else ~is_treated
         rows_per_weight = view.n_rows / view.total

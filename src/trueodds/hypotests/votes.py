@@ -1,7 +1,7 @@
 """Hypothesis tests of rows with several votes (soft labels).
 
-With redrawn labels the residual signs of whole rows are flipped, and votes are drawn. An asymptotic p-value assumes one label per row: it is
-twice the mean p-value over many draws of one vote per row.
+With redrawn labels the residual signs of whole rows are flipped, and votes are drawn. An asymptotic p-value assumes one
+label per row: it is twice the mean p-value over many draws of one vote per row.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def twice_the_mean(pvalues: Sequence[float]) -> float:
 
 
 def average_votes(results: Sequence[ViewResult]) -> ViewResult:
-    """Average the results over draws of one vote per row, with a combined p-value and without a summary."""
+    """Average the results over draws of one vote per row, with a combined p-value and without a summary.
+
+    Numbers that some draws lack, such as the coefficients of a degree that was not selected, are left out.
+    """
 
     def combine(name: str, values: Sequence[float]) -> float:
         """Twice the mean of p-values, and the mean of other numbers."""
@@ -85,7 +88,11 @@ def average_votes(results: Sequence[ViewResult]) -> ViewResult:
 
     first_result = results[0]
     parts = {
-        part: {name: combine(name, [result.parts[part][name] for result in results]) for name in numbers}
+        part: {
+            name: combine(name, [result.parts[part][name] for result in results])
+            for name in numbers
+            if all(name in result.parts[part] for result in results)
+        }
         for part, numbers in first_result.parts.items()
         if all(part in result.parts for result in results)
     }

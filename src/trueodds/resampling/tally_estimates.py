@@ -17,7 +17,13 @@ from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import build_estimate, evaluate_parts
-from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
+from trueodds.resampling.intervals.method import (
+    CONSTANT_OUTCOMES_TEXT,
+    RESAMPLING_METHODS,
+    IntervalSpec,
+    estimate_interval,
+    resolve_method,
+)
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
@@ -93,6 +99,12 @@ def has_score_sums(tally: Tally, lens: Lens) -> bool:
     return lens.name in lens_names
 
 
+def _has_constant_outcomes(tally: Tally) -> bool:
+    """Return whether all rows have the same outcome, so that the losses of the others are unknown."""
+    name = "confidence" if tally.kind == "confidence" else "classwise"
+    return all(np.ptp(view.y[view.w > 0]) == 0 for view in tally.views(name))
+
+
 def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
     """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean.
 
@@ -118,7 +130,10 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     notes = [*tally.notes(lens), Note("TN405", f"Computed from a {tally.resolution}.")]
     interval = None
     if interval_spec.interval is not None and np.isfinite(value):
-        interval = normal_interval(value, sums["standard_error"], interval_spec.level)
+        if _has_constant_outcomes(tally):
+            notes.append(Note("TN201", f"No interval: {CONSTANT_OUTCOMES_TEXT}."))
+        else:
+            interval = normal_interval(value, sums["standard_error"], interval_spec.level)
     settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
     noise_floor = None
     if estimator.name == "log_loss" and interval_spec.interval is not None:

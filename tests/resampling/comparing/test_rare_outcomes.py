@@ -94,3 +94,27 @@ def test_every_model_right_in_every_row_is_not_enough_to_compare_confidences() -
     comparison = to.compare(np.zeros(50, int), prob, confident, "log_loss", resamples=200)
     assert comparison.better is None
     assert "neither model made an error" in "".join(note.text for note in comparison.notes)
+
+
+@pytest.mark.parametrize("estimator", ["brier", "log_loss", "calibration_in_the_large", "o_e"])
+def test_without_an_event_the_mean_has_no_interval(estimator: str) -> None:
+    """Regression: the spread of the predictions alone gave intervals that excluded the truth in up to 38 %."""
+    p = np.random.default_rng(1).beta(1, 49, 60)
+    preds = to.Predictions(np.zeros(60, int), p)
+    for data in (preds, to.tally(preds)):
+        estimate = to.measure(data, estimator, resamples=200)
+        assert estimate.interval is None
+        assert any(note.code == "TN201" and "outcomes do not vary" in note.text for note in estimate.notes)
+    other = to.Predictions((np.arange(200) < 20).astype(int), np.full(200, 0.1))
+    comparison = to.compare(preds, other, estimator, paired=False, resamples=200)
+    assert (comparison.interval, comparison.pvalue, comparison.better) == (None, None, None)
+    assert "TN201" in {note.code for note in comparison.notes}
+    assert to.measure(preds, "ece", resamples=200).interval is not None  # which uses the variance of the predictions
+
+
+def test_a_group_without_an_event_settles_no_difference() -> None:
+    rng = np.random.default_rng(0)
+    p, group = np.full(300, 0.07), np.repeat(["a", "b"], [270, 30])
+    y = np.concatenate([rng.random(270) < 0.07, np.zeros(30, bool)]).astype(int)
+    result = to.by_group(to.Predictions(y, p, group={"g": group}), "o_e", resamples=200)
+    assert [(gap.interval, gap.settled) for gap in result.gaps] == [(None, False)]

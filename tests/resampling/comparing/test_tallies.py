@@ -61,8 +61,8 @@ def small_tally(n: int, rng: np.random.Generator) -> to.Tally:
 
 def test_a_difference_of_few_rows_by_hand() -> None:
     # Brier scores (.2², .4², .6²) = (.04, .16, .36) and (.09, .25): means .56/3 and .17, variances .026133 and .0128.
-    a = to.tally(to.Predictions([1, 1, 1], [0.8, 0.6, 0.4]))
-    b = to.tally(to.Predictions([1, 1], [0.7, 0.5]))
+    a = to.tally(to.Predictions([1, 1, 0], [0.8, 0.6, 0.6]))
+    b = to.tally(to.Predictions([1, 0], [0.7, 0.5]))
     comparison = to.compare(a, b, "brier")
     expected = ttest_ind([0.04, 0.16, 0.36], [0.09, 0.25], equal_var=False)
     assert comparison.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
@@ -77,9 +77,12 @@ def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> N
     for _ in range(200):
         a, b = small_tally(4, rng), small_tally(9, rng)
         comparison = to.compare(a, b, "brier", level=0.7)
+        if comparison.interval is None:  # all outcomes of a tally are equal
+            continue
         decided.append(comparison.pvalue < 0.3)
         assert decided[-1] == (not comparison.interval.low <= 0 <= comparison.interval.high)
-    assert 0 < sum(decided) < 200
+    assert 0 < sum(decided) < len(decided)
+    assert len(decided) > 100
 
 
 @pytest.mark.slow

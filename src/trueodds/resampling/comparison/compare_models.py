@@ -23,7 +23,7 @@ from trueodds.resampling.comparison.paired_rows import align_rows, count_common_
 from trueodds.resampling.comparison.swap_permutation import SWAP_NULL, swap_differences
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
-from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.intervals.method import CONSTANT_OUTCOMES_TEXT, IntervalSpec
 from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally
 
@@ -273,7 +273,6 @@ SWAP_TEST_TEXT = (
     "The swap permutation rejects for any difference between the models. It can reject two calibrated models if one is "
     "sharper and the error depends on sharpness. The interval refers to the difference of the errors."
 )
-CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 
 
 def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:

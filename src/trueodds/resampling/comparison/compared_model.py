@@ -26,6 +26,7 @@ from trueodds.resampling.intervals.method import (
     RESAMPLING_METHODS,
     IntervalSpec,
     estimate_interval,
+    has_constant_outcomes,
     is_root_mean_square,
     n_independent_units,
     needs_requested_row_resamples,
@@ -118,6 +119,11 @@ class ComparedModel:
     def is_mean(self) -> bool:
         """Whether the error is a mean over rows with a known standard error."""
         return isinstance(self.estimand.estimator, Mean) and self.estimand.aggregate != "max"
+
+    @cached_property
+    def has_constant_outcomes(self) -> bool:
+        """Whether the interval needs the variance of the outcomes, and these do not vary."""
+        return has_constant_outcomes(self.reported_estimand, self.method)
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
@@ -282,6 +288,7 @@ class ComparedTallyScore(ComparedModel):
     is_mean = True
     draws = None
     resampled = None
+    has_constant_outcomes = False
 
     def __init__(
         self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: IntervalSpec, key: Sequence[int]

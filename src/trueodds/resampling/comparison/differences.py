@@ -103,6 +103,8 @@ class ErrorDifference:
             return Interval(0.0, 0.0, level, self.method)  # the predictions are equal, up to rounding
         if np.ptp(self.draws) == 0:  # the outcomes do not vary
             return None
+        if not self.paired and any(model.has_constant_outcomes for model in (self.a, self.b)):
+            return None  # the variance of one of the errors is unknown; in paired differences the outcomes can cancel
         interval = self._evaluate_interval(level)
         if interval is None:
             return None

@@ -26,6 +26,7 @@ class ReflectedModel(ComparedModel):
         if hasattr(model, "preds"):  # a tally has none
             self.preds = model.preds
         self.n_rows, self.n_units, self.resampled = model.n_rows, model.n_units, model.resampled
+        self.has_constant_outcomes = model.has_constant_outcomes
         self.value = 2 * target - model.value
         self.reported_value = 2 * target - model.reported_value
 

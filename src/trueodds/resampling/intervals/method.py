@@ -52,6 +52,8 @@ class IntervalSpec(Settings):
 
 MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction for skewness fails farther in the tails
 UNDEFINED_VALUE_TEXT = "the value is infinite or undefined"
+CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
+OUTCOME_VARIANCE_METHODS = ("normal", "bca", "percentile", "basic")  # which do not use the null distribution
 
 
 def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
@@ -171,6 +173,8 @@ def estimate_interval(
     if uses_resamples(estimand, method) and resampled is None:
         call = f"to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')"
         return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
+    if has_constant_outcomes(estimand, method):
+        return None, CONSTANT_OUTCOMES_TEXT
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null_draws, rng, value)
@@ -179,7 +183,17 @@ def estimate_interval(
         return interval, ""
     if np.isnan(interval.low + interval.high):
         return None, "the value is undefined in resamples without a row of some class or group"
-    return None, "the outcomes do not vary, so resampling cannot estimate the uncertainty"
+    return None, CONSTANT_OUTCOMES_TEXT
+
+
+def has_constant_outcomes(estimand: Estimand, method: str | None) -> bool:
+    """Whether a method knows the variance only from outcomes, and these do not vary, as if no event was observed.
+
+    The other methods also use the variance that the predictions imply.
+    """
+    if method not in OUTCOME_VARIANCE_METHODS:
+        return False
+    return not any(np.ptp(view.y[view.w > 0], axis=0).any() for view in estimand.views)
 
 
 def n_independent_units(preds: Predictions) -> int:

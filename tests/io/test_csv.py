@@ -128,3 +128,12 @@ def test_bytes_that_are_no_text_are_refused_in_columns_that_are_not_read(tmp_pat
     (tmp_path / "a.csv").write_bytes(b"label,p_1,site\n0,0.5,north\n1,0.5," + cell + b"\n")
     with pytest.raises(InputError, match=r"TO303.*line 3"):
         read(tmp_path / "a.csv").collect()
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_quoted_cells_that_are_not_separated_by_commas_are_named(tmp_path: Path, separator: str) -> None:
+    """Regression: the error asked to correct the quotes, which were right."""
+    path = tmp_path / "rows.csv"
+    path.write_text(separator.join(['"a note"', "label", "p"]) + "\n" + separator.join(['"x\ny"', "1", "0.4"]) + "\n")
+    with pytest.raises(InputError, match=r"TO311.*Separate the columns by commas"):
+        read(str(path)).collect()

@@ -174,7 +174,9 @@ def _find_quotes_one_by_one(path: str, data: bytes, offset: int, quotes: list[in
                 first, last = (_line_number_at(path, offset + quote) for quote in (opens[-1], position))
                 behind = re.split(rb"[,\r\n]", data[position + 1 : position + 41])[0].decode(errors="replace")
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
-                raise _malformed_error(path, got)
+                is_separated = behind[:1] in (";", "\t", "|")
+                fix = "Separate the columns by commas; they look separated by something else." if is_separated else None
+                raise _malformed_error(path, got, fix)
         elif position == 0 or data[position - 1] in b",\r\n" or (closes and closes[-1] == position - 1):
             opens.append(position)
     return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)

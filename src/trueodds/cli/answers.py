@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
 from trueodds.cli.saved_files import refuse_repeated
@@ -36,7 +36,7 @@ def _add_record_options(command: Any) -> Any:
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
     # In the order of the help: --logprobs, --samples, --confidence, --correct, --percent and the others.
-    percent_option, logprobs_option, samples_option, *other_options = records.RECORD_OPTIONS
+    percent_option, logprobs_option, samples_option, *other_options = record_options.RECORD_OPTIONS
     for option, settings in reversed(
         (logprobs_option, samples_option, *confidence_options, percent_option, *other_options)
     ):
@@ -90,7 +90,7 @@ def answers(
     names the field of the confidence. All other commands read such files with the same options.
     """
     columns = pop_columns(params)
-    if not any(keyword in columns for keyword in records.CONFIDENCE_KEYWORDS):
+    if not any(keyword in columns for keyword in record_options.CONFIDENCE_KEYWORDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field with the confidence is required.", "no such option", fix)
     if "group" in columns and out is None:
@@ -107,7 +107,7 @@ def answers(
     output.check_outputs(files, out=out, curve=curve, json=json_path)
     refuse_repeated(files)
     with ProgressBar() as progress:
-        answer_set = records.read_answer_set(files, columns)
+        answer_set = record_options.read_answer_set(files, columns)
         progress(0.2, "resampling answers")
         risk = answer_set.selective_risk(
             at=list(dict.fromkeys((*REPORTED_COVERAGES, answer_set.coverage, *gate_values.requested_coverages(gates)))),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import output, records
+from trueodds.cli import output, record_options
 from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
@@ -52,7 +52,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     from trueodds.calibrators import fitted_calibrator
 
     loaded_calibrator = fitted_calibrator.load(calibrator)
-    if not records.has_records_to_recalibrate(files, columns):
+    if not record_options.has_records_to_recalibrate(files, columns):
         try:
             _apply_to_table(loaded_calibrator, files, out, columns, tolerance, percent=percent)
             return

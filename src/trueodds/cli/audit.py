@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import gate, gate_notes, gate_values, output, records
+from trueodds.cli import gate, gate_notes, gate_values, output, record_options
 from trueodds.cli.costs import COST, read_costs
 from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
 from trueodds.cli.open_data import open_data
@@ -87,7 +87,7 @@ def audit(
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
     check_crossings(files, columns, crossings)
-    with ProgressBar() as progress, records.restate_cluster_errors(columns, costs=cost_path is not None):
+    with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         computed_values = ComputedGateValues(
             data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import gate, gate_notes, gate_values, output, records
+from trueodds.cli import gate, gate_notes, gate_values, output, record_options
 from trueodds.cli.costs import COST, check_takes_costs, read_costs
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
@@ -60,7 +60,7 @@ def measure(
         check_takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
     method_settings |= costs
-    with records.restate_cluster_errors(columns, costs=bool(cost_path)):
+    with record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
         if gates:  # read the rows only once, although the notes on gates use them again
             from trueodds.api.collect_or_tally import resolve_data
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import records
+from trueodds.cli import record_options
 from trueodds.cli.saved_files import add_tallies, is_tally, refuse_calibrators, refuse_repeated
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.registry import METHOD_FAMILIES
@@ -47,8 +47,8 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "Column options do not apply to a tally.", f"--{name}", f"Leave --{name} out.")
         return add_tallies(files)
-    if records.has_record_options(files, columns):
-        return records.open_records(files, columns)
+    if record_options.has_record_options(files, columns):
+        return record_options.open_records(files, columns)
     from trueodds.io import read
 
     return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))

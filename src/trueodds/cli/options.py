@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trueodds.cli import records
+from trueodds.cli import record_options
 from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--sum-tolerance",
         {"type": float, "metavar": "X", "help": "Largest deviation of the sum of a row from 1 (rounded tables)."},
     ),
-    *records.RECORD_OPTIONS,
+    *record_options.RECORD_OPTIONS,
     *ENGINE_OPTIONS,
 )
 _COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
@@ -128,7 +128,7 @@ def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[s
 
 def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
-    records.check_record_options(columns)
+    record_options.check_record_options(columns)
     for name, other, reason in _EXCLUSIVE_KEYWORDS:
         if name in columns and other in columns:
             raise InputError("TO603", reason, f"--{name} and --{other}", f"Leave --{other} out.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, check_takes_costs, read_costs
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
@@ -57,7 +57,7 @@ def test(
     gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
     if cost_path:
         check_takes_costs(TESTS, name, "test")
-    with ProgressBar() as progress, records.restate_cluster_errors(columns, costs=bool(cost_path)):
+    with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         method_settings |= costs
         verdict = to.test(

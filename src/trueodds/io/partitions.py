@@ -14,7 +14,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import Table
+from trueodds.io.table import ROWS_PER_BATCH, Table
 from trueodds.io.table_source import TableSource
 
 SUMS_PER_TASK = 16  # number of sums added in one task
@@ -77,7 +77,7 @@ class ReadingSettings:
     selection: ColumnSelection  # the columns, as the caller names them
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
-    batch_rows: int = 65536
+    batch_rows: int = ROWS_PER_BATCH
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:

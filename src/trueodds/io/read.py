@@ -15,7 +15,7 @@ from trueodds.io.columns import ColumnSelection, Names
 from trueodds.io.models import refuse_several_models
 from trueodds.io.partitions import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
-from trueodds.io.table import Table
+from trueodds.io.table import ROWS_PER_BATCH, Table
 
 ENGINES = ("arrow", "dask", "spark")
 # Module of `trueodds.io` that reads an object, by the package that defines its type.
@@ -39,7 +39,7 @@ def read(
     row_id: str | None = None,
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
-    batch_rows: int = 65536,
+    batch_rows: int = ROWS_PER_BATCH,
     engine: str | None = None,
 ) -> Source:
     """Read predictions from files, a data frame or arrays.
@@ -115,7 +115,7 @@ def read(
     >>> source.collect().classes, source.n_probabilities
     (('cat', 'dog'), 4)
     """
-    batch_rows = check("batch_rows", batch_rows, Count, 65536)
+    batch_rows = check("batch_rows", batch_rows, Count, ROWS_PER_BATCH)
     if isinstance(data, Source):
         return data
     refuse_several_models(data)

@@ -17,11 +17,10 @@ from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.json_lines import JsonLinesTable
-from trueodds.io.table import Table, to_list
+from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
 
 TRUE_WORDS = ("yes", "true", "1", "correct")
 FALSE_WORDS = ("no", "false", "0", "incorrect")
-RECORDS_PER_CHUNK = 65536  # number of rows of a table that are read at a time
 _NO_FIELD = object()  # stands for a field that a record does not have
 
 
@@ -139,7 +138,7 @@ def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any
     if isinstance(table, JsonLinesTable):
         yield from table.records()
         return
-    for chunk in table.chunks((), RECORDS_PER_CHUNK):
+    for chunk in table.chunks((), ROWS_PER_BATCH):
         columns = [to_list(cells) for cells in chunk.values()]
         for row in zip(*columns, strict=True):
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}

@@ -12,6 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.io.table import ROWS_PER_BATCH
 
 RowProgress = Callable[[int, int | None], None]  # called with the rows done, and all rows if known
 
@@ -72,7 +73,7 @@ class InMemorySource(Source):
 
     n_queries: int | None = None  # number of questions, if some were not answered
 
-    def __init__(self, preds: Predictions, batch_rows: int) -> None:
+    def __init__(self, preds: Predictions, batch_rows: int = ROWS_PER_BATCH) -> None:
         self.name = "Predictions"
         self.rows = preds.n
         self._preds = preds

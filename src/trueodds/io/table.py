@@ -12,6 +12,7 @@ from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 
+ROWS_PER_BATCH = 65_536  # default number of rows that are read at a time
 ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 

@@ -27,7 +27,7 @@ from trueodds.io.columns import (
 )
 from trueodds.io.files import copy_notes
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import ColumnBatch, Table
+from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
@@ -50,7 +50,7 @@ class TableSource(Source):
         *,
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
-        batch_rows: int = 65536,
+        batch_rows: int = ROWS_PER_BATCH,
     ) -> None:
         first_table = tables[0]
         self.tables = tuple(tables)

@@ -44,9 +44,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
 
     rows = resolve_data(data, mode, weight_kind)
     if isinstance(rows, Predictions):
-        memory_source = InMemorySource(rows, rows.n)
-        memory_source.name = data.name  # the name of the file, and not that rows are in memory
-        data = memory_source
+        data = InMemorySource(rows, rows.n, name=data.name)  # the name of the file, and not that rows are in memory
     costs = _costs_by_class(table, [str(name) for name in rows.classes], path)
     return data, {"cost": costs} | ({"actions": table.actions} if table.actions else {})
 

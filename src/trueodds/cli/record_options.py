@@ -173,7 +173,5 @@ def open_records(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     from trueodds.io.source import InMemorySource
 
     answer_set = read_answer_set(files, columns)
-    memory_source = InMemorySource(answer_set.predictions)
-    memory_source.n_queries = answer_set.n_queries
-    memory_source.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
-    return memory_source
+    name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
+    return InMemorySource(answer_set.predictions, name=name, n_queries=answer_set.n_queries)

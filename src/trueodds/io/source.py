@@ -71,11 +71,17 @@ class Source(ABC):
 class InMemorySource(Source):
     """A source of predictions in memory."""
 
-    n_queries: int | None = None  # number of questions, if some were not answered
-
-    def __init__(self, preds: Predictions, batch_rows: int = ROWS_PER_BATCH) -> None:
-        self.name = "Predictions"
+    def __init__(
+        self,
+        preds: Predictions,
+        batch_rows: int = ROWS_PER_BATCH,
+        *,
+        name: str = "Predictions",
+        n_queries: int | None = None,
+    ) -> None:
+        self.name = name
         self.rows = preds.n
+        self.n_queries = n_queries  # including those without an answer; None if the rows are not answers
         self._preds = preds
         self._batch_rows = batch_rows
 

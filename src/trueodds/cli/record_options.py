@@ -37,6 +37,7 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
 )
+_JSON_LINES_SUFFIXES = (".jsonl", ".ndjson")
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
 # For each option, those of which it requires one.
@@ -116,8 +117,8 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
     A .json file always does. A .jsonl file does if the first record has one of the fields only inside another field,
     or if its correctness is a text, such as yes or no.
     """
-    if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
-        return all(file.lower().endswith(".json") for file in files)
+    if not _all_end_with(files, _JSON_LINES_SUFFIXES):
+        return _all_end_with(files, ".json")
     from trueodds.io.records import iterate_records
 
     first_fields = next(iterate_records(files[0])).fields
@@ -127,17 +128,22 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
     return all(name in first_fields for name in fields) and isinstance(first_fields[columns["correct"]], str)
 
 
+def _all_end_with(files: Sequence[str], suffixes: str | tuple[str, ...]) -> bool:
+    """Return whether every file has one of the suffixes, in whatever case."""
+    return all(file.lower().endswith(suffixes) for file in files)
+
+
 def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether `apply` reads records of answers, and not a table of confidences or probabilities."""
     if "logprobs" in columns or "abstained" in columns:
         return True
     if "confidence" not in columns:
         return False
-    if all(file.lower().endswith((".jsonl", ".ndjson")) for file in files) and "." in columns["confidence"]:
+    if _all_end_with(files, _JSON_LINES_SUFFIXES) and "." in columns["confidence"]:
         from trueodds.io.records import iterate_records
 
         return columns["confidence"] not in next(iterate_records(files[0])).fields
-    return all(file.lower().endswith(".json") for file in files)
+    return _all_end_with(files, ".json")
 
 
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:

@@ -36,10 +36,9 @@ def _add_record_options(command: Any) -> Any:
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
     # In the order of the help: --logprobs, --samples, --confidence, --correct, --percent and the others.
-    percent_option, logprobs_option, samples_option, *other_options = record_options.RECORD_OPTIONS
-    for option, settings in reversed(
-        (logprobs_option, samples_option, *confidence_options, percent_option, *other_options)
-    ):
+    other_options = dict(record_options.RECORD_OPTIONS)
+    first_options = [(option, other_options.pop(option)) for option in ("--logprobs", "--samples")]
+    for option, settings in reversed((*first_options, *confidence_options, *other_options.items())):
         command = click.option(option, **settings)(command)
     return FILES(command)
 

@@ -27,17 +27,19 @@ def nested_cells(x: Array, depth: int) -> Array:
     >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])
     """
-    x, cell = as_plain_array(x), np.zeros(len(x), dtype=np.int64)
-    level, small_cells = [_Cell(np.arange(len(x)), 0, depth)], []
-    while level:  # cells of few rows are split further one by one, in the cache
-        small_cells += [candidate for candidate in level if len(candidate.rows) <= MAX_SMALL_CELL_ROWS]
-        large_cells = [candidate for candidate in level if len(candidate.rows) > MAX_SMALL_CELL_ROWS]
-        level = [half for pair in map_items(lambda parent: _split(x, parent, cell), large_cells) for half in pair]
-    map_items(lambda small_cell: _split_completely(x, small_cell, cell), small_cells)
-    return cell
+    x, cell_index = as_plain_array(x), np.zeros(len(x), dtype=np.int64)
+    current_cells, small_cells = [_PendingCell(np.arange(len(x)), 0, depth)], []
+    while current_cells:  # cells of few rows are split further one by one, in the cache
+        small_cells += [candidate for candidate in current_cells if len(candidate.rows) <= MAX_SMALL_CELL_ROWS]
+        large_cells = [candidate for candidate in current_cells if len(candidate.rows) > MAX_SMALL_CELL_ROWS]
+        current_cells = [
+            half for pair in map_items(lambda parent: _split(x, parent, cell_index), large_cells) for half in pair
+        ]
+    map_items(lambda small_cell: _split_completely(x, small_cell, cell_index), small_cells)
+    return cell_index
 
 
-class _Cell(NamedTuple):
+class _PendingCell(NamedTuple):
     """A cell that may be split further."""
 
     rows: Array  # (rows,) numbers of its rows, in increasing order
@@ -45,18 +47,18 @@ class _Cell(NamedTuple):
     depth: int  # number of splits to come
 
 
-def _split_completely(x: Array, start: _Cell, cell: Array) -> None:
-    """Split a cell of the vectors x (n, m) and its descendants, and store their numbers in `cell` (n,)."""
+def _split_completely(x: Array, start: _PendingCell, cell_index: Array) -> None:
+    """Split a cell of the vectors x (n, m) and its descendants, and store their numbers in `cell_index` (n,)."""
     rows, number, depth = start
     vectors, descendants = as_plain_array(x.take(rows, axis=0)), np.empty(len(rows), dtype=np.int64)
-    pending_cells = [_Cell(np.arange(len(rows)), number, depth)]
+    pending_cells = [_PendingCell(np.arange(len(rows)), number, depth)]
     while pending_cells:
         pending_cells += _split(vectors, pending_cells.pop(), descendants)
-    cell[rows] = descendants
+    cell_index[rows] = descendants
 
 
-def _split(x: Array, parent: _Cell, cell: Array) -> list[_Cell]:
-    """Return both halves of a cell of x (n, m); if it is not split, none, and its number is stored in `cell` (n,)."""
+def _split(x: Array, parent: _PendingCell, cell_index: Array) -> list[_PendingCell]:
+    """Return both halves of a cell of x (n, m), or if it is not split, store its number in `cell_index` (n,)."""
     rows, number, depth = parent
     if depth and len(rows) > 1:
         mean, variance = np.zeros((2, x.shape[1]))
@@ -66,10 +68,10 @@ def _split(x: Array, parent: _Cell, cell: Array) -> list[_Cell]:
         is_low = column < round(float(column.mean()), _ROUNDED_DECIMALS)
         if is_low.any() and not is_low.all():  # otherwise the vectors are equal on every axis
             return [
-                _Cell(rows[np.flatnonzero(half)], 2 * number + is_high, depth - 1)
+                _PendingCell(rows[np.flatnonzero(half)], 2 * number + is_high, depth - 1)
                 for is_high, half in enumerate((is_low, ~is_low))
             ]
-    cell[rows] = number << depth
+    cell_index[rows] = number << depth
     return []
 
 
@@ -91,18 +93,18 @@ def _means_and_variances(x, rows, mean, variance):  # type: ignore[no-untyped-de
 
 
 @compile_reordering
-def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
+def _add_squares(sums_by_cell, is_last, weights, out):  # type: ignore[no-untyped-def]
     """Add the weighted squares of the sums of every node to `out` (draws, scales).
 
-    `cells` is the x (draws, cells, m) of `nested_squares`.
+    `sums_by_cell` is the x (draws, cells, m) of `nested_squares`.
     """
-    scales, n_columns = is_last.shape[0], cells.shape[2]
+    scales, n_columns = is_last.shape[0], sums_by_cell.shape[2]
     sums = np.empty((scales, n_columns))
-    for draw in range(cells.shape[0]):
+    for draw in range(sums_by_cell.shape[0]):
         sums[:] = 0.0
-        for cell in range(cells.shape[1]):
+        for cell in range(sums_by_cell.shape[1]):
             for column in range(n_columns):
-                sums[0, column] += cells[draw, cell, column]
+                sums[0, column] += sums_by_cell[draw, cell, column]
             scale = 0
             while scale < scales and is_last[scale, cell]:
                 total = 0.0
@@ -118,14 +120,14 @@ def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_squares_of_one_column(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
-    """Add the same as `_add_squares` for a single column, without inner loops: cells (draws, cells)."""
+def _add_squares_of_one_column(sums_by_cell, is_last, weights, out):  # type: ignore[no-untyped-def]
+    """Add the same as `_add_squares` for a single column, without inner loops: `sums_by_cell` (draws, cells)."""
     scales = is_last.shape[0]
     sums = np.empty(scales)
-    for draw in range(cells.shape[0]):
+    for draw in range(sums_by_cell.shape[0]):
         sums[:] = 0.0
-        for cell in range(cells.shape[1]):
-            sums[0] += cells[draw, cell]
+        for cell in range(sums_by_cell.shape[1]):
+            sums[0] += sums_by_cell[draw, cell]
             scale = 0
             while scale < scales and is_last[scale, cell]:
                 node_sum = sums[scale]

@@ -58,9 +58,9 @@ class SampleAgreement:
         return [Note("TN182", f"{text}. Agreement among fewer samples is a coarser confidence.")]
 
 
-def has_sample_lists(rows: list[Record], samples_field: str) -> bool:
+def has_sample_lists(records: list[Record], samples_field: str) -> bool:
     """Return whether a record lists all samples of a question, and is not one of them."""
-    return isinstance(rows[0].value(samples_field), list)
+    return isinstance(records[0].value(samples_field), list)
 
 
 def single_samples(names: Sequence[str | None], answered_names: Sequence[str]) -> set[str]:
@@ -76,7 +76,7 @@ def single_samples(names: Sequence[str | None], answered_names: Sequence[str]) -
 
 
 def sample_agreement(
-    rows: list[Record],
+    records: list[Record],
     samples_field: str,
     correct_answer_field: str,
     grade_field: str | None,
@@ -87,15 +87,15 @@ def sample_agreement(
     `samples_field` has one sampled answer or lists all of a question. `grade_field` says whether each is correct;
     without it samples are compared with the `correct_answer_field`. `question_fields` identify the question.
 
-    >>> rows = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
-    >>> agreement = sample_agreement(rows, "s", "y", None, ())
+    >>> records = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
+    >>> agreement = sample_agreement(records, "s", "y", None, ())
     >>> agreement.confidence.tolist(), agreement.is_correct.tolist()
     ([0.6666666666666666], [True])
     """
-    if has_sample_lists(rows, samples_field):
-        questions = [_samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in rows]
+    if has_sample_lists(records, samples_field):
+        questions = [_samples_of_record(record, samples_field, correct_answer_field, grade_field) for record in records]
     else:
-        questions = _samples_by_question(rows, samples_field, correct_answer_field, grade_field, question_fields)
+        questions = _samples_by_question(records, samples_field, correct_answer_field, grade_field, question_fields)
     confidence, is_correct = np.empty(len(questions)), np.empty(len(questions), dtype=bool)
     n_mixed_grades = 0
     for i, question in enumerate(questions):
@@ -146,7 +146,7 @@ def _samples_of_record(
 
 
 def _samples_by_question(
-    rows: list[Record],
+    records: list[Record],
     samples_field: str,
     correct_answer_field: str,
     grade_field: str | None,
@@ -154,13 +154,13 @@ def _samples_by_question(
 ) -> list[_QuestionSamples]:
     """Return the samples of each question, from records of one sample each."""
     if not question_fields:
-        received = f"one {type(rows[0].value(samples_field)).__name__} in {rows[0].location}"
+        received = f"one {type(records[0].value(samples_field)).__name__} in {records[0].location}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
         raise InputError(
             "TO205", "With one sample per record, the question of each sample must be known.", received, fix
         )
     samples_by_question: dict[str, _QuestionSamples] = {}
-    for record in rows:
+    for record in records:
         text = _answer_text(record, samples_field, record.value(samples_field))
         correct_text = None
         if grade_field is None:

@@ -80,29 +80,29 @@ class LogisticWorld(SimulatedWorld):
 class GaussianMixtureWorld(SimulatedWorld):
     """The Gaussian mixture of Vaicenavicius et al. (2019): Y = ±1 equally often, x ~ N(Y, 1).
 
-    The model predicts σ(first + second x) for Y = −1, whose true probability is σ(−2x). With first = second = 1, the
-    calibration error is 0.56375 in total variation.
+    The model predicts σ(intercept + slope x) for Y = −1, whose true probability is σ(−2x). With intercept = slope = 1,
+    the calibration error is 0.56375 in total variation.
     """
 
-    first: float = 1.0
-    second: float = 1.0
+    intercept: float = 1.0
+    slope: float = 1.0
 
     @property
     def calibrated(self) -> bool:
         """Whether the coefficients are the true ones, 0 and −2."""
-        return (self.first, self.second) == (0.0, -2.0)
+        return (self.intercept, self.slope) == (0.0, -2.0)
 
     def rows(self, rng: np.random.Generator, n: int) -> Predictions:
         """n independent rows; class 1 is Y = −1."""
         minus = rng.random(n) < 0.5
         x = rng.normal(np.where(minus, -1.0, 1.0), 1.0)
-        return Predictions(minus.astype(np.int64), expit(self.first + self.second * x))
+        return Predictions(minus.astype(np.int64), expit(self.intercept + self.slope * x))
 
     def population(self, nodes: int = POPULATION_DRAWS) -> Predictions:
         """Equidistant x from −10 to 10, weighted by their density."""
         x = np.linspace(-10, 10, NODES)
         density = np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2)
-        return _binary_population(expit(self.first + self.second * x), expit(-2 * x), density)
+        return _binary_population(expit(self.intercept + self.slope * x), expit(-2 * x), density)
 
 
 @dataclass(frozen=True)

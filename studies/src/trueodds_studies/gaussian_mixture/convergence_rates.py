@@ -71,7 +71,7 @@ def fit_exponents(estimates: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         model = find_model(name)
         for kind in PARTITION_KINDS:
             kind_rows = [row for row in estimates if (row["model"], row["kind"]) == (name, kind)]
-            if model.second == 0:  # all predictions are equal, so there is one occupied bin for any number of bins
+            if model.slope == 0:  # all predictions are equal, so there is one occupied bin for any number of bins
                 kind_rows = [row for row in kind_rows if row["bins"] == kind_rows[0]["bins"]]
             large_n = [row for row in kind_rows if row["n"] >= MIN_ROWS_PER_BIN * row["bins"]]
             fine = large_n if model.calibrated else [row for row in large_n if has_narrow_bins(row)]
@@ -81,14 +81,14 @@ def fit_exponents(estimates: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             rows.append(
                 _exponent_row(name, kind, "chance adds", [value for _, value in excess], [row for row, _ in excess])
                 | {"expected n": -power}
-                | ({"expected bins": power} if model.second else {})
+                | ({"expected bins": power} if model.slope else {})
             )
             if not model.calibrated:
                 rows += fit_binning_bias(model, kind)
             rows.append(
                 _exponent_row(name, kind, "variance", [row["sd"] ** 2 for row in large_n], large_n)
                 | {"expected n": -1.0}
-                | ({"expected bins": 0.0} if model.second else {})
+                | ({"expected bins": 0.0} if model.slope else {})
             )
     return tuple(rows)
 
@@ -163,7 +163,7 @@ def balancing_exponent(rates: Sequence[Row], kind: str) -> tuple[float, float] |
 def bin_count_rule_table(estimates: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
     """One row per partition, rule ⌈n^a⌉ and model: exponents of bias and RMSE in n, and their values at max n."""
     rows_by_key = {(row["model"], row["kind"], row["n"], row["bins"]): row for row in estimates}
-    names = [name for name in dict.fromkeys(row["model"] for row in estimates) if find_model(name).second != 0]
+    names = [name for name in dict.fromkeys(row["model"] for row in estimates) if find_model(name).slope != 0]
     rows: list[dict[str, Any]] = []
     for kind in PARTITION_KINDS:
         for power in (0.0, *plan.powers):

@@ -35,41 +35,41 @@ PARTITION_KINDS = ("uniform", "equal-mass", "tree")
 
 @dataclass(frozen=True)
 class LogisticModel:
-    """The model predicts σ(first + second x) for the class Y = −1, which has probability σ(−2x)."""
+    """The model predicts σ(intercept + slope x) for the class Y = −1, which has probability σ(−2x)."""
 
     name: str
-    first: float
-    second: float
+    intercept: float
+    slope: float
 
     @property
     def world(self) -> GaussianMixtureWorld:
         """The distribution of the rows."""
-        return GaussianMixtureWorld(self.name, self.first, self.second)
+        return GaussianMixtureWorld(self.name, self.intercept, self.slope)
 
     @property
     def calibrated(self) -> bool:
         """Whether the coefficients are the true ones, or a constant equal to the class frequency."""
-        return (self.first, self.second) in ((0.0, -2.0), (0.0, 0.0))
+        return (self.intercept, self.slope) in ((0.0, -2.0), (0.0, 0.0))
 
     @property
     def crossing(self) -> float | None:
-        """The latent x at which prediction and true probability are equal: first + second x = −2x."""
-        return None if self.calibrated or self.second == -2 else -self.first / (self.second + 2)
+        """The latent x at which prediction and true probability are equal: intercept + slope x = −2x."""
+        return None if self.calibrated or self.slope == -2 else -self.intercept / (self.slope + 2)
 
     def calibration_function(self, p: Array) -> Array:
         """The true probability r(p) of the class given predictions p, (n,) both."""
-        if self.second == 0:
+        if self.slope == 0:
             return np.full_like(p, 0.5)
-        return np.asarray(expit(-2 * (logit(p) - self.first) / self.second))
+        return np.asarray(expit(-2 * (logit(p) - self.intercept) / self.slope))
 
     def deviation_sign(self, p: Array) -> Array:
         """The sign of p − r(p) for predictions p (n,); 0 for a calibrated model."""
         if self.calibrated:
             return np.zeros_like(p)
-        if self.second == 0:
+        if self.slope == 0:
             return np.sign(p - 0.5)
-        x = (logit(p) - self.first) / self.second
-        return np.sign(self.first + (self.second + 2) * x)
+        x = (logit(p) - self.intercept) / self.slope
+        return np.sign(self.intercept + (self.slope + 2) * x)
 
 
 MODELS = {
@@ -126,12 +126,12 @@ def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float,
     """Inner edges of the bins that a partition has for infinitely many rows."""
     if kind == "uniform":
         return tuple((np.arange(1, bins) / bins).tolist())
-    if model.second == 0:
+    if model.slope == 0:
         return ()  # all predictions are equal, and ties are never split
     if kind == "equal-mass":
-        edges = expit(model.first + model.second * mixture_quantiles(np.arange(1, bins) / bins))
+        edges = expit(model.intercept + model.slope * mixture_quantiles(np.arange(1, bins) / bins))
         return tuple(np.sort(edges).tolist())
-    p = expit(model.first + model.second * _x_quantiles())
+    p = expit(model.intercept + model.slope * _x_quantiles())
     tree = MedianVariance(max_bins=bins).fit(View(p=p, y=model.calibration_function(p)))
     assert isinstance(tree, Tree)
     return tuple(sorted(cut for cut, axis in zip(tree.cut, tree.axis, strict=True) if axis >= 0))
@@ -163,8 +163,8 @@ def population_view(model: LogisticModel, edges: tuple[float, ...]) -> View:
     Gauss-Legendre nodes are placed between all points where the integrand has a kink: bin edges and the crossing.
     """
     cuts = np.arange(-MAX_X, MAX_X + SEGMENT_LENGTH / 2, SEGMENT_LENGTH)
-    if model.second != 0 and edges:
-        x_of_edges = (logit(np.array(edges)) - model.first) / model.second
+    if model.slope != 0 and edges:
+        x_of_edges = (logit(np.array(edges)) - model.intercept) / model.slope
         cuts = np.append(cuts, x_of_edges[np.abs(x_of_edges) < MAX_X])
     if model.crossing is not None:
         cuts = np.append(cuts, model.crossing)
@@ -173,7 +173,7 @@ def population_view(model: LogisticModel, edges: tuple[float, ...]) -> View:
     half = np.diff(cuts)[:, None] / 2
     x = ((cuts[:-1, None] + half) + half * nodes).ravel()
     w = (half * weights).ravel() * (np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2))
-    return View(p=expit(model.first + model.second * x), y=expit(-2 * x), w=w / w.sum())
+    return View(p=expit(model.intercept + model.slope * x), y=expit(-2 * x), w=w / w.sum())
 
 
 MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once

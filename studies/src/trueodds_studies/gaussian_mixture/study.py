@@ -108,7 +108,7 @@ def draw_figures(
 ) -> None:
     """Draw every figure of the study."""
     for name in models:
-        for kind in ("uniform", "tree") if find_model(name).second else ("uniform",):
+        for kind in ("uniform", "tree") if find_model(name).slope else ("uniform",):
             draw_histograms(cells, name, kind, plan, folder / f"gaussian_mixture.{name}.{kind}.svg")
     draw_diagrams(models, plan.seed, folder / "gaussian_mixture.diagrams.svg")
     draw_rates(estimates, folder / "gaussian_mixture.rates.svg")
@@ -161,7 +161,7 @@ def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...
     rows_by_key = {(row["model"], row["n"], row["kind"], row["bins"]): row for row in rows}
     table = []
     for name in dict.fromkeys(row["model"] for row in rows):
-        is_constant = find_model(name).second == 0
+        is_constant = find_model(name).slope == 0
         for n in (n for n in plan.sizes if n in plan.drawn_sizes):
             for bins in plan.drawn_bins[:1] if is_constant else plan.drawn_bins:
                 entry: dict[str, Any] = {"model": name, "n": n, "bins": "any" if is_constant else str(bins)}
@@ -268,7 +268,7 @@ DIAGRAM_ROWS = 10_000  # of a reliability diagram, as in the paper
 def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Path) -> None:
     """Draw histograms of the estimates by number of rows and bins, blue above the true error and red below."""
     sizes = [n for n in plan.sizes if n in plan.drawn_sizes]
-    is_constant = find_model(model).second == 0  # all predictions are equal, so the number of bins does not matter
+    is_constant = find_model(model).slope == 0  # all predictions are equal, so the number of bins does not matter
     bin_counts = plan.drawn_bins[:1] if is_constant else plan.drawn_bins
     estimates = {
         (cell["n"], row["bins"]): row["values"]
@@ -315,7 +315,7 @@ def draw_diagrams(models: Sequence[str], seed: int, path: Path) -> None:
         model = find_model(name)
         rows = model.world.rows(np.random.default_rng([seed, DIAGRAM_ROWS]), DIAGRAM_ROWS)
         recipe(as_lens("positive").views(rows)).draw(ax)
-        if model.second == 0:
+        if model.slope == 0:
             ax.plot([0.5], [0.0], "o", ms=9, mfc="none", mec=RED, mew=1.3, zorder=5)
         else:
             p = np.linspace(float(rows.p.min()), float(rows.p.max()), 400)

@@ -37,7 +37,7 @@ from trueodds_studies.gaussian_mixture.simulation import (
     make_partition,
     measure_cell,
     mixture_quantiles,
-    oracle_estimates,
+    oracle_means,
     population_edges,
     population_view,
     true_error,
@@ -162,7 +162,7 @@ def test_the_calibration_function_is_that_of_the_latent_score():
 
 def test_the_mean_that_knows_the_truth_is_unbiased():
     plan = Plan(sets=400, tree_sets=1)
-    means = np.concatenate([oracle_estimates(WRONG, of) for of in draw_batches(WRONG, 500, plan)])
+    means = np.concatenate([oracle_means(WRONG, of) for of in draw_batches(WRONG, 500, plan)])
     assert len(means) == 400
     assert abs(means.mean() - true_error(WRONG)) < 4 * means.std(ddof=1) / np.sqrt(400)
 

@@ -236,21 +236,18 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     estimates: dict[tuple[str, int], list[Array]] = {
         (kind, k): [] for kind in PARTITION_KINDS for k in plan.bin_counts(cell.n)
     }
-    unbiased_means: list[Array] = []
+    oracle_batches: list[Array] = []
     n_done = 0
     for batch in draw_batches(model, cell.n, plan):
-        unbiased_means.append(oracle_estimates(model, batch))
+        oracle_batches.append(oracle_means(model, batch))
         for (kind, k), values in estimates.items():
             n_left = plan.count_sets(cell.n, kind) - n_done
             if n_left > 0:
                 used = batch if n_left >= len(batch) else RowSelections(batch.view, batch.rows[:n_left])
                 values.append(BinnedError(make_partition(kind, k)).evaluate_selections(used))
         n_done += len(batch)
-    oracle_means = np.concatenate(unbiased_means)
-    rows = [
-        summary_row(cell, kind, k, np.concatenate(values), oracle_means, plan)
-        for (kind, k), values in estimates.items()
-    ]
+    means = np.concatenate(oracle_batches)
+    rows = [summary_row(cell, kind, k, np.concatenate(values), means, plan) for (kind, k), values in estimates.items()]
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
 
@@ -265,7 +262,7 @@ def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[RowSelect
         yield RowSelections(view, np.arange(n * sets).reshape(sets, n))
 
 
-def oracle_estimates(model: LogisticModel, data_sets: RowSelections) -> Array:
+def oracle_means(model: LogisticModel, data_sets: RowSelections) -> Array:
     """The mean of sign(p − r(p)) (p − y) in each data set, (data sets,), which requires the true r.
 
     Its expectation is the true calibration error. An estimate minus this mean has the same bias as the estimate but
@@ -275,14 +272,14 @@ def oracle_estimates(model: LogisticModel, data_sets: RowSelections) -> Array:
     return np.asarray((model.deviation_sign(view.p) * (view.p - view.y)).reshape(len(data_sets), -1).mean(axis=1))
 
 
-def summary_row(cell: Cell, kind: str, bins: int, values: Array, unbiased_means: Array, plan: Plan) -> dict[str, Any]:
+def summary_row(cell: Cell, kind: str, bins: int, values: Array, means: Array, plan: Plan) -> dict[str, Any]:
     """Statistics of the estimates (data sets,) with one partition.
 
-    `unbiased_means` are the `oracle_estimates` of the data sets, from which the bias and its standard error are
+    `means` are the `oracle_means` of the data sets, from which the bias and its standard error are
     computed.
     """
     truth = true_error(find_model(cell.model))
-    errors = values - unbiased_means[: len(values)]
+    errors = values - means[: len(values)]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
     row: dict[str, Any] = {
         "kind": kind,

@@ -181,7 +181,7 @@ MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation; `rows` and `tree_rows` are the maximum total rows of a cell.
+    """Size of the simulation; `max_rows` and `max_tree_rows` limit the total rows of a cell.
 
     `powers` are the a of rules with ⌈n^a⌉ bins, and `drawn_sizes` and `drawn_bins` the n and numbers of bins in the
     figures.
@@ -194,8 +194,8 @@ class Plan:
     drawn_bins: tuple[int, ...] = (5, 10, 20, 100)
     sets: int = 1000
     tree_sets: int = 400
-    rows: int = 30_000_000
-    tree_rows: int = 2_000_000
+    max_rows: int = 30_000_000
+    max_tree_rows: int = 2_000_000
     seed: int = 0
 
     def bin_counts(self, n: int) -> list[int]:
@@ -204,7 +204,7 @@ class Plan:
 
     def count_sets(self, n: int, kind: str) -> int:
         """Number of data sets of n rows for a kind of partition."""
-        sets, max_rows = (self.tree_sets, self.tree_rows) if kind == "tree" else (self.sets, self.rows)
+        sets, max_rows = (self.tree_sets, self.max_tree_rows) if kind == "tree" else (self.sets, self.max_rows)
         return min(sets, max(2, max_rows // n))
 
 

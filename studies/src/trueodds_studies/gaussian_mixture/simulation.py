@@ -30,6 +30,7 @@ MAX_X = 10.0  # end of the quadrature over x; larger |x| have density below 1e-1
 SEGMENT_LENGTH = 0.25  # of the quadrature
 NODES = 12  # Gauss-Legendre nodes per segment; more do not change results in double precision
 N_QUANTILES = 20_000  # quantiles of x that represent its distribution where a tree is fitted
+MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once
 PARTITION_KINDS = ("uniform", "equal-mass", "tree")
 
 
@@ -174,9 +175,6 @@ def population_view(model: LogisticModel, edges: tuple[float, ...]) -> View:
     x = ((cuts[:-1, None] + half) + half * nodes).ravel()
     w = (half * weights).ravel() * (np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2))
     return View(p=expit(model.intercept + model.slope * x), y=expit(-2 * x), w=w / w.sum())
-
-
-MAX_BATCH_ROWS = 2_000_000  # rows that are simulated at once
 
 
 @dataclass(frozen=True)

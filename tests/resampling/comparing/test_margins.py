@@ -12,7 +12,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.view import View
 from trueodds.resampling.comparison.differences import pvalue_by_inversion
 from trueodds.resampling.intervals.difference import (
-    IntervalEnds,
+    ErrorWithInterval,
     debiased_difference,
     mover_interval,
     root_difference,
@@ -23,7 +23,7 @@ Z = 1.959963984540054
 
 def test_margins_that_are_all_chance_give_zou_and_donner_s_interval() -> None:
     # both stand clear of 0 and their margins are z sd: √(.02² + .01²) on either side, or with ρ = .5 less
-    a, b = IntervalEnds(0.3, 0.28, 0.32, 0.02 / Z), IntervalEnds(0.2, 0.19, 0.21, 0.01 / Z)
+    a, b = ErrorWithInterval(0.3, 0.28, 0.32, 0.02 / Z), ErrorWithInterval(0.2, 0.19, 0.21, 0.01 / Z)
     uncorrelated = mover_interval(a, b, 0.0, 0.95)
     assert (uncorrelated.low, uncorrelated.high) == pytest.approx(
         (0.1 - np.hypot(0.02, 0.01), 0.1 + np.hypot(0.02, 0.01))
@@ -36,21 +36,23 @@ def test_margins_that_are_all_chance_give_zou_and_donner_s_interval() -> None:
 
 def test_an_interval_that_touches_0_is_added_whole() -> None:
     # nothing of b's lower margin is chance: the difference reaches up to u_a − l_b = .32 − 0
-    interval = mover_interval(IntervalEnds(0.3, 0.28, 0.32, 0.02 / Z), IntervalEnds(0.05, 0.0, 0.07, 0.005), 0.9, 0.95)
+    interval = mover_interval(
+        ErrorWithInterval(0.3, 0.28, 0.32, 0.02 / Z), ErrorWithInterval(0.05, 0.0, 0.07, 0.005), 0.9, 0.95
+    )
     assert interval.high == pytest.approx(0.32)
 
 
 def test_what_is_no_chance_in_a_margin_does_not_shrink() -> None:
     # a: margin .1, of which z sd = .04 is chance (l_a = .2 stands clear): .06 + √(.04² + .03²) = .11
     interval = mover_interval(
-        IntervalEnds(0.3, 0.2, 0.34, 0.04 / Z), IntervalEnds(0.1, 0.07, 0.13, 0.03 / Z), 0.0, 0.95
+        ErrorWithInterval(0.3, 0.2, 0.34, 0.04 / Z), ErrorWithInterval(0.1, 0.07, 0.13, 0.03 / Z), 0.0, 0.95
     )
     assert interval.low == pytest.approx(0.2 - 0.11)
 
 
 def test_a_value_beyond_its_interval_is_moved_to_the_end() -> None:
     outside, inside = (
-        mover_interval(IntervalEnds(v, 0.0, 0.03, 0.01), IntervalEnds(0.2, 0.16, 0.24, 0.02), 0.0, 0.95)
+        mover_interval(ErrorWithInterval(v, 0.0, 0.03, 0.01), ErrorWithInterval(0.2, 0.16, 0.24, 0.02), 0.0, 0.95)
         for v in (0.05, 0.03)
     )
     assert outside == inside

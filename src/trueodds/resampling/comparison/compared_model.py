@@ -20,7 +20,7 @@ from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import build_estimate, collect_notes
 from trueodds.resampling.intervals import folded_normal, squared_error
-from trueodds.resampling.intervals.difference import IntervalEnds
+from trueodds.resampling.intervals.difference import ErrorWithInterval
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     RESAMPLING_METHODS,
@@ -221,15 +221,15 @@ class ComparedModel:
             np.random.default_rng(self.key),
         )
 
-    def interval_ends(self, level: float) -> IntervalEnds | None:
-        """Interval limits and standard deviation for the interval of a difference."""
+    def error_with_interval(self, level: float) -> ErrorWithInterval | None:
+        """The error with its interval and standard deviation, for the interval of a difference."""
         own_interval, _ = self.interval(level)
         if own_interval is None or self.draws is None:
             return None
         sd = float(self.draws.std(ddof=1))
         if self.clusters is not None:  # MOVER multiplies the standard deviation by the normal quantile
             sd *= self.clusters.critical_value(level) / critical_value(None, level)
-        return IntervalEnds(self.reported_value, own_interval.low, own_interval.high, sd)
+        return ErrorWithInterval(self.reported_value, own_interval.low, own_interval.high, sd)
 
     @cached_property
     def gap_error(self) -> folded_normal.GapError:

@@ -131,10 +131,10 @@ class ErrorDifference:
             debiased_b, plug_in_b, _ = self.b.debiased_squares
             squares = debiased_difference(debiased_a - debiased_b, plug_in_a - plug_in_b, self.draws, level)
             return root_difference(squares, interval_a, interval_b)
-        ends_a, ends_b = self.a.interval_ends(level), self.b.interval_ends(level)
-        assert ends_a is not None
-        assert ends_b is not None
-        return mover_interval(ends_a, ends_b, self.correlation, level)
+        error_a, error_b = self.a.error_with_interval(level), self.b.error_with_interval(level)
+        assert error_a is not None
+        assert error_b is not None
+        return mover_interval(error_a, error_b, self.correlation, level)
 
     def _plain_bootstrap_interval(self, level: float) -> Interval:
         """Percentile, basic or BCa interval of the resampled differences."""

@@ -9,7 +9,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.resampling.comparison.differences import ErrorDifference
-from trueodds.resampling.intervals.difference import IntervalEnds
+from trueodds.resampling.intervals.difference import ErrorWithInterval
 
 
 class ReflectedModel(ComparedModel):
@@ -58,13 +58,13 @@ class ReflectedModel(ComparedModel):
         low, high = 2 * self.target - interval.high, 2 * self.target - interval.low
         return Interval(low, high, level, interval.method), reason
 
-    def interval_ends(self, level: float) -> IntervalEnds | None:
-        """Interval limits and standard deviation for the interval of a difference."""
-        ends = self.model.interval_ends(level)
-        if ends is None:
+    def error_with_interval(self, level: float) -> ErrorWithInterval | None:
+        """The error with its interval and standard deviation, for the interval of a difference."""
+        error = self.model.error_with_interval(level)
+        if error is None:
             return None
-        return IntervalEnds(
-            2 * self.target - ends.value, 2 * self.target - ends.high, 2 * self.target - ends.low, ends.sd
+        return ErrorWithInterval(
+            2 * self.target - error.value, 2 * self.target - error.high, 2 * self.target - error.low, error.sd
         )
 
 

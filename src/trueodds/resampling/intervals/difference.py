@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalEnds:
+class ErrorWithInterval:
     """Estimated error of one model, its interval limits, and the standard deviation of its resamples."""
 
     value: float
@@ -22,7 +22,7 @@ class IntervalEnds:
     sd: float  # standard deviation of the resamples
 
 
-def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: float) -> Interval:
+def mover_interval(a: ErrorWithInterval, b: ErrorWithInterval, correlation: float, level: float) -> Interval:
     r"""Method of variance estimates recovery (MOVER) for nonnegative errors with upward bias.
 
     Only a part of the lower margin :math:`A = \hat\theta_a - l_a` is sampling error. The rest accounts for bias, which
@@ -39,7 +39,7 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
     underestimated for errors near their lower bound of 0. Source: Zou & Donner (2008); Zou (2007) for correlated
     estimates; the split of the margin is this project's own.
 
-    >>> a, b = IntervalEnds(0.5, 0.2, 0.8, 0.2), IntervalEnds(0.1, 0.0, 0.3, 0.1)
+    >>> a, b = ErrorWithInterval(0.5, 0.2, 0.8, 0.2), ErrorWithInterval(0.1, 0.0, 0.3, 0.1)
     >>> round(mover_interval(a, b, 0.0, 0.95).low, 4)
     0.0172
     """
@@ -51,12 +51,12 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
     return Interval(lower_limit, upper_limit, level, "mover")
 
 
-def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
+def _clip_to_interval(error: ErrorWithInterval) -> ErrorWithInterval:
     """Clip the value to its interval, because a plug-in value may be outside the interval of the debiased error."""
-    return replace(ends, value=min(max(ends.value, ends.low), ends.high))
+    return replace(error, value=min(max(error.value, error.low), error.high))
 
 
-def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
+def _lower_limit(a: ErrorWithInterval, b: ErrorWithInterval, correlation: float, z: float) -> float:
     """Lower limit of the difference a − b; the upper one is minus that of b − a."""
     lower_margin, upper_margin = a.value - a.low, b.high - b.value
     sampling_margin = 0.0  # r, the part of the lower margin that is sampling error

@@ -13,9 +13,9 @@ from trueodds.lenses.view import View
 from trueodds.resampling.comparison.differences import pvalue_by_inversion
 from trueodds.resampling.intervals.difference import (
     ErrorWithInterval,
-    debiased_difference,
+    debiased_difference_interval,
     mover_interval,
-    root_difference,
+    root_difference_interval,
 )
 
 Z = 1.959963984540054
@@ -60,21 +60,21 @@ def test_a_value_beyond_its_interval_is_moved_to_the_end() -> None:
 
 def test_the_centered_form_by_hand() -> None:
     # T = 1, V = 3, quantiles of 2..5 at 2.5 and 97.5 % are 2.075 and 4.925: the longer margin is 1.925
-    interval = debiased_difference(1.0, 3.0, np.linspace(2, 5, 101), 0.95)
+    interval = debiased_difference_interval(1.0, 3.0, np.linspace(2, 5, 101), 0.95)
     assert (interval.low, interval.high) == pytest.approx((1 - 1.925, 1 + 1.925))
 
 
 def test_the_difference_of_roots_by_hand() -> None:
     # squares between −.01 and .03, roots between .1 and .2 each: s is .2 to .4; −.01/.2 and .03/.2, cut at .2 − .1
     own = Interval(0.1, 0.2, 0.95, "sun")
-    interval = root_difference(Interval(-0.01, 0.03, 0.95, "debiased"), own, own)
+    interval = root_difference_interval(Interval(-0.01, 0.03, 0.95, "debiased"), own, own)
     assert (interval.low, interval.high) == pytest.approx((-0.05, 0.1))
     # an end toward 0 is divided by the largest sum: .01/.4; .0225/.2 is cut, too
-    interval = root_difference(Interval(0.01, 0.0225, 0.95, "debiased"), own, own)
+    interval = root_difference_interval(Interval(0.01, 0.0225, 0.95, "debiased"), own, own)
     assert (interval.low, interval.high) == pytest.approx((0.025, 0.1))
     # of a square of .04 the root can be no more than .2, though both intervals begin at 0
     null = Interval(0.0, 0.5, 0.95, "sun")
-    assert root_difference(Interval(-0.04, 0.0, 0.95, "debiased"), null, null).low == pytest.approx(-0.2)
+    assert root_difference_interval(Interval(-0.04, 0.0, 0.95, "debiased"), null, null).low == pytest.approx(-0.2)
 
 
 def test_a_p_value_is_the_level_whose_interval_ends_at_0() -> None:

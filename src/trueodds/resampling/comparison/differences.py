@@ -16,7 +16,11 @@ from trueodds.lenses.ranked import has_errors
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
 from trueodds.resampling.estimate import extend_interval
 from trueodds.resampling.intervals import folded_normal, normal, percentile
-from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
+from trueodds.resampling.intervals.difference import (
+    debiased_difference_interval,
+    mover_interval,
+    root_difference_interval,
+)
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
@@ -120,7 +124,7 @@ class ErrorDifference:
         if self.method in PLAIN_BOOTSTRAP_METHODS:
             return self._plain_bootstrap_interval(level)
         if self.method == "debiased":
-            return debiased_difference(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
+            return debiased_difference_interval(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
         if self.method == "folded-normal":
             return folded_normal.folded_normal_difference(self.a.gap_error, self.b.gap_error, self.correlation, level)
         (interval_a, _), (interval_b, _) = self.a.interval(level), self.b.interval(level)
@@ -129,8 +133,8 @@ class ErrorDifference:
         if self.method == "roots":
             debiased_a, plug_in_a, _ = self.a.debiased_squares
             debiased_b, plug_in_b, _ = self.b.debiased_squares
-            squares = debiased_difference(debiased_a - debiased_b, plug_in_a - plug_in_b, self.draws, level)
-            return root_difference(squares, interval_a, interval_b)
+            squares = debiased_difference_interval(debiased_a - debiased_b, plug_in_a - plug_in_b, self.draws, level)
+            return root_difference_interval(squares, interval_a, interval_b)
         error_a, error_b = self.a.error_with_interval(level), self.b.error_with_interval(level)
         assert error_a is not None
         assert error_b is not None

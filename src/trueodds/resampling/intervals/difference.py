@@ -66,7 +66,7 @@ def _lower_limit(a: ErrorWithInterval, b: ErrorWithInterval, correlation: float,
     return a.value - b.value - (lower_margin - sampling_margin) - math.sqrt(max(square, 0.0))
 
 
-def debiased_difference(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
+def debiased_difference_interval(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """[T − m, T + m] for the difference T of two debiased statistics whose plug-in values differ by V.
 
     The resamples T* (`draws`) are centered on V. The margin m is the larger of q_hi(T*) − V and V − q_lo(T*), with the
@@ -78,7 +78,7 @@ def debiased_difference(debiased_value: float, plug_in_value: float, draws: Arra
     return Interval(debiased_value - margin, debiased_value + margin, level, "debiased")
 
 
-def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
+def root_difference_interval(squares: Interval, a: Interval, b: Interval) -> Interval:
     r"""Interval of √θ_a − √θ_b from that of θ_a − θ_b and the intervals of both roots.
 
     .. math:: \sqrt{\theta_a} - \sqrt{\theta_b} = \frac{\theta_a - \theta_b}{s}, \quad

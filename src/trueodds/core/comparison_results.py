@@ -18,7 +18,7 @@ from trueodds.core.results import Estimate, Interval, Result, drop_undefined, no
 MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 
-class ComparedModels(Result):
+class ComparisonResult(Result):
     """A result of comparing models, which a page can show."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class ComparedModels(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison(ComparedModels):
+class Comparison(ComparisonResult):
     """The difference of the errors of two models, the first minus the second, with its interval and p-value.
 
     A measure with a target, such as `o_e` with the target 1 or `calibration_in_the_large` with 0, can be too high or
@@ -175,7 +175,7 @@ class Comparison(ComparedModels):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ranking(ComparedModels):
+class Ranking(ComparisonResult):
     """Several models ordered by their errors, with simultaneous intervals of all pairwise differences.
 
     Attributes

@@ -74,7 +74,7 @@ def predicted_class(preds: Predictions) -> Array:
     return row_maxima(preds.p)[1].astype(np.int64)
 
 
-def has_errors(preds: Predictions) -> bool:
+def has_wrong_prediction(preds: Predictions) -> bool:
     """Return whether any prediction is wrong: a row of positive weight whose most probable class was not observed.
 
     Of independent labels, a single wrong one suffices. Rows of votes always count as wrong.

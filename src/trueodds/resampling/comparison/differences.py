@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri, stdtr
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
-from trueodds.lenses.ranked import has_errors
+from trueodds.lenses.ranked import has_wrong_prediction
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
 from trueodds.resampling.estimate import extend_interval
 from trueodds.resampling.intervals import folded_normal, normal, percentile
@@ -211,7 +211,7 @@ class ErrorDifference:
         """
         if not self.is_difference_of_means or not self._has_rows:
             return np.inf
-        if not any(has_errors(side.preds) for side in (self.a, self.b)):
+        if not any(has_wrong_prediction(side.preds) for side in (self.a, self.b)):
             return 0.0
         variance, third_moment = self._jackknife_moments
         if variance == 0 or third_moment * self.value >= 0:

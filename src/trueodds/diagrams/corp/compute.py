@@ -167,7 +167,7 @@ class Corp(Recipe):
         band_method = bands.choose_band_method(score_sums, self.band) if self.how == "paper" else self.how
         band: bands.Band
         if self.band == "honest":
-            honest_band.check_weights(score_sums, curve.view.is_rows)
+            honest_band.require_known_max_weight(score_sums, curve.view.is_rows)
             limits = honest_band.simultaneous_limits(score_sums, self.level)
             band, limits_cross = limits.band(), limits.limits_cross
         elif band_method in ("auto", "resampling"):  # the latter by the rule of the paper

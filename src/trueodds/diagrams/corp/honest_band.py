@@ -118,7 +118,7 @@ def simultaneous_limits(score_sums: DistinctScoreSums, level: float, max_groups:
     )
 
 
-def check_weights(score_sums: DistinctScoreSums, is_rows: bool) -> None:
+def require_known_max_weight(score_sums: DistinctScoreSums, is_rows: bool) -> None:
     """Raise TO403 for cells whose rows have unequal weights, because the largest weight is unknown."""
     if not is_rows and not score_sums.has_equal_weights.all():
         raise InputError(

@@ -139,8 +139,8 @@ class ComparedRows:
     5,000 of them if there are more. All other rows share the last cell, which is ignored.
     """
 
-    def __init__(self, error: DirichletError, view: View) -> None:
-        require_single_rows(view, error.name)
+    def __init__(self, estimator: DirichletError, view: View) -> None:
+        require_single_rows(view, estimator.name)
         rows = np.flatnonzero(view.w > 0)
         self.n_sampled = MAX_COMPARED_ROWS if len(rows) > MAX_COMPARED_ROWS else 0
         if self.n_sampled:
@@ -150,7 +150,7 @@ class ComparedRows:
         self.index = np.full(len(view.w), len(rows), dtype=np.int64)
         self.index[rows] = np.arange(len(rows))
         self.size = len(rows) + (len(rows) < len(view.w))
-        self.error, self.view, self.rows = error, view, rows
+        self.estimator, self.view, self.rows = estimator, view, rows
         self.w = view.w[rows]
         self.P = prediction_matrix(view)[rows]
         self.y = view.y[rows] if view.joint else view.y[rows, None]
@@ -159,17 +159,17 @@ class ComparedRows:
     @cached_property
     def bandwidth(self) -> float:
         """The given bandwidth, or that of largest likelihood."""
-        if isinstance(self.error.bandwidth, str):
-            min_prob = self.error.min_prob
+        if isinstance(self.estimator.bandwidth, str):
+            min_prob = self.estimator.min_prob
             return self.view.cached(
                 ("likeliest bandwidth", min_prob), lambda: likeliest_bandwidth(self.P, self.w, min_prob)
             )
-        return float(self.error.bandwidth)
+        return float(self.estimator.bandwidth)
 
     @cached_property
     def kernel(self) -> DirichletKernel:
         """The kernels around the rows."""
-        return DirichletKernel(self.P, self.bandwidth, self.error.min_prob)
+        return DirichletKernel(self.P, self.bandwidth, self.estimator.min_prob)
 
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:
@@ -205,14 +205,14 @@ class ComparedRows:
         outcomes = outcomes / w[:, :n].sum(axis=1)[:, None, None]
         block_size = max(1, MAX_BLOCK_ESTIMATES // (n * m))
         errors = [
-            self._errors(
+            self._errors_of_draws(
                 mass if len(w) == 1 else mass[start : start + block_size], outcomes[start : start + block_size]
             )
             for start in range(0, len(wy), block_size)
         ]
         return np.concatenate(errors)
 
-    def _errors(self, w: Array, outcomes: Array) -> Array:
+    def _errors_of_draws(self, w: Array, outcomes: Array) -> Array:
         """The error of each draw (draws,) from weights (1 or draws, n) and weighted outcomes (draws, n, m)."""
         draws, n, m = outcomes.shape
         n_free = max(1, m - 1)  # the probability of the last class follows from the others
@@ -233,7 +233,7 @@ class ComparedRows:
         """The error of each row, from estimates (rows, m) or (rows, draws, m)."""
         p = self.P[rows] if r.ndim == 2 else self.P[rows, None, :]
         gap = np.abs(r - p)
-        return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
+        return np.asarray((gap if self.estimator.order == 1 else gap**self.estimator.order).sum(axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the estimates are ratios."""

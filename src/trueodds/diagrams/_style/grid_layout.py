@@ -34,7 +34,7 @@ MIN_WIDTHS_OF_COLUMNS = 2.6, 5.0, 8.5
 MAX_USUAL_MODELS = 9  # more models have four columns in a new figure
 LABEL_OVERHANG = 0.5  # inches by which legends and names begin left of their panels, above the labels of the y axis
 LEGIBLE_PANEL_SIDE = 0.9  # inches of a panel below which the type of a publication is reduced, to make room
-_TYPE_REDUCTIONS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
+_TYPE_DIVISORS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
 LINE_HEIGHT = 1.5  # height of a line of text in type sizes
 NAME_LINE_HEIGHT = 1.25  # height of each further line of a name in type sizes
 
@@ -69,14 +69,14 @@ class GridOfModels:
         return self.n_model_columns > 1
 
     @property
-    def names_panels(self) -> bool:
+    def has_panel_names(self) -> bool:
         """Whether every panel has the name of its model above it."""
         return self.is_wrapped and not self.names.versions
 
     @property
     def has_row_labels(self) -> bool:
         """Whether names stand at the left."""
-        return not self.names_panels and any(self.names.rows)
+        return not self.has_panel_names and any(self.names.rows)
 
     @property
     def n_rows(self) -> int:
@@ -86,7 +86,7 @@ class GridOfModels:
     @cached_property
     def panel_names(self) -> FittedNames:
         """Names above the panels, of every model or of the versions in the first row, fitted to the panels."""
-        names = self.names.versions or (self.names.models if self.names_panels else ())
+        names = self.names.versions or (self.names.models if self.has_panel_names else ())
         return fit_names(names, POINTS_PER_INCH * self.panel_width, self.font_size + 0.5)
 
     @cached_property
@@ -98,7 +98,7 @@ class GridOfModels:
     @property
     def row_gap(self) -> float:
         """Height between two rows of panels, with the names of the models if every panel has one."""
-        return ROW_GAP + self.extra_name_height * self.names_panels
+        return ROW_GAP + self.extra_name_height * self.has_panel_names
 
     def fit_row_names(self, panel_height: float) -> FittedNames:
         """Names of the rows, fitted to panels of this height."""
@@ -166,18 +166,18 @@ class GridOfModels:
         """Height of the title, the names of the columns, the legends, and the results above the first row."""
         legend_height = max(header.legend_height for header in self.legends)
         title_lines = 1.6 * bool(self.title)
-        lines = 1.4 * self.names_diagrams + title_lines
+        lines = 1.4 * self.has_diagram_headings + title_lines
         lines_height = lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH
         return legend_height / POINTS_PER_INCH + lines_height + self.result_height
 
     @property
     def result_height(self) -> float:
         """Height between the legends and the first row: the results of the models, and their names in larger type."""
-        lines = 1.4 if self.names_panels else 2.3 if self.names.versions else 0.9
+        lines = 1.4 if self.has_panel_names else 2.3 if self.names.versions else 0.9
         return lines * LINE_HEIGHT * self.font_size / POINTS_PER_INCH + self.extra_name_height
 
     @property
-    def names_diagrams(self) -> bool:
+    def has_diagram_headings(self) -> bool:
         """Whether the diagrams have headings; the title replaces that of a single diagram."""
         return len(self.columns) > 1 or self.presentation.title is None or self.presentation.title is True
 
@@ -255,9 +255,12 @@ def size_of_grid(
         grid = arrangement(design_width)
         return grid.usual_height if grid.panel_width > MIN_PANEL_SIDE else MIN_PANEL_SIDE
 
-    for reduction in _TYPE_REDUCTIONS:
+    for divisor in _TYPE_DIVISORS:
         size = choose_publication_size(
-            style, width, usual_height, lambda design_width, _, by=reduction: by * arrangement(design_width).font_size
+            style,
+            width,
+            usual_height,
+            lambda design_width, _, divisor=divisor: divisor * arrangement(design_width).font_size,
         )
         grid = arrangement(size.figsize[0])
         if min(grid.panel_width, grid.panel_height(size.figsize[1])) >= LEGIBLE_PANEL_SIDE:
@@ -289,7 +292,7 @@ def draw_grid(
             figure, loc="lower left", bbox_to_anchor=(legend_left / width, above_aside),
             bbox_transform=figure.transFigure, borderaxespad=0,
         )  # fmt: skip
-        if not grid.names_diagrams:
+        if not grid.has_diagram_headings:
             continue
         name_bottom = above_aside + (legend.legend_height + 0.4 * grid.font_size) / POINTS_PER_INCH / height
         name = diagram.name.replace("_", " ").capitalize()

@@ -32,11 +32,11 @@ def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple
     >>> exact_pvalues(np.array([2.0]), np.array([[0.0, 1.0, 2.0]]), np.array([0.5, 0.3, 0.2]))
     ([0.2], 0.2)
     """
-    defined = ~np.isnan(observed)
-    if not defined.any():
+    is_defined = ~np.isnan(observed)
+    if not is_defined.any():
         return [float("nan")] * len(observed), float("nan")
     tails = []
-    for statistics in np.concatenate([observed[:, None], values], axis=1)[defined]:
+    for statistics in np.concatenate([observed[:, None], values], axis=1)[is_defined]:
         null_values, order = statistics[1:], np.argsort(statistics[1:])
         above = np.append(np.cumsum(probabilities[order][::-1])[::-1], 0.0)
         tails.append(
@@ -45,5 +45,5 @@ def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple
     smallest = np.min(tails, axis=0)
     joint = float(probabilities[smallest[1:] <= smallest[0] * (1 + TIE_TOLERANCE)].sum())
     pvalues = np.full(len(observed), np.nan)
-    pvalues[defined] = [tail[0] for tail in tails]
+    pvalues[is_defined] = [tail[0] for tail in tails]
     return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)

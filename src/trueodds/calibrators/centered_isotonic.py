@@ -17,7 +17,10 @@ from trueodds.kernels.isotonic import isotonic_means
 
 @dataclass(frozen=True, eq=False)
 class CenteredIsotonicMap(IsotonicMap):
-    """A curve that increases strictly inside (0, 1), for the second of two classes, or for every class."""
+    """A curve for the second of two classes, or for every class, without flat segments between its outermost centers.
+
+    Only where it is exactly 0 or 1 it may be flat between them.
+    """
 
     name: ClassVar[str] = "centered_isotonic"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_threshold import SelectiveThreshold
 
 
-# Coverages (shares of all questions) at which the risk is printed.
+# Coverages (shares of all queries) at which the risk is printed.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
 CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
 DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that put every number in doubt, and so are printed first

@@ -15,7 +15,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
 
-MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
+MAX_LISTED_PAIRS = 6  # pairs named in one line; `pairs` has all comparisons
 
 
 class ComparisonResult(Result):
@@ -65,7 +65,7 @@ class Comparison(ComparisonResult):
         The estimate of the first model minus that of the second, or for a measure with a target, the distance of the
         first from the target minus that of the second; ``float(comparison)`` returns it.
     n : int
-        Number of rows that were compared.
+        Number of rows that were compared: those of both models together if they were evaluated on different rows.
     paired : bool
         Whether both models were evaluated on the same rows.
     models : mapping of str to Estimate
@@ -115,7 +115,8 @@ class Comparison(ComparisonResult):
     def better(self) -> str | None:
         """The model whose error is closer to the best value if the interval excludes 0, else None.
 
-        None also if the interval is based on too few rows, which the note TN273 reports.
+        None also if the interval is based on too few rows, which the note TN273 reports, and if the estimates lie on
+        both sides of the best value.
         """
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None

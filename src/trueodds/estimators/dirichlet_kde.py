@@ -254,7 +254,7 @@ class ComparedRows:
 BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])  # candidates
 MAX_BANDWIDTH_ROWS = 1_000  # maximum number of rows by which the bandwidth is chosen
 ROWS_PER_STRIP = 256  # number of rows whose kernel values are computed at once
-MIN_EXPONENT = -60.0  # exp of less, divided by the number of rows, underflows in single precision
+MIN_EXPONENT = -60.0  # exp of this, divided by the number of rows, is far above the underflow of single precision
 
 
 class DirichletKernel:

@@ -139,7 +139,7 @@ def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """Check that all arrays are (n,) or (n, K) with the same n > 0."""
+    """Return the arrays if all are (n,) or (n, K) with the same n."""
     first = next(iter(arrays))
     for key, array in arrays.items():
         if array.ndim not in (1, 2):

@@ -42,6 +42,8 @@ class Record:
     def value(self, field: str) -> Any:
         """Return the value of a field; `doc.answer` is the field answer inside doc, `resps.0` the first item of a list.
 
+        Raises TO304 if the record has no such field, and TO308 if the field is empty.
+
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
@@ -145,7 +147,7 @@ def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any
 
 
 def _records_of_json_document(path: str) -> Iterator[Record]:
-    """Return the records of a JSON document: a list of objects, or an object with one object per question."""
+    """Yield the records of a JSON document: a list of objects, or an object with one object per question."""
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -173,8 +175,8 @@ def _records_of_json_document(path: str) -> Iterator[Record]:
 def _records_in_memory(data: Any) -> Iterator[Record]:
     """Iterate over a list of dicts as records."""
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
-        fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
-        raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
+        fix = "Give a path, such as answers.jsonl, or a list of dicts; a frame has .to_dict('records')."
+        raise InputError("TO302", "Answers are read from files or from a list of dicts.", type(data).__name__, fix)
     for row, fields in enumerate(data):
         if not isinstance(fields, Mapping):
             raise InputError(
@@ -198,7 +200,7 @@ def _find_field(fields: Any, name: str) -> Any:
 
 
 def _to_python(value: Any) -> Any:
-    """Convert a NumPy scalar to a Python value."""
+    """Convert a NumPy scalar or array to a Python value or list."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 

@@ -66,7 +66,8 @@ def has_sample_lists(records: list[Record], samples_field: str) -> bool:
 def single_samples(names: Sequence[str | None], answered_names: Sequence[str]) -> set[str]:
     """Return the questions of which a single sample is an answer, although several were drawn.
 
-    `names` has the question of each sample, and `answered_names` that of each sample with an answer.
+    `names` has the question of each sample, or None for a sample without an answer that names no question, and
+    `answered_names` the question of each sample with an answer.
 
     >>> single_samples(["a", "a", "b"], ["a", "b"])
     {'a'}

@@ -161,8 +161,10 @@ def _grow_subtree(x, w, min_size, max_deferred_rows, statistics, links, deferred
 
 def _splits_of_node(x: Array, w: Array, min_size: int, max_deferred_rows: int) -> tuple[Array, Array, Array]:
     """Return the `statistics`, `links` and `deferred` nodes of `_grow_subtree` for the rows of one node."""
+    # Leaves have at least one row and the weight `min_size`, and a binary tree has fewer than two nodes per leaf.
     max_splits = 2 * min(len(x), int(w.sum() / min_size)) + 1
-    statistics, links = np.empty((max_splits, 2)), np.empty((max_splits, 3), dtype=np.int64)
+    statistics = np.empty((max_splits, 2))  # variance, cut
+    links = np.empty((max_splits, 3), dtype=np.int64)  # axis, lower child, upper child
     deferred = np.empty((max_splits if max_deferred_rows else 0, 4), dtype=np.int64)
     n_splits, n_deferred = _grow_subtree(x, w, min_size, max_deferred_rows, statistics, links, deferred)
     return statistics[:n_splits], links[:n_splits], deferred[:n_deferred]
@@ -179,6 +181,11 @@ def median_splits(x: Array, w: Array, min_size: int) -> Splits:
         Weights, such as the number of rows that each vector represents, whose sum is at least 2 · `min_size`.
     min_size : int
         Minimum weight of a node.
+
+    Returns
+    -------
+    Splits
+        The splits of the complete tree. `x` and `w` are copied.
     """
     x, w = np.array(x, dtype=np.float64, order="C"), np.array(w, dtype=np.float64)  # copies, which are reordered
     max_deferred_rows = _MAX_SUBTREE_ROWS if len(x) > _MAX_SUBTREE_ROWS else 0  # few rows need no second thread

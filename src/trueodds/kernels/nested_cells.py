@@ -21,8 +21,7 @@ def nested_cells(x: Array, depth: int) -> Array:
     """Cell of each vector (n, m) among 2^depth nested cells, split at the mean of the axis of largest variance.
 
     A mean lies between clusters of vectors, while a median may split a cluster. The leading bits of a cell number are
-    those of its parent cell, so one number per vector gives the cells at every depth. A median-variance tree stops at
-    a minimum number of rows instead. Equal vectors share a cell.
+    those of its parent cell, so one number per vector gives the cells at every depth. Equal vectors share a cell.
 
     >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])

@@ -56,6 +56,7 @@ def _fill_transform_of_multiples(z, out):  # type: ignore[no-untyped-def]
                 multiple_sine = start_sine * cosine[j] + start_cosine * sine[j]
                 multiple_cosine = start_cosine * cosine[j] - start_sine * sine[j]
                 row[start + j] = _triweight_closed_form((start + j) * step, multiple_sine, multiple_cosine)
+        # The closed form is NaN at 0 and loses digits near it: the series replaces these values.
         k = 0
         while k < row.shape[0] and k * step < _MAX_SERIES_ARGUMENT:
             row[k] = _triweight_series(k * step * k * step)

@@ -14,6 +14,7 @@ from trueodds.lenses.classes import Canonical, Class, ClassName, Classwise, Grou
 from trueodds.lenses.custom import Custom, Psi
 from trueodds.lenses.ranked import Confidence, Rank, TopK, TopLabel
 
+# Names, and an example of each pattern.
 LENS_NAMES = (
     "canonical",
     "confidence",

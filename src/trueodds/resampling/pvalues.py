@@ -24,10 +24,11 @@ def pvalue(observed: float, draws: Array) -> float:
 
 
 def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple[list[float], float]:
-    """p-value of each hypothesis, and of the smallest of them, from an enumerated null distribution.
+    """p-value of each hypothesis, and the family-wise p-value of the smallest of them, from an enumerated null.
 
-    Shapes: `observed` (claims,) holds the statistics, `values` (claims, outcomes) their values for each outcome of the
-    null distribution, and `probabilities` (outcomes,) the probability of each outcome.
+    The family-wise p-value is that of the min-p test: the null probability of a smallest p-value of at most the
+    observed one. Shapes: `observed` (hypotheses,) holds the statistics, `values` (hypotheses, outcomes) their values
+    for each outcome of the null distribution, and `probabilities` (outcomes,) the probability of each outcome.
 
     >>> exact_pvalues(np.array([2.0]), np.array([[0.0, 1.0, 2.0]]), np.array([0.5, 0.3, 0.2]))
     ([0.2], 0.2)

@@ -189,7 +189,7 @@ class ParallelSums:
     compositions: tuple[Composition, ...]
 
     def __call__(self, rows: Any) -> Sums:
-        """The results of all compositions; the functions with which all of them start are applied once."""
+        """Return the results of all compositions; the functions with which all of them start are applied once."""
         chains = [composition.functions for composition in self.compositions]
         n_shared = _count_shared_functions(chains)
         shared_rows = Composition(chains[0][:n_shared])(rows)

@@ -79,7 +79,7 @@ def simultaneous_limits(score_sums: DistinctScoreSums, level: float, max_groups:
 
     With vote shares or unequal weights, the event counts are sums of independent terms in [0, wmax], whose tail
     probability is at most e times that of a binomial (Bentkus 2004). The limits then use a/e, with counts rounded
-    outward. A tally with unequal weights in a cell does not know wmax, which raises TO403.
+    outward. A tally with unequal weights in a cell does not know wmax: call `require_known_max_weight` first.
 
     Valid only if the true event rate never decreases with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).

@@ -15,7 +15,7 @@ from trueodds.diagrams.reliability_curve.smoother import CurveSmoother
 from trueodds.diagrams.resampled_labels import ResampledLabels
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 
-MIN_NORMAL_VARIANCE = 1e6  # variance of a count from which on normal quantiles are accurate to 1e-6
+MIN_NORMAL_VARIANCE = 1e6  # variance of a count above which normal quantiles are accurate to 1e-6
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def pairwise_kernel_weights(z: Array, x: Array, bandwidth: float, *, has_images:
 
 
 def _binomial_tail(share: Array, n_trials: Array, p: Array) -> Array:
-    """The probability that a binomial share, interpolated between integers, exceeds this one."""
+    """The probability that a binomial share, interpolated between integers, exceeds `share`."""
     use_normal = n_trials * p * (1 - p) > MIN_NORMAL_VARIANCE
     trials = np.where(use_normal, 1.0, n_trials)
     x = trials * share

@@ -23,7 +23,7 @@ class ErrorWithInterval:
 
 
 def mover_interval(a: ErrorWithInterval, b: ErrorWithInterval, correlation: float, level: float) -> Interval:
-    r"""Method of variance estimates recovery (MOVER) for nonnegative errors with upward bias.
+    r"""Interval of θ_a − θ_b by MOVER (method of variance estimates recovery), for nonnegative errors biased upward.
 
     Only a part of the lower margin :math:`A = \hat\theta_a - l_a` is sampling error. The rest accounts for bias, which
     is not random and therefore does not combine quadratically with the upper margin :math:`m_b = u_b - \hat\theta_b` of

@@ -53,7 +53,7 @@ def _add_record_options(command: Any) -> Any:
 @click.option(
     "--max-risk",
     metavar="X",
-    type=click.FloatRange(0, 1, True, True),
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Find the threshold of the confidence whose error rate is at most X.",
 )
 @click.option(
@@ -63,7 +63,11 @@ def _add_record_options(command: Any) -> Any:
     help="Smallest probability of error that BAS assumes.",
 )
 @click.option(
-    "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Confidence level."
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Confidence level.",
 )
 @JSON
 @FAIL_ON

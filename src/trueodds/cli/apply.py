@@ -43,8 +43,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     --confidence may be a field inside another one or a text such as 85%, and --logprobs adds the probabilities of the
     options as p_….
     """
-    tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
+    percent = params.pop("percent")
     columns = pop_columns(params, needs_outcome=False)
+    tolerance = columns.get("sum_tolerance")
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.check_outputs((calibrator, *files), out=out)

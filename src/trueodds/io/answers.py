@@ -34,7 +34,7 @@ from trueodds.io.questions import (
     question_names,
     shared_question_notes,
 )
-from trueodds.io.records import Record, field_as_name, iterate_records
+from trueodds.io.records import Record, iterate_records
 from trueodds.io.sample_agreement import has_sample_lists, sample_agreement, single_samples
 from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
@@ -323,8 +323,7 @@ def read_answers(
     # The predictions.
     ids = question_ids(answered_rows, answered_names, question_fields) if question_fields else None
     extras: dict[str, Any] = {
-        "group": {field: np.array([field_as_name(row, field) for row in answered_rows]) for field in group_fields}
-        or None,
+        "group": {field: np.array([row.name_value(field) for row in answered_rows]) for field in group_fields} or None,
         "cluster": question_clusters(ids),
     }
     if agreement is not None:

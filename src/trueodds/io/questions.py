@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.io import files
-from trueodds.io.records import Record, field_as_name
+from trueodds.io.records import Record
 
 FILE_FIELD = "file"  # names the file of a record, if the records have no such field
 
@@ -43,8 +43,8 @@ def question_name(record: Record, fields: Sequence[str]) -> str:
     'law, 3'
     """
     if len(fields) == 1:
-        return field_as_name(record, fields[0])
-    names = [field_as_name(record, field) for field in fields]
+        return record.name_value(fields[0])
+    names = [record.name_value(field) for field in fields]
     return json.dumps(names) if any(", " in name for name in names) else ", ".join(names)
 
 

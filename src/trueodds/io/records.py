@@ -94,6 +94,15 @@ class Record:
             raise self.wrong_type_error(field, value, ENCODING_REMEDY) from None
         return text
 
+    def name_value(self, field: str) -> str:
+        """Return the value of a field as text, to be the name of a group or a question."""
+        value = self.value(field)
+        if is_nan(value):
+            raise self.missing_field_error(field)
+        if isinstance(value, (list, dict)):
+            raise self.wrong_type_error(field, value, "Choose a field of texts or numbers.")
+        return self.to_name(field, value)
+
     def list_value(self, field: str) -> list[Any]:
         """Return the list in the field."""
         value = self.value(field)
@@ -207,13 +216,3 @@ def _to_python(value: Any) -> Any:
 def is_nan(value: Any) -> bool:
     """Return whether this is the missing value of a data frame."""
     return isinstance(value, float) and value != value
-
-
-def field_as_name(record: Record, field: str) -> str:
-    """Return the value of a field as text, to be the name of a group or a question."""
-    value = record.value(field)
-    if is_nan(value):
-        raise record.missing_field_error(field)
-    if isinstance(value, (list, dict)):
-        raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
-    return record.to_name(field, value)

@@ -153,9 +153,7 @@ class _Replayed(SummableRows):
 
     def map_rows(self, f: RowFunction) -> _Replayed:
         """Replace the rows by f(rows); the sums of both are taken from the same known sums in turn."""
-        mapped_rows = _Replayed([], self.summary, (*self._transforms, f))
-        mapped_rows._known_sums = self._known_sums
-        return mapped_rows
+        return _Replayed(self._known_sums, self.summary, (*self._transforms, f))
 
     def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
         """Return the next known sums; where there are none, interrupt the fit to request them."""

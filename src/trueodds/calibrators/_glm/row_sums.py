@@ -33,9 +33,9 @@ class SummableRows(ABC):
     def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
         """Sum several functions over the rows: lazily one by one in memory, all in one pass if streamed."""
 
-    @abstractmethod
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
-        """Run several fits, taking the sums that they need in common passes, and return their results."""
+        """Run several fits and return their results: one after the other, or if streamed, in common passes."""
+        return [fit(self) for fit in fits]
 
     def sum(self, f: RowFunction) -> Any:
         """Sum a function over the rows."""
@@ -66,10 +66,6 @@ class InMemory(SummableRows):
     def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
         """Evaluate each function on all rows, lazily."""
         return map(self.sum, functions)
-
-    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
-        """Run the fits one after the other."""
-        return [fit(self) for fit in fits]
 
 
 @dataclass(slots=True, eq=False)
@@ -161,10 +157,6 @@ class _Replayed(SummableRows):
         if known is not None:
             return list(known)
         raise _MissingSums(tuple(Composition((*self._transforms, f)) for f in functions))
-
-    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
-        """Run the fits one after the other."""
-        return [fit(self) for fit in fits]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

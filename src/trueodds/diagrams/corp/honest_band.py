@@ -37,9 +37,13 @@ class GroupLimits:
     def band(self) -> StepBand:
         """The limits as a step function on [0, 1]; where they cross, the band is the range between them."""
         edges = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
-        lower = np.append(0.0, self.lower)[np.searchsorted(self.high, edges[:-1], "right")]
-        upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, edges[1:], "left")]
-        return StepBand(edges[:-1], edges[1:], np.minimum(lower, upper), np.maximum(lower, upper), self.method, self)
+        return StepBand(edges[:-1], edges[1:], *self.at(edges[:-1], edges[1:]), self.method, self)
+
+    def at(self, low_x: Array, high_x: Array) -> tuple[Array, Array]:
+        """The limits of the band between each score `low_x` and `high_x`, (k,) each."""
+        lower = np.append(0.0, self.lower)[np.searchsorted(self.high, low_x, "right")]
+        upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, high_x, "left")]
+        return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,7 @@ class StepBand(Band):
 
     def limits_at(self, x: Array) -> tuple[Array, Array]:
         """The limits at given scores."""
-        lower = np.append(0.0, self.limits.lower)[np.searchsorted(self.limits.high, x, "right")]
-        upper = np.append(self.limits.upper, 1.0)[np.searchsorted(self.limits.low, x, "left")]
-        return np.minimum(lower, upper), np.maximum(lower, upper)
+        return self.limits.at(x, x)
 
     def restrict_to_range(self, low: float, high: float) -> Band:
         """The part of the band between two scores."""

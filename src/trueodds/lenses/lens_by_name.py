@@ -26,6 +26,13 @@ LENS_NAMES = (
     "class:0",
     "groups:[[0,1],[2]]",
 )
+_TYPES_BY_NAME: dict[str, type[Lens]] = {
+    "canonical": Canonical,
+    "confidence": Confidence,
+    "positive": Positive,
+    "classwise": Classwise,
+    "top-label": TopLabel,
+}
 
 
 def as_lens(lens: str | Lens | Psi) -> Lens:
@@ -42,12 +49,8 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         raise InputError(
             "TO204", "`lens` must be a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(LENS_NAMES)}."
         )
-    types_by_name: dict[str, type[Lens]] = {
-        "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
-        "top-label": TopLabel,
-    }  # fmt: skip
-    if lens in types_by_name:
-        return types_by_name[lens]()
+    if lens in _TYPES_BY_NAME:
+        return _TYPES_BY_NAME[lens]()
     for prefix, lens_type in (("top-", TopK), ("rank:", Rank)):
         if lens.startswith(prefix) and (size := parse_digits(lens.removeprefix(prefix))) is not None:
             return lens_type(size)

@@ -70,8 +70,13 @@ class Confidence(Lens):
 def predicted_class(preds: Predictions) -> Array:
     """Return the predicted class (n,): the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
-        return (preds.p > 1 - preds.p).astype(np.int64)
+        return _more_probable_of_two(preds.p)
     return row_maxima(preds.p)[1].astype(np.int64)
+
+
+def _more_probable_of_two(p: Array) -> Array:
+    """Return 1 where the second of two classes, which has probability p, is the more probable one, else 0."""
+    return (p > 1 - p).astype(np.int64)
 
 
 def has_wrong_prediction(preds: Predictions) -> bool:
@@ -84,8 +89,8 @@ def has_wrong_prediction(preds: Predictions) -> bool:
         return True
     if preds.kind == "confidence":
         predicted = np.ones_like(observed)
-    elif preds.p.ndim == 1 or observed.ndim == 2:
-        predicted = (preds.p > 1 - preds.p).astype(np.int64)
+    elif observed.ndim == 2:
+        predicted = _more_probable_of_two(preds.p)
     else:
         predicted = predicted_class(preds)
     return bool(np.any((predicted != observed)[has_weight]))
@@ -107,10 +112,6 @@ class TopLabel(Lens):
 
     name = "top-label"
     aggregate = "weight"
-
-    def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the largest probability of each row, once for every predicted class."""
-        return Confidence().probabilities(preds) * len(self._predicted_class_numbers(preds))
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""

@@ -115,33 +115,35 @@ class TopLabel(Lens):
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""
-        return Confidence().outcome_codes(preds) * len(self._predicted_class_numbers(preds))
+        predicted = predicted_class(preds)
+        return [event_codes(predicted, preds.k)] * len(_predicted_class_numbers(predicted, preds.w))
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """Return a view for each predicted class, in which rows with another predicted class have weight zero."""
         self.check(preds)
         (view,) = Confidence().views(preds)
-        classes = predicted_class(preds)
+        predicted = predicted_class(preds)
         return tuple(
             View(
                 view.p,
                 view.y,
-                view.w * (classes == c),
+                view.w * (predicted == c),
                 name=f"predicted:{preds.classes[c]}",
                 classes=preds.k,
                 votes=view.votes,
                 exact=view.exact,
             )
-            for c in self._predicted_class_numbers(preds)
+            for c in _predicted_class_numbers(predicted, preds.w)
         )
-
-    def _predicted_class_numbers(self, preds: Predictions) -> list[int]:
-        """Return the numbers of the classes that are predicted in some row of positive weight."""
-        return np.unique(predicted_class(preds)[preds.w > 0]).tolist()
 
     def notes(self, preds: Predictions) -> list[Note]:
         """Notes of the confidence lens."""
         return Confidence().notes(preds)
+
+
+def _predicted_class_numbers(predicted: Array, w: Array) -> list[int]:
+    """Return the numbers of the classes that are predicted (n,) in some row of positive weight w (n,)."""
+    return np.unique(predicted[w > 0]).tolist()
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,10 +40,8 @@ class MappingTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays."""
-        return slice_batches(check_equal_lengths(self.name, {name: self._to_array(name) for name in names}), size)
-
-    def _to_array(self, name: str) -> Array:
-        return to_array(self._arrays[name], Place(self.name, name))
+        arrays = {name: to_array(self._arrays[name], Place(self.name, name)) for name in names}
+        return slice_batches(check_equal_lengths(self.name, arrays), size)
 
 
 class NpzTable(Table):

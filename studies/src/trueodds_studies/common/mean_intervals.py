@@ -37,7 +37,7 @@ def interval_sign(interval: Interval | None) -> int:
     return 1 if interval.low > 0 else -1 if interval.high < 0 else 0
 
 
-def format_mean(values: Sequence[float], digits: int = 4, sign: bool = False) -> str:
+def format_mean(values: Sequence[float], digits: int = 4, *, sign: bool = False) -> str:
     """Format a mean with its 95 % t interval as `mean [low, high]`; with fewer than two values the mean alone.
 
     >>> format_mean([1.0, 2.0, 3.0], 1), format_mean([1.0], 1, sign=True)

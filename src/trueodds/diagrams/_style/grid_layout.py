@@ -362,12 +362,12 @@ def _name_panel(panel: Any, grid: GridOfModels, i: int, result: str, max_width: 
     )  # fmt: skip
 
 
-def _fit_label(text: str, max_width: float, size: float, weight: str = "normal") -> tuple[str, float]:
+def _fit_label(text: str, max_width: float, size: float) -> tuple[str, float]:
     """Return a label and its type size, which is reduced, and the label then cut, until it is at most this wide."""
     points = POINTS_PER_INCH * max_width
-    fitting_size = 0.98 * size * points / max(styling.text_width(text, size, weight), 1.0)
+    fitting_size = 0.98 * size * points / max(styling.text_width(text, size), 1.0)
     size = max(min(size, MIN_FONT_SIZE), min(size, fitting_size))
-    return styling.shorten_text(text, points, size, weight), size
+    return styling.shorten_text(text, points, size), size
 
 
 def _too_small_error(presentation: Presentation) -> InputError:

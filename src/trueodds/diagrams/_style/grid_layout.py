@@ -37,6 +37,7 @@ LEGIBLE_PANEL_SIDE = 0.9  # inches of a panel below which the type of a publicat
 _TYPE_DIVISORS = tuple(1 + step / 8 for step in range(13))  # down to 40 % of the size of the style
 LINE_HEIGHT = 1.5  # height of a line of text in type sizes
 NAME_LINE_HEIGHT = 1.25  # height of each further line of a name in type sizes
+_TEXT_STYLE: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,6 @@ def draw_grid(
     if panel_height < MIN_PANEL_SIDE:
         raise _too_small_error(presentation)
     figure = draw_diagram.new_figure(presentation.dpi, width, height)
-    figure_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     for number, diagram in enumerate(columns):
         left = grid.left_edge(number)
         _draw_column(figure, grid, number, height)
@@ -299,13 +299,13 @@ def draw_grid(
         size = grid.font_size + 1
         name = styling.shorten_text(name, legend.max_width, size, "bold")
         figure.text(
-            legend_left / width, name_bottom, name, fontsize=size, fontweight="bold", va="bottom", **figure_style
+            legend_left / width, name_bottom, name, fontsize=size, fontweight="bold", va="bottom", **_TEXT_STYLE
         )
     if grid.title:
         size = grid.font_size + 2.5
         title = styling.shorten_text(grid.title, POINTS_PER_INCH * (width - grid.left_edge(0)), size, "bold")
         top = 1 - 0.4 * grid.font_size / POINTS_PER_INCH / height
-        figure.text(grid.left_edge(0) / width, top, title, fontsize=size, fontweight="bold", va="top", **figure_style)
+        figure.text(grid.left_edge(0) / width, top, title, fontsize=size, fontweight="bold", va="top", **_TEXT_STYLE)
     return figure
 
 
@@ -316,7 +316,6 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
     if diagram.has_equal_units:
         panel_width = min(panel_width, panel_height / diagram.aspect_ratio)
     size = grid.font_size
-    text_style: dict[str, Any] = {"color": TEXT_COLOR, "parse_math": False}
     y_label = diagram.axis_labels()[1]
     shared: dict[str, Any] = {}
     row_names = grid.fit_row_names(panel_height)
@@ -335,16 +334,17 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
             panel.tick_params(labelbottom=is_last, labelleft=is_first)
             if is_first:
                 label, label_size = _fit_label(y_label, panel_height + ROW_GAP / 2, size)
-                panel.set_ylabel(label, fontsize=label_size, **text_style)
+                panel.set_ylabel(label, fontsize=label_size, **_TEXT_STYLE)
             if is_last:
-                panel.set_xlabel(grid.x_label(number), fontsize=size, **text_style)
+                panel.set_xlabel(grid.x_label(number), fontsize=size, **_TEXT_STYLE)
         if i == 0:
             attach_legend_entries(panel, diagram.legend())
         if number == 0 and is_first and grid.has_row_labels:
             middle = (bottom + panel_height / 2) / height
             figure.text(
                 grid.left_margin / 2 / grid.width, middle, row_names.names[row], fontsize=row_names.size,
-                fontweight="bold", rotation="vertical", ha="center", va="center", multialignment="center", **text_style,
+                fontweight="bold", rotation="vertical", ha="center", va="center", multialignment="center",
+                **_TEXT_STYLE,
             )  # fmt: skip
 
 

@@ -48,6 +48,14 @@ class GridNames:
     rows: tuple[str, ...]  # at the left
     versions: tuple[str, ...] = ()  # of the columns, if the rows are models and the columns their versions
 
+    def stand_above_panels(self, n_model_columns: int) -> bool:
+        """Whether every panel has the name of its model above it."""
+        return n_model_columns > 1 and not self.versions
+
+    def stand_at_left(self, n_model_columns: int) -> bool:
+        """Whether every row has a name at the left."""
+        return not self.stand_above_panels(n_model_columns) and any(self.rows)
+
 
 @dataclass(frozen=True)
 class GridOfModels:
@@ -72,12 +80,12 @@ class GridOfModels:
     @property
     def has_panel_names(self) -> bool:
         """Whether every panel has the name of its model above it."""
-        return self.is_wrapped and not self.names.versions
+        return self.names.stand_above_panels(self.n_model_columns)
 
     @property
     def has_row_labels(self) -> bool:
         """Whether names stand at the left."""
-        return not self.has_panel_names and any(self.names.rows)
+        return self.names.stand_at_left(self.n_model_columns)
 
     @property
     def n_rows(self) -> int:
@@ -129,7 +137,7 @@ class GridOfModels:
     @property
     def column_gap(self) -> float:
         """Width between two columns, without labels of the y axis."""
-        return WRAPPED_COLUMN_GAP if self.is_wrapped else COLUMN_GAP
+        return _column_gap(self.n_model_columns)
 
     @cached_property
     def panel_width(self) -> float:
@@ -139,7 +147,7 @@ class GridOfModels:
     def _panel_width(self, left_margin: float) -> float:
         """Width of every panel beside a margin of this width."""
         n = self.n_columns
-        labels = sum(Y_LABEL_WIDTH for column in self.columns if not column.hides_axes)
+        labels = _y_labels_width(self.columns)
         return (self.width - left_margin - labels - RIGHT_MARGIN - self.column_gap * (n - 1)) / n
 
     @cached_property
@@ -210,18 +218,27 @@ class GridOfModels:
 
     def left_edge(self, column: int, model: int = 0) -> float:
         """Left edge of the panel of a diagram and a model."""
-        labels = sum(Y_LABEL_WIDTH for diagram in self.columns[: column + 1] if not diagram.hides_axes)
+        labels = _y_labels_width(self.columns[: column + 1])
         panel_column = column + model % self.n_model_columns
         return self.left_margin + labels + panel_column * (self.panel_width + self.column_gap)
 
 
 def usual_width(columns: Sequence[DiagramContent], names: GridNames, n_model_columns: int) -> float:
     """Width in inches of a new figure."""
-    labels = sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
-    gap = WRAPPED_COLUMN_GAP if n_model_columns > 1 else COLUMN_GAP
+    gap = _column_gap(n_model_columns)
     panels = len(columns) * n_model_columns * (USUAL_PANEL_WIDTH + gap) - gap
-    has_row_labels = any(names.rows) and (n_model_columns == 1 or bool(names.versions))
-    return ROW_LABEL_WIDTH * has_row_labels + labels + panels + RIGHT_MARGIN
+    row_labels = ROW_LABEL_WIDTH * names.stand_at_left(n_model_columns)
+    return row_labels + _y_labels_width(columns) + panels + RIGHT_MARGIN
+
+
+def _column_gap(n_model_columns: int) -> float:
+    """Width between two columns, without labels of the y axis."""
+    return WRAPPED_COLUMN_GAP if n_model_columns > 1 else COLUMN_GAP
+
+
+def _y_labels_width(columns: Sequence[DiagramContent]) -> float:
+    """Width of the ticks and labels of the y axes of diagrams."""
+    return sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
 
 
 def choose_model_columns(n_models: int, width: float | None) -> int:

@@ -12,15 +12,9 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
-from trueodds.data.probabilities import check_probabilities, two_columns
+from trueodds.data.probabilities import check_probabilities, prob_columns
 
 _PROBABILITY_NOTE_PREFIX = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
-
-
-def prob_columns(p: Array) -> Array:
-    """Probabilities (n,) or (n, K) as float64 (n, K), converted before 1 − p so that float32 loses no digits."""
-    p = p.astype(np.float64, copy=False)
-    return two_columns(p) if p.ndim == 1 else p
 
 
 def logit_columns(z: Array) -> Array:

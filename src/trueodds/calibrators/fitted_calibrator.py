@@ -22,7 +22,6 @@ from trueodds.calibrators.calibrator_predictions import (
     independent_labels_error,
     logit_columns,
     missing_logits_error,
-    prob_columns,
     replace_probabilities,
 )
 from trueodds.calibrators.saved_parameters import (
@@ -45,7 +44,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import check_logits, softmax
+from trueodds.data.probabilities import check_logits, prob_columns, softmax
 from trueodds.data.remedies import restate_own_arguments
 
 

@@ -14,14 +14,14 @@ from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
-from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns, prob_columns
+from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import check_logits
+from trueodds.data.probabilities import check_logits, prob_columns
 from trueodds.data.weights import are_counts
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.special_row_counts import SpecialRowCounts

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
-from trueodds.calibrators.calibrator_predictions import check_prob_matrix, prob_columns
+from trueodds.calibrators.calibrator_predictions import check_prob_matrix
 from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
@@ -19,6 +19,7 @@ from trueodds.core.settings import CHECKED_BY_CLASS
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import prob_columns
 
 Priors = Sequence[float] | Mapping[int, float] | str
 

@@ -199,3 +199,12 @@ def two_columns(p: Array, logits: Array | None = None) -> Array:
     ([[0.25, 0.75]], [[4.25e-18, 1.0]])
     """
     return np.stack([np.maximum(1 - p, 0) if logits is None else softmax(-logits), p], axis=1)
+
+
+def prob_columns(p: Array) -> Array:
+    """Return probabilities (n,) or (n, K) as float64 (n, K); a single column p is that of the second class.
+
+    It is converted before 1 − p is computed, so that float32 loses no digits.
+    """
+    p = p.astype(np.float64, copy=False)
+    return two_columns(p) if p.ndim == 1 else p

@@ -10,7 +10,8 @@ import numpy as np
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import CHECKED_BY_CLASS, Integer
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
+from trueodds.data.probabilities import prob_columns
+from trueodds.estimators._decision.costs import Cost, Costs, check_cost
 from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
 from trueodds.lenses.view import View
 
@@ -110,7 +111,7 @@ class CostRegret(OutOfSampleGain):
             return {}
         mask = view.w > 0
         calibrator = self.calibrator_spec(view).fit(view.P[mask], view.Y[mask], view.w[mask])
-        rates = calibrator.apply(as_vectors(np.array([threshold for threshold, _, _ in changes])))[:, 1]
+        rates = calibrator.apply(prob_columns(np.array([threshold for threshold, _, _ in changes])))[:, 1]
         parts = {}
         for (threshold, first_action, second_action), rate in zip(changes, rates, strict=True):
             change = f"{names[first_action]} → {names[second_action]}"

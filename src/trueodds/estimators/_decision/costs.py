@@ -10,19 +10,12 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call_user_function
 from trueodds.core.typing import Array
-from trueodds.data.probabilities import two_columns
 from trueodds.lenses.view import View
 
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
 # Costs are equal if they differ by less, relative to the largest cost, and thresholds are equal if they differ by less.
 TIE_TOLERANCE = 1e-12
-
-
-def as_vectors(p: Array) -> Array:
-    """Probabilities as rows over all outcomes, (n, m) float64: a binary score p is (1 − p, p)."""
-    p = p.astype(np.float64, copy=False)
-    return two_columns(p) if p.ndim == 1 else p
 
 
 def check_cost(cost: Cost) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from functools import cache
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.text_direction import isolate
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style.formatting import format_percent, format_share
@@ -58,7 +57,7 @@ def html_page(diagram: Diagram) -> str:
     diagram = diagram.printable()
     style, code = _read_asset("page.css"), _read_asset("rotation.js")
     policy = (
-        f"default-src 'none'; style-src '{_content_hash(style)}'; script-src '{_content_hash(code)}'; base-uri 'none'; "
+        f"default-src 'none'; style-src '{csp_hash(style)}'; script-src '{csp_hash(code)}'; base-uri 'none'; "
         "form-action 'none'"
     )
     heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
@@ -199,8 +198,3 @@ def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p:
 def _read_asset(name: str) -> str:
     """The text of a file beside this module."""
     return files("trueodds.diagrams.tetrahedron").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _content_hash(text: str) -> str:
-    """The hash by which a content security policy allows a style or script."""
-    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

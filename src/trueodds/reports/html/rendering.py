@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.errors import InputError, install_command
 from trueodds.reports.text.formatting import insert_no_break_spaces
 from trueodds.reports.text.text_table import ErrorMark, TextTable
@@ -46,8 +45,8 @@ def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any
         .render(
             style=style,
             scripts=scripts,
-            style_hash=_csp_hash(style),
-            script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
+            style_hash=csp_hash(style),
+            script_hashes=" ".join(f"'{csp_hash(script)}'" for script in scripts),
             **values,
         )
     )
@@ -84,11 +83,6 @@ def _mark_safe(text: str) -> Any:
     from markupsafe import Markup
 
     return Markup(text)
-
-
-def _csp_hash(text: str) -> str:
-    """Return the hash by which the content security policy of a page allows this style sheet or script."""
-    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
 def css_percent(fraction: float) -> str:

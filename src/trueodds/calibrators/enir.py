@@ -14,6 +14,7 @@ from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
     ClassCurve,
     OneVsRest,
+    describe_knots,
     effective_rows,
     fit_curves,
     zero_probability_notes,
@@ -59,10 +60,7 @@ class EnirMap(OneVsRest):
 
     def describe(self) -> str:
         """The number of knots."""
-        knots = sum(len(curve.x) for curve in self.curves)
-        return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
-            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
-        )
+        return describe_knots(self.curves)
 
 
 @dataclass(frozen=True)

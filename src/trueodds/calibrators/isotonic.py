@@ -13,6 +13,7 @@ from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
     ClassCurve,
     OneVsRest,
+    describe_knots,
     fit_by_class,
     zero_probability_notes,
     zero_probability_notes_of_cells,
@@ -95,10 +96,7 @@ class IsotonicMap(OneVsRest):
 
     def describe(self) -> str:
         """The number of knots."""
-        knots = sum(len(curve.x) for curve in self.curves)
-        return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
-            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
-        )
+        return describe_knots(self.curves)
 
 
 @dataclass(frozen=True)

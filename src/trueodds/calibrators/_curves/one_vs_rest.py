@@ -74,6 +74,12 @@ class OneVsRest(CalibrationMap):
         """The curves in a few words."""
 
 
+def describe_knots(curves: Sequence[Any]) -> str:
+    """Describe the number of knots `x` of all curves, for calibrators of piecewise linear curves."""
+    knots = sum(len(curve.x) for curve in curves)
+    return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (f" in {len(curves)} curves" if len(curves) > 1 else "")
+
+
 class IterativeOneVsRest(OneVsRest):
     """One-vs-rest curves that were fitted iteratively and may have no finite optimum."""
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._curves.one_vs_rest import fit_curves_from_counts, zero_probability_notes
+from trueodds.calibrators._curves.one_vs_rest import fit_curves_from_counts
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.isotonic import IsotonicMap, MonotoneCurve
+from trueodds.calibrators.isotonic import IsotonicMap, MonotoneCurve, isotonic_notes
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.isotonic import isotonic_means
@@ -70,8 +70,7 @@ class CenteredIsotonicSpec(CalibratorSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
-        assert isinstance(calibration_map, CenteredIsotonicMap)
-        return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
+        return isotonic_notes(calibration_map, P)
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:

@@ -155,8 +155,13 @@ class IsotonicSpec(TalliedSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
-        assert isinstance(calibration_map, IsotonicMap)
-        return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
+        return isotonic_notes(calibration_map, P)
+
+
+def isotonic_notes(calibration_map: CalibrationMap, P: Array) -> list[Note]:
+    """Note on the rows of P (n, K) that isotonic curves give an exact zero."""
+    assert isinstance(calibration_map, IsotonicMap)
+    return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
 
 
 def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> MonotoneCurve:

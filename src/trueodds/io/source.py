@@ -45,9 +45,12 @@ class Source(ABC):
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""
 
-    @abstractmethod
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
-        """Yield each batch with the ids of its rows, (n,) uint64."""
+        """Yield each batch with the ids of its rows, (n,) uint64: by default the numbers of the rows."""
+        start = 0
+        for batch in self.batches():
+            yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
+            start += batch.n
 
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
         """Apply `step` to each batch and sum the results with ``+``, in the order of the rows.
@@ -96,13 +99,6 @@ class InMemorySource(Source):
             has_all_rows = start == 0 and stop >= preds.n
             yield preds if has_all_rows else preds[current]
             start = stop
-
-    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
-        """Yield the subsets with the numbers of their rows."""
-        start = 0
-        for batch in self.batches():
-            yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
-            start += batch.n
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return the predictions."""

@@ -161,13 +161,6 @@ class TensorSource(Source):
                 fix = f"{problem.fix} If these are inputs of a model, pass model= to read_batches."
                 raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
-    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
-        """Yield the batches with the positions of their rows."""
-        start = 0
-        for batch in self.batches():
-            yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
-            start += batch.n
-
     def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows."""
         preds = self._collect(None, progress)

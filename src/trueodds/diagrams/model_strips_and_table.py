@@ -85,12 +85,9 @@ def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_h
         strip.hlines(np.zeros(len(low)), low, high, colors=color, linewidth=1.4, zorder=3)
         strip.set_xticks([])
         strip.set_yticks([])
-        for side in ("right", "bottom"):
-            strip.spines[side].set_visible(False)
-        for side in ("left", "top"):
-            strip.spines[side].set_color(styling.AXIS_LINE_COLOR if side == "left" or i == 0 else "#D5DBE1")
-            strip.spines[side].set_linewidth(0.8)
-        strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
+        styling.style_strip(strip)
+        if i > 0:
+            strip.spines["top"].set_color("#D5DBE1")  # a fainter line between the strips of two models
 
 
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:

@@ -183,13 +183,18 @@ def draw_strip(
     strip_axes.tick_params(
         axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color=AXIS_LINE_COLOR, pad=2
     )
+    style_strip(strip_axes)
+    return strip_axes
+
+
+def style_strip(strip_axes: Any) -> None:
+    """Give the axes of a strip its background, and lines only at the left and the top."""
     for side in ("right", "bottom"):
         strip_axes.spines[side].set_visible(False)
     for side in ("left", "top"):
         strip_axes.spines[side].set_color(AXIS_LINE_COLOR)
         strip_axes.spines[side].set_linewidth(0.8)
     strip_axes.set_facecolor(STRIP_BACKGROUND_COLOR)
-    return strip_axes
 
 
 def set_limits_above_strip(ax: Any, low: float, high: float, strip_height: float) -> None:
@@ -250,11 +255,6 @@ def add_axis_strip(ax: Any) -> tuple[Any, float]:
     strip.set_ylim(0, 1)
     strip.set_xticks([])
     strip.set_yticks([])
-    for side in ("right", "bottom"):
-        strip.spines[side].set_visible(False)
-    for side in ("left", "top"):
-        strip.spines[side].set_color(AXIS_LINE_COLOR)
-        strip.spines[side].set_linewidth(0.8)
-    strip.set_facecolor(STRIP_BACKGROUND_COLOR)
+    style_strip(strip)
     first, last = strip.get_xlim()
     return strip, POINTS_PER_INCH * size_in_inches(ax)[0] / (last - first)

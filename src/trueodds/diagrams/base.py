@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
-from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
+from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.data_file import is_data_file, write_data_file
 from trueodds.diagrams.diagram_content import DiagramContent
 
@@ -196,8 +196,7 @@ class Diagram(DiagramContent):
 
     def _render(self, file_format: str, publication: PublicationSize | None = None) -> bytes:
         """Draw the picture by matplotlib in this file format."""
-        dpi = SAVED_DPI if publication is None else publication.style.dpi
-        return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
+        return render(self.draw, file_format, self.presentation.dpi, publication)
 
     def _repr_html_(self) -> str | None:
         """The picture on a white card with the notes, which a notebook shows in place of the picture alone."""

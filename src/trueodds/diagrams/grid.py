@@ -22,7 +22,7 @@ from trueodds.core.settings import Count, check
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
 from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width
-from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render, write_picture
+from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.data_file import is_data_file, write_data_file
 from trueodds.diagrams.presentation import Presentation
@@ -320,8 +320,7 @@ class DiagramGrid:
 
     def _render(self, file_format: str, publication: PublicationSize | None) -> bytes:
         """Draw the picture by matplotlib in this file format."""
-        dpi = SAVED_DPI if publication is None else publication.style.dpi
-        return render(self.draw, file_format, self.presentation.dpi or dpi, publication)
+        return render(self.draw, file_format, self.presentation.dpi, publication)
 
     def _repr_html_(self) -> str:
         try:

@@ -76,12 +76,17 @@ def import_matplotlib() -> Any:
         raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None
 
 
-def render(draw: Callable[[], Any], file_format: str, dpi: float, publication: PublicationSize | None = None) -> bytes:
+def render(
+    draw: Callable[[], Any], file_format: str, dpi: float | None, publication: PublicationSize | None = None
+) -> bytes:
     """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp.
 
     In an SVG all text is drawn as outlines, except characters that the font lacks, which the reader's fonts draw.
     A figure for a publication is enlarged, type included, and its PDF embeds TrueType fonts, as many journals require.
+    `dpi` is its resolution; None is that of the publication's style, or the default one.
     """
+    if dpi is None:
+        dpi = SAVED_DPI if publication is None else publication.style.dpi
     # A local context: the user's matplotlib style must not change what a report looks like.
     rc_settings = {
         "svg.hashsalt": "trueodds",

@@ -24,9 +24,24 @@ LABELS_HEIGHT = 0.62  # inches below the axes for tick labels and axis label
 LABELS_WIDTH = 0.8  # inches beside the axes for tick labels and axis label
 
 
-def total_strip_height(n_models: int) -> float:
-    """Fraction of the height of the axes that the strips of all models take."""
-    return float(np.clip(STRIP_HEIGHT_PER_MODEL * n_models, *STRIP_HEIGHT_LIMITS))
+class DiagramOfModels(Diagram):
+    """A diagram of named models."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models, in order."""
+        return list(self.settings["models"])
+
+
+class DiagramWithStrips(DiagramOfModels):
+    """A diagram of named models with a strip of each of them inside the axes."""
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The fraction of the height that the strips of all models take."""
+        if not self.has("strip"):
+            return 0.0
+        return float(np.clip(STRIP_HEIGHT_PER_MODEL * len(self.names), *STRIP_HEIGHT_LIMITS))
 
 
 def number_table_height(n_models: int) -> float:

@@ -18,7 +18,7 @@ from trueodds.diagrams.table_columns import select_part_of_model
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 
 
-class ComparisonDiagram(BinnedPlot):
+class ComparisonDiagram(model_strips_and_table.DiagramWithStrips, BinnedPlot):
     """Marks joined by lines, bars, strips and numbers of each model."""
 
     layers = ("bars", "lines", "marks", "strip", "numbers", "diagonal")
@@ -34,16 +34,6 @@ class ComparisonDiagram(BinnedPlot):
         axes_width = 5.8 - model_strips_and_table.LABELS_WIDTH
         plot_height = axes_width * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
         return 5.8, model_strips_and_table.figure_height(self, 5.8, 4.7, self.strip_height, table_height, plot_height)
-
-    @property
-    def strip_height(self) -> float:  # type: ignore[override]
-        """The fraction of the height that the strips take."""
-        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models, in order."""
-        return list(self.settings["models"])
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""

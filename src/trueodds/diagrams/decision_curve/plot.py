@@ -6,7 +6,6 @@ from typing import Any
 
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
 from trueodds.diagrams.table_columns import select_part_of_model
 
@@ -15,23 +14,13 @@ NONE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.1, "li
 X_MARGIN = 0.015  # share of the width on either side of the thresholds
 
 
-class DecisionCurveDiagram(Diagram):
+class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
     """Net benefit of each model with its band, the two default strategies, and strips of the predictions."""
 
     layers = ("band", "curves", "all", "none", "strip")
     row_noun = "table rows"
     view_order = "highest event rate"
     figure_size = (6.4, 4.8)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models, in order."""
-        return list(self.settings["models"])
-
-    @property
-    def strip_height(self) -> float:  # type: ignore[override]
-        """The fraction of the height that the strips take."""
-        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def _shows_bands(self) -> bool:

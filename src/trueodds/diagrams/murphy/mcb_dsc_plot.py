@@ -9,14 +9,13 @@ import numpy as np
 
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import ModelResult
 from trueodds.diagrams.model_styles import COLORS, MARKERS, legend_name
 from trueodds.diagrams.murphy.curves import MurphyModel
 from trueodds.diagrams.murphy.plot import score_columns
 
 
-class PlaneDiagram(Diagram):
+class PlaneDiagram(model_strips_and_table.DiagramOfModels):
     """The plane of MCB and DSC: a mark with the interval of MCB for each model, lines of equal score, and numbers."""
 
     layers = ("marks", "bars", "lines", "labels", "numbers")
@@ -27,11 +26,6 @@ class PlaneDiagram(Diagram):
         """Width and height, with a line for each model in the table of numbers."""
         has_table = self.has("numbers") and len(self.panels["view"]) == 1
         return 6.4, 4.9 + (model_strips_and_table.number_table_height(len(self.names)) if has_table else 0.0)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models, in order."""
-        return list(self.settings["models"])
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""

@@ -10,7 +10,6 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_comparison_text import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds, sentence_name
 from trueodds.diagrams.table_columns import select_part_of_model
@@ -20,7 +19,7 @@ SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_caps
 PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
-class MurphyDiagram(Diagram):
+class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
     """Murphy curves of each model with bands, histogram strips and a table of numbers."""
 
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
@@ -37,16 +36,6 @@ class MurphyDiagram(Diagram):
             self.strip_height,
             model_strips_and_table.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
         )
-
-    @property
-    def strip_height(self) -> float:  # type: ignore[override]
-        """The fraction of the height that the strips take."""
-        return model_strips_and_table.total_strip_height(len(self.names)) if self.has("strip") else 0.0
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models, in order."""
-        return list(self.settings["models"])
 
     @property
     def _shows_numbers(self) -> bool:

@@ -14,8 +14,8 @@ from tests.api.test_table import FAST, outcomes_and_models
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
 from trueodds.core.table_columns import MeasureColumn
+from trueodds.core.table_layout import display_width
 from trueodds.core.table_results import ResultTable
-from trueodds.core.text_table import display_width
 
 
 @pytest.fixture(scope="module")

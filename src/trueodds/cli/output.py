@@ -18,7 +18,7 @@ from trueodds.cli.messages import restate_keywords
 from trueodds.core.atomic_write import check_writable
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
-from trueodds.core.text_table import TEXT_WIDTH, display_width
+from trueodds.core.table_layout import TEXT_WIDTH, display_width
 
 # A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
 _DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")

@@ -21,7 +21,7 @@ from trueodds.core.formatting import (
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
-from trueodds.core.text_table import layout_table
+from trueodds.core.table_layout import layout_table
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them

@@ -12,7 +12,7 @@ from typing import Self
 
 from trueodds.core.errors import Note
 from trueodds.core.notebook_html import frame_html, notes_html, paragraph_html, table_html
-from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table
+from trueodds.core.table_layout import TEXT_WIDTH, display_width, layout_table
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|])")
 

@@ -18,7 +18,7 @@ from trueodds.core.results import Estimate, Result
 from trueodds.core.table_caption import caption_sentences, describe_n_rows
 from trueodds.core.table_columns import MeasureColumn
 from trueodds.core.table_formats import FormattedTable
-from trueodds.core.text_table import TEXT_WIDTH
+from trueodds.core.table_layout import TEXT_WIDTH
 
 
 @dataclass(frozen=True, slots=True, repr=False)

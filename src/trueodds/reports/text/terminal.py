@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trueodds.core.printable import printable_tree
-from trueodds.core.text_table import TEXT_WIDTH, display_width, layout_table, shorten_middle
+from trueodds.core.table_layout import TEXT_WIDTH, display_width, layout_table, shorten_middle
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table

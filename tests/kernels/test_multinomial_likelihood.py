@@ -5,7 +5,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.kernels import multinomial_likelihood
-from trueodds.kernels.linear_algebra import add_scaled, cross_product, dot, pair_products, weighted_sum
+from trueodds.kernels.linear_algebra import add_scaled, add_scaled_rows, cross_product, dot, pair_products
 from trueodds.kernels.multinomial_likelihood import likelihood_sums
 
 
@@ -106,7 +106,7 @@ def test_products_are_those_of_matrices(a, b):
     cross_product(X, X, True, square)
     assert np.triu(square) == pytest.approx(np.triu(X @ X.T), rel=1e-12)
     weights, line = rng.normal(size=a), np.ones(30)
-    weighted_sum(weights, X, 7, line)
+    add_scaled_rows(weights, X, 7, line)
     assert line == pytest.approx(1 + weights @ X[:, 7:], rel=1e-12)
     add_scaled(line, 2.0, np.ones(30))
     assert line == pytest.approx(3 + weights @ X[:, 7:], rel=1e-12)

@@ -99,7 +99,7 @@ def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
 
 
 @compile_inline
-def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
+def add_scaled_rows(a, X, start, out):  # type: ignore[no-untyped-def]
     """Add Σ_k a_k X_k to `out` (m,), for m columns of X (k, n) from `start` on; a has at least k values."""
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
     for k in range(0, n_unrolled, 4):

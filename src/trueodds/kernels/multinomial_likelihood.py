@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, sum_blocks
-from trueodds.kernels.linear_algebra import add_scaled, cross_product, dot, pair_products, weighted_sum
+from trueodds.kernels.linear_algebra import add_scaled, add_scaled_rows, cross_product, dot, pair_products
 
 _VALUES_PER_TILE = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
 _MIN_ROWS_PER_TILE = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
@@ -102,7 +102,7 @@ def _predict_shared(F, theta, offset, start, eta):  # type: ignore[no-untyped-de
         eta[k] = theta[k, F.shape[0]]
         if offset.shape[0] > 0:
             add_scaled(eta[k], 1.0, offset[k, start:stop])
-        weighted_sum(theta[k], F, start, eta[k])
+        add_scaled_rows(theta[k], F, start, eta[k])
 
 
 @compile_kernel

@@ -5,7 +5,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests._glm.logistic import fit_logistic
+from trueodds.hypotests._glm.logistic import fit_logit_regression
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
@@ -99,7 +99,7 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
         logits = Logits.from_view(View(p=p, y=p), 0.0, "cox")
         powers = LogitPolynomials.from_logits(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
-        finite = fit_logistic(powers.columns, logits.x, logits.w, y).has_maximum
+        finite = fit_logit_regression(powers.columns, logits.x, logits.w, y).has_maximum
         for one, is_finite in zip(y, finite, strict=True):
             events, nonevents = p[one == 1], p[one == 0]
             separated = (

@@ -16,7 +16,7 @@ from trueodds.hypotests._glm.forward_selection import (
     forward_null_distribution,
     select_degree,
 )
-from trueodds.hypotests._glm.logistic import LogisticForm, fit_logistic
+from trueodds.hypotests._glm.logistic import LogisticForm, fit_logit_regression
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
@@ -131,7 +131,7 @@ class GiViTI(ViewTest):
         powers, wy = LogitPolynomials.from_logits(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start_degree, powers.degree)
         (degree,), (statistic,) = select_degree(logits, powers, wy, start, self._form_used)
-        fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
+        fit = fit_logit_regression(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
         return CalibrationCurve(
             logits=logits,
             powers=powers,

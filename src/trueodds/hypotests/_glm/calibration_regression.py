@@ -23,7 +23,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logistic import (
     LogitRegressionFit,
-    fit_logistic,
+    fit_logit_regression,
     logistic_statistics,
     weight_scale,
 )
@@ -68,7 +68,9 @@ class CalibrationRegression:
         """Fit both regressions to a view."""
         logits = Logits.from_view(view, min_prob, "cox")
         powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift_fit, regression_fit = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
+        shift_fit, regression_fit = (
+            fit_logit_regression(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2)
+        )
         return cls(logits, powers, wy, shift_fit, regression_fit)
 
     def weighted_mean(self, values: Array) -> float:
@@ -99,7 +101,7 @@ class CalibrationRegression:
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
-        shift_fits = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
+        shift_fits = fit_logit_regression(columns[:, :1], logits.x, logits.w, wy)
         shifted_probs = expit(logits.x + shift_fits.beta[:, :1] * columns[:, 0])
         variance = shifted_probs * (1 - shifted_probs)
         row_information, x = variance * logits.w, columns[:, 1]
@@ -110,7 +112,7 @@ class CalibrationRegression:
         identified = score_variance > 1e-12 * weight_scale(logits.w)
         if form == "score":
             return np.divide(score**2, score_variance, out=np.zeros(len(wy)), where=identified)
-        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift_fits.gain
+        gain = fit_logit_regression(columns, logits.x, logits.w, wy).gain - shift_fits.gain
         return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:

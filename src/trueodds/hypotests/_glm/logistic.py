@@ -38,7 +38,7 @@ def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, deg
     )
     if form == "score":
         return variance_statistics
-    gain = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
+    gain = fit_logit_regression(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
     ones, is_defined = np.ones_like(variance_statistics), information_statistics > 0
     return 2 * gain * np.divide(variance_statistics, information_statistics, out=ones, where=is_defined)
 
@@ -67,7 +67,7 @@ class LogitRegressionFit:
         return (Note("TN217", text),)
 
 
-def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitRegressionFit:
+def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> LogitRegressionFit:
     r"""Maximize the log-likelihood by Newton's method with step halving, for each row of the weighted outcomes `wy`.
 
     The outcomes wy (draws, n) share the design matrix X = `columns` (n, m), the `offset` o (n,) and the weights w (n,):

@@ -24,7 +24,7 @@ def test_a_diagram_of_one_model_refuses_two():
 
 def test_one_named_model_is_the_model():
     assert to.draw({"a": preds()}).to_dict() == to.draw(preds()).to_dict()
-    assert Reliability().compare_models({"": preds()}, as_lens("positive")).table["n"].sum() == 50
+    assert Reliability().draw_models({"": preds()}, as_lens("positive")).table["n"].sum() == 50
 
 
 def test_a_dict_of_columns_is_still_one_table_of_rows():

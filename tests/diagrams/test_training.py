@@ -309,7 +309,7 @@ def test_no_words_overlap(runs):
 
 
 def test_fixed_bins_are_read_back():
-    diagram = Training(Uniform(4), resamples=9).compare_models({"1": digits()["1"]}, as_lens("confidence"))
+    diagram = Training(Uniform(4), resamples=9).draw_models({"1": digits()["1"]}, as_lens("confidence"))
     assert diagram.settings["partition"] == "uniform 4"
     assert repr(diagram) == f"training · 1 epoch · n={digits()['1'].n:,} · lens confidence, 4 uniform bins"
 

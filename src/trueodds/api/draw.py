@@ -123,7 +123,7 @@ def draw(
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolve_data(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
     rows = next(iter(models.values()))
-    computed_diagram = recipe.compare_models(models, resolve_lens(rows, lens, recipe), rng)
+    computed_diagram = recipe.draw_models(models, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
     has_clusters = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
     if has_clusters and not recipe.supports_clusters:

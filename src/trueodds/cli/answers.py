@@ -306,7 +306,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
     from trueodds.lenses.lens_by_name import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=CURVE_RESAMPLES)
-    diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
+    diagram = recipe.draw_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
         output.save_text(path, output.format_json(diagram.to_dict()))

@@ -41,14 +41,14 @@ class BaselineRecipe(Recipe):
         if self.classes is not None:
             object.__setattr__(self, "classes", tuple(map(str, self.classes)))
 
-    def compare_models(
+    def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of named models; class names default to those of the data if the lens keeps the classes."""
         if self.classes is None and isinstance(lens, Canonical) and len(models) == 1:
             (data,) = models.values()
-            return replace(self, classes=tuple(map(str, data.classes))).compare_models(models, lens, rng)
-        return super().compare_models(models, lens, rng)
+            return replace(self, classes=tuple(map(str, data.classes))).draw_models(models, lens, rng)
+        return super().draw_models(models, lens, rng)
 
     def baseline_index(self, view: View) -> int | None:
         """The index of the baseline class in a view; None for the default, or if a name does not apply."""

@@ -63,7 +63,7 @@ class Recipe(Settings):
                 )
         return self.compute(tuple(views), as_generator(rng))
 
-    def compare_models(
+    def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """Compute the diagram of named models. Most diagrams accept only one."""

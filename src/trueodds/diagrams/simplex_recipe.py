@@ -30,12 +30,12 @@ class SimplexRecipe(BinnedRecipe):
     level: Level = 0.95
     simultaneous: bool = True
 
-    def compare_models(
+    def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of one model, with outcome names at the corners."""
         if len(models) != 1:
-            return super().compare_models(models, lens, rng)
+            return super().draw_models(models, lens, rng)
         (data,) = models.values()
         return self.diagram_with_outcome_names(lens_views(data, lens), outcome_names(data, lens))
 

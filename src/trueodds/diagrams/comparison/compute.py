@@ -117,7 +117,7 @@ class Comparison(BinnedRecipe):
         """The diagram of the views of one model, without noise floor and interval, which need its rows."""
         return self._make_diagram({"": views}, None, [])
 
-    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
         views_by_model = match_views(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))

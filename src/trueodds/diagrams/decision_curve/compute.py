@@ -134,7 +134,7 @@ class DecisionCurve(Recipe):
         """The diagram of the views of one model whose rows are assumed independent."""
         return self._build_diagram({"": views}, {"": None}, rng)
 
-    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models, with the clusters of their rows."""
         clusters = {name: data.cluster if isinstance(data, Predictions) else None for name, data in models.items()}
         return self._build_diagram(match_views(models, lens, self.name), clusters, as_generator(rng))

@@ -138,7 +138,7 @@ class Murphy(Recipe):
         """The diagram of the views of one model, without intervals of its score, which need its rows."""
         return self._make_builder({"": views}, {"": None}, rng).build({}, {}, [])
 
-    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
         views_by_model = match_views(models, lens, self.name)
         generator = as_generator(rng)

@@ -97,12 +97,12 @@ class RiskCoverage(Recipe):
     level: Level = 0.95
     resamples: BandDraws = 1000
 
-    def compare_models(
+    def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of one model, with the clusters of its rows."""
         if len(models) != 1:
-            return super().compare_models(models, lens, rng)  # raises an error
+            return super().draw_models(models, lens, rng)  # raises an error
         (data,) = models.values()
         cluster = data.cluster if isinstance(data, Predictions) else None
         # The notes of answers say that some cases were not evaluated; their number is not in the predictions.

@@ -103,7 +103,7 @@ class Training(BinnedRecipe):
         """Raise an error, because views without model names have no epoch."""
         raise epoch_name_error("views without a model name")
 
-    def compare_models(
+    def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of models named by their epochs."""

@@ -42,7 +42,7 @@ def study(folder):
 
 
 def rows(study, net, lens, distance="tv"):
-    return [row for row in study.rows if (row["net"], row["lens"], row["distance"]) == (net, lens, distance)]
+    return [row for row in study.rows if (row["network"], row["lens"], row["distance"]) == (net, lens, distance)]
 
 
 # The nets
@@ -107,16 +107,16 @@ def test_the_true_distribution_is_near_its_noise_floor_and_an_overconfident_one_
         for row in rows(study, NLI[0], lens):
             # p ≤ .01 comes in one calibrated net of a hundred, the seed is fixed.
             assert row["p"] > 0.01
-            assert row["low"] <= row["floor"]
+            assert row["low"] <= row["noise floor"]
         for row in rows(study, NLI[1], lens):
             assert row["p"] == 0.01  # the floor of 99 redraws
-            assert row["value"] > 1.5 * row["floor"]
+            assert row["value"] > 1.5 * row["noise floor"]
 
 
 def test_squares_have_no_interval_and_a_floor(study):
     for row in rows(study, NLI[0], "canonical", "sq-euclidean"):
         assert row["low"] is None
-        assert row["floor"] > 0
+        assert row["noise floor"] > 0
 
 
 # The study
@@ -127,7 +127,7 @@ def test_every_table_is_there_and_described(study):
         f"networks.{name}" for name in ("errors", "squares", "nets", "paper")
     ]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "networks"
-    assert study.sentence.startswith("Error of 2 nets in total variation, over 3 partitions: confidence ")
+    assert study.sentence.startswith("Error of 2 networks in total variation, over 3 partitions: confidence ")
     assert len(study.also[0].rows) == 4
     assert "groups" not in study.sentence  # three classes have none
 
@@ -136,7 +136,7 @@ def test_every_table_is_there_and_described(study):
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
     words = ["study", "networks", "--quick", "--method", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
-    assert "Error of 1 net in total variation" in ran.output
+    assert "Error of 1 network in total variation" in ran.output
     for name in (NLI[0], "lines.uniform", "lines.tree", "triangles.uniform", "triangles.tree"):
         assert (tmp_path / f"networks.{name}.png").read_bytes().startswith(b"\x89PNG")
     before = (tmp_path / "networks.csv").read_text()

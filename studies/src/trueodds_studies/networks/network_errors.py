@@ -55,7 +55,7 @@ def error_rows(net: StoredNetwork, preds: Predictions, resamples: int, redraws: 
                         "value": answer.value,
                         "low": None if answer.interval is None else answer.interval.low,
                         "high": None if answer.interval is None else answer.interval.high,
-                        "floor": answer.noise_floor,
+                        "noise floor": answer.noise_floor,
                         "p": verdict.pvalue,
                     }
                 )
@@ -123,7 +123,7 @@ def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
     """Statements of Vaicenavicius et al. (2019), and numbers of Widmann et al. (2019), with our results."""
     statements = [("the importance of the binning scheme", _describe_schemes(cells))]
     if _pairs_of_one_task(cells):
-        statements.append(("(the same)", _describe_orders(cells)))
+        statements.append(("(same statement)", _describe_orders(cells)))
     statements.append(("in regions with frequent predictions the deviation is small", _describe_frequent(cells)))
     statements.append(
         (
@@ -141,7 +141,7 @@ def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
         for bins, printed in PUBLISHED_ERRORS.get(cell["net"], {}).items():
             ours = find_error(cell, "canonical", bins)
             statements.append((f"{cell['net']}, all classes, {bins}: {printed:.6f}", f"{ours:.6f}"))
-    return tuple({"the papers": first, "here": second} for first, second in statements)
+    return tuple({"published": first, "our result": second} for first, second in statements)
 
 
 def find_error(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
@@ -200,9 +200,10 @@ def _describe_frequent(cells: Sequence[Row]) -> str:
     n_significant = sum(simplex["beyond"] for simplex in simplices)
     n_frequent = sum(simplex["beyond there"] for simplex in simplices)
     return (
-        f"in the three fullest of 25 cells the mean distance is {format_range(there)}, in the others"
-        f" {format_range(elsewhere)}; smaller there in {n_smaller} of {format_count(len(simplices), 'net')}; of"
-        f" {format_count(n_significant, 'cell')} with a significant deviation, {n_frequent} are among the fullest"
+        f"in the three of 25 cells with the most predictions, the mean distance is {format_range(there)}, in the others"
+        f" {format_range(elsewhere)}; smaller in these three for {n_smaller} of"
+        f" {format_count(len(simplices), 'network')}; of {format_count(n_significant, 'cell')} with a significant"
+        f" deviation, {n_frequent} are among these three"
     )
 
 

@@ -105,8 +105,8 @@ def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
     return {
         "net": cell.net,
         "n": preds.n,
-        "right": accuracy,
-        "sure": confidence,
+        "accuracy": accuracy,
+        "confidence": confidence,
         "errors": network_errors.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
         "outside": network_errors.count_outside_bars(preds, LEVEL),
         "frequent": network_errors.frequent_cell_errors(net, preds),
@@ -129,15 +129,15 @@ ALPHA = 0.05
 
 ERRORS_LEGEND = """lens: the largest probability, three groups of classes, or all classes. distance: tv is half the sum
 of absolute differences, sq-euclidean the sum of their squares (for a confidence: of it and its complement). low, high:
-95 % interval; none for squares, for which no interval with known coverage is available. floor: mean error of a
-calibrated network. p: consistency test with redrawn labels."""
+95 % interval; none for squares, for which no interval with known coverage is available. noise floor: mean
+error of a calibrated network. p: consistency test with redrawn labels."""
 SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest p-value of the consistency
 tests of that lens, all bins and both distances."""
 SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest p-value of the consistency
 tests of that lens, all bins and both distances."""
-NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence outside the 90 % bars.
-beyond: cells of 25 with a significant deviation, 95 % with Holm's correction over all cells. Without a probability for
-each class, there is no triangle."""
+NETWORKS_LEGEND = """confidence: mean largest probability. outside: bins of the confidence outside the 90 % bars.
+significant: of the occupied cells among 25, those with a significant deviation at 5 %, with Holm's correction over all
+cells; empty for networks without a probability for each class, which have no triangle."""
 
 
 def error_table(cells: Sequence[Row]) -> tuple[Row, ...]:
@@ -163,10 +163,15 @@ def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     rows = []
     for cell in cells:
         outside, simplex = cell["outside"], cell["frequent"]
-        entry = {**_task_and_network(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
+        entry = {
+            **_task_and_network(cell),
+            "n": cell["n"],
+            "accuracy": cell["accuracy"],
+            "confidence": cell["confidence"],
+        }
         for bins, counts in outside.items():
             entry[f"outside, {bins}"] = f"{counts['outside']} of {counts['bins']}"
-        entry["beyond, 25 cells"] = None if simplex is None else f"{simplex['beyond']} of {simplex['cells']}"
+        entry["significant, 25 cells"] = None if simplex is None else f"{simplex['beyond']} of {simplex['cells']}"
         rows.append(entry)
     return tuple(rows)
 
@@ -181,11 +186,11 @@ def summarize(cells: Sequence[Row]) -> str:
             values = [row["value"] for rows in rows_by_net for row in rows if row["distance"] == "tv"]
             n_always_rejected = sum(max(row["p"] for row in rows) <= ALPHA for rows in rows_by_net)
             phrases.append(
-                f"{lens} {format_range(values)}, {n_always_rejected} of {format_count(len(rows_by_net), 'net')}"
+                f"{lens} {format_range(values)}, {n_always_rejected} of {format_count(len(rows_by_net), 'network')}"
                 " rejected by all bins and distances"
             )
     return (
-        f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions:"
+        f"Error of {format_count(len(cells), 'network')} in total variation, over {len(PARTITIONS)} partitions:"
         f" {'; '.join(phrases)}."
     )
 
@@ -195,7 +200,7 @@ def summarize_noise(cells: Sequence[Row]) -> str:
     phrases = []
     for bins in PARTITIONS:
         shares = [
-            100 * row["floor"] / row["value"]
+            100 * row["noise floor"] / row["value"]
             for cell in cells
             for row in cell["errors"]
             if row["bins"] == bins and row["distance"] == "tv" and row["lens"] == "canonical"
@@ -207,13 +212,13 @@ def summarize_noise(cells: Sequence[Row]) -> str:
 
 def _task_and_network(cell: Row) -> dict[str, Any]:
     """The first two columns of the tables."""
-    return {"task": NETWORKS[cell["net"]].task, "net": cell["net"]}
+    return {"task": NETWORKS[cell["net"]].task, "network": cell["net"]}
 
 
 def _format_estimate(row: Row) -> str:
     """Format as value [low, high] (noise floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{row['value']:.4f}{between} ({row['floor']:.4f})"
+    return f"{row['value']:.4f}{between} ({row['noise floor']:.4f})"
 
 
 LEVEL = 0.9  # the bars end at the 5th and 95th percentiles, as in the paper

@@ -56,7 +56,7 @@ def example_comparison(values, halves, settled, measure="Brier"):
         for (i, j), pair, is_settled in zip(combinations(range(3), 2), combinations("abc", 2), settled, strict=True)
     ]
     models = [
-        {"net": net, "value": value, "floor": 0.1, "low": 0, "high": 1}
+        {"net": net, "value": value, "noise floor": 0.1, "low": 0, "high": 1}
         for net, value in zip("abc", values, strict=True)
     ]
     return {"measure": measure, "n": 10, "models": models, "pairs": pairs, "halves": halves}
@@ -83,8 +83,8 @@ def test_how_often_a_pair_turns_is_counted_over_the_halves():
     # a and b turn in the third half, a and c there too, b and c in the second
     assert ranking_tables.pair_reversal_rates(HAND) == {("b", "a"): 0.25, ("c", "a"): 0.25, ("b", "c"): 0.25}
     (row,) = ranking_tables.order_table([HAND])
-    assert row["settled"] == "1 of 3"
-    assert row["turned"] == row["most, settled"] == row["mean, not settled"] == 0.25
+    assert row["established"] == "1 of 3"
+    assert row["reversed"] == row["maximum reversed, established"] == row["mean reversed, others"] == 0.25
 
 
 def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
@@ -102,8 +102,8 @@ def test_a_pair_that_two_measures_settle_in_opposite_ways_is_named():
     assert opposite_pairs([HAND, OTHER]) == ["a and b"]
     assert opposite_pairs([HAND]) == []
     ab, _, bc = ranking_tables.pair_table([HAND, OTHER])
-    assert (ab["smaller"], ab["settled"]) == ("1 to 1", "1 to 1")
-    assert (bc["smaller"], bc["settled"]) == ("1 to 1", "0 to 0")
+    assert (ab["smaller"], ab["established"]) == ("1 to 1", "1 to 1")
+    assert (bc["smaller"], bc["established"]) == ("1 to 1", "0 to 0")
 
 
 def test_places_begin_with_the_smallest_and_their_range_is_over_the_halves():
@@ -164,7 +164,7 @@ def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_t
     pairs = next(table for table in study.also if table.name == "model_comparison.pairs").rows
     for row in pairs:
         if row["first"] == "vgg16":
-            assert row["settled"].endswith(" to 0")
+            assert row["established"].endswith(" to 0")
     order = next(table for table in study.also if table.name == "model_comparison.orders").rows
     score = next(row["order"] for row in order if row["measure"] == "Brier")
     assert score.startswith("vgg16 ")
@@ -179,7 +179,7 @@ def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
     assert len(study.rows) == len(rankings.QUICK_MEASURES) * len(NETS)
     assert json.loads(json.dumps(study.to_dict()))["study"] == "model_comparison"
-    assert study.sentence.startswith("3 nets, 4 measures: raw errors establish ")
+    assert study.sentence.startswith("3 networks, 4 measures: raw errors establish ")
     assert all(table.sentence for table in study.also)
 
 

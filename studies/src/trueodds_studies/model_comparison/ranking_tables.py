@@ -35,24 +35,25 @@ TAU_COLUMNS = (  # measures with a column in the table of tau
 )
 
 VALUES_LEGEND = """kind: raw errors contain noise, corrected ones little or none; scores are proper and measure more
-than calibration. low, high: 95 % interval; none where no interval of measured coverage is known. floor: the mean if the
-model were calibrated. rank: 1 is the smallest; rank low, high: the middle 95 % over random halves of the rows."""
+than calibration. low, high: 95 % interval; none where no interval of measured coverage is known. noise floor: the
+mean if the model were calibrated. rank: 1 is the smallest; rank low, high: the middle 95 % over random halves of the
+rows."""
 ORDERS_LEGEND = """order: increasing; < if the order of two neighbors is established by simultaneous 95 % intervals of
-all pairs, ? if not. settled: number of established pairs. turned: share of random halves of the rows in which a pair
-has the opposite order, mean over all pairs, maximum over established pairs, and mean over the others. No pair is
+all pairs, ? if not. established: number of established pairs. reversed: share of random halves of the rows in which a
+pair has the opposite order: mean over all pairs, maximum over established pairs, and mean over the others. No pair is
 established if no interval is available, as for squares."""
 NETWORKS_LEGEND = (
     "confidence: mean largest probability. The last columns: ranks by three measures and by accuracy, with 1 the best."
 )
-PAIRS_LEGEND = """smaller: number of measures for which the first of the pair has the smaller value, and the second.
-settled: number of these that are established. turned: share of halves in which the order is reversed, minimum and
-maximum over the measures."""
+PAIRS_LEGEND = """smaller: number of measures for which the first of the pair has the smaller value, and number for
+which the second has it. established: how many of these orders are established. reversed: share of halves in which the
+order is reversed, minimum and maximum over the measures."""
 TAU_LEGEND = """Kendall's tau of two rankings: 1 if all pairs agree, −1 if none does, and the central 95 % over random
 halves of the rows, the same for both measures."""
 PVALUES_LEGEND = f"""Random samples of n rows, the same for all networks: mean ECE (15 bins), median p of the
-consistency test, rejection rate at {ALPHA:g}. tied: pairs of networks with equal p. against: pairs of which the one
-with the larger ECE is not rejected and the other is. tau: Kendall's tau between the rankings by ECE and by decreasing
-p, with ties counted as 0."""
+consistency test, rejection rate at {ALPHA:g}. tied: share of pairs of networks with equal p. contradictory: share of
+pairs of which the network with the larger ECE is not rejected and the other is. tau: Kendall's tau between the rankings
+by ECE and by decreasing p, with ties counted as 0."""
 
 
 def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
@@ -62,7 +63,8 @@ def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
         ranks = rank_values(model_values(row))
         rank_limits = np.quantile(rank_values(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
         for i, model in enumerate(row["models"]):
-            entry = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **model, "n": row["n"]}
+            entry = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], "network": model["net"]}
+            entry |= {name: value for name, value in model.items() if name != "net"} | {"n": row["n"]}
             entry |= {"rank": int(ranks[i]), "rank low": int(rank_limits[0, i]), "rank high": int(rank_limits[1, i])}
             rows.append(entry)
     return tuple(rows)
@@ -120,10 +122,10 @@ def order_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
                 "kind": MEASURES[row["measure"]].kind,
                 "measure": row["measure"],
                 "order": format_order(row),
-                "settled": f"{len(settled_rates)} of {len(settled)}",
-                "turned": float(np.mean(list(rates.values()))),
-                "most, settled": max(settled_rates, default=None),
-                "mean, not settled": float(np.mean(other_rates)) if other_rates else None,
+                "established": f"{len(settled_rates)} of {len(settled)}",
+                "reversed": float(np.mean(list(rates.values()))),
+                "maximum reversed, established": max(settled_rates, default=None),
+                "mean reversed, others": float(np.mean(other_rates)) if other_rates else None,
             }
         )
     return tuple(rows)
@@ -146,11 +148,11 @@ def network_table(accuracies: Mapping[str, Mapping[str, float]], by_measure: Seq
     )
     rows = []
     for name, scores in accuracies.items():
-        entry: dict[str, Any] = {"net": name, **scores}
+        entry: dict[str, Any] = {"network": name, **scores}
         for row in by_measure:
             if row["measure"] in (DEFAULT_MEASURE, "debiased L2", "Brier"):
                 entry[row["measure"]] = int(rank_values(model_values(row))[network_names(row).index(name)])
-        rows.append(entry | {"by accuracy": int(accuracy_rank[name])})
+        rows.append(entry | {"rank by accuracy": int(accuracy_rank[name])})
     return tuple(rows)
 
 
@@ -168,9 +170,9 @@ def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
                 "first": a,
                 "second": b,
                 "smaller": f"{len(first)} to {len(second)}",
-                "settled": f"{sum(first)} to {sum(second)}",
-                "turned, least": min(rates),
-                "turned, most": max(rates),
+                "established": f"{sum(first)} to {sum(second)}",
+                "reversed, minimum": min(rates),
+                "reversed, maximum": max(rates),
             }
         )
     return tuple(rows)
@@ -201,14 +203,14 @@ def pvalue_table(by_size: Sequence[Row]) -> tuple[Row, ...]:
     rows = []
     for row in by_size:
         errors, p = np.array(row["errors"]), np.array(row["pvalues"])
-        entry: dict[str, Any] = {"n": row["n"], "sets": format_count(len(p), "set")}
+        entry: dict[str, Any] = {"n": row["n"], "samples": format_count(len(p), "sample")}
         for i, name in enumerate(row["nets"]):
             entry[name] = (
                 f"{errors[:, i].mean():.3f}, p {np.median(p[:, i]):.3f}, rejects {(p[:, i] <= ALPHA).mean():.0%}"
             )
         entry |= {
             "tied": tied_share(p),
-            "against": contradiction_share(errors, p),
+            "contradictory": contradiction_share(errors, p),
             "tau": float(kendall_tau(errors, -p).mean()),
         }
         rows.append(entry)

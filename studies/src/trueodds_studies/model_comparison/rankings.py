@@ -131,7 +131,7 @@ def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, see
     settled = {frozenset(pair) for pair in comparison.settled}
     models = []
     for name, result in comparison.models.items():
-        row: dict[str, Any] = {"net": name, "value": result.value, "floor": result.noise_floor}
+        row: dict[str, Any] = {"net": name, "value": result.value, "noise floor": result.noise_floor}
         row |= {"low": None, "high": None}
         if result.interval is not None:
             row |= {"low": result.interval.low, "high": result.interval.high}

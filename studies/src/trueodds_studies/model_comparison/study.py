@@ -145,7 +145,7 @@ def summarize(by_measure: Sequence[Row]) -> str:
         count = len(kind_rows[0]["pairs"])
         phrases.append(f"{KIND_LABELS[kind]} establish {format_range(settled, 0)} of {format_count(count, 'pair')}")
     taus = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(by_measure, 2)]
-    nets, measures = format_count(len(by_measure[0]["models"]), "net"), format_count(len(by_measure), "measure")
+    nets, measures = format_count(len(by_measure[0]["models"]), "network"), format_count(len(by_measure), "measure")
     between = (
         f" Kendall's tau between two rankings is {format_range(taus, 2)}, {np.mean(taus):.2f} on average."
         if taus
@@ -208,7 +208,7 @@ def summarize_agreement(by_measure: Sequence[Row]) -> str:
 def summarize_pvalues(by_size: Sequence[Row]) -> str:
     """In words, the share of pairs whose p-values contradict the order of the errors, by number of rows."""
     phrases = [
-        f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})"
+        f"{row['n']:,} rows {row['contradictory']:.0%} (tied {row['tied']:.0%})"
         for row in ranking_tables.pvalue_table(by_size)
     ]
     return f"Pairs in which the larger error is not rejected and the smaller is: {', '.join(phrases)}."
@@ -226,7 +226,7 @@ def compare_with_paper(
             _describe_unsettled(raw),
         )
     ]
-    statements.append(("(the same)", summarize_pairs(raw)))
+    statements.append(("(same statement)", summarize_pairs(raw)))
     statements.append(("the two biases can differ significantly", _describe_noise_floors(raw)))
     statements.append(
         (f"the larger estimate may have P > α > P' of the smaller, α = {ALPHA:g}", summarize_pvalues(by_size))
@@ -244,7 +244,7 @@ def compare_with_paper(
         values = [float(kendall_tau(ranking_tables.model_values(row), accuracy)) for row in rows]
         claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(in addition)"
         statements.append((claim, f"{KIND_LABELS[kind]}: tau with the ranking by accuracy {format_range(values, 2)}"))
-    return tuple({"the paper": first, "here": second} for first, second in statements)
+    return tuple({"published": first, "our result": second} for first, second in statements)
 
 
 def measures_by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
@@ -268,14 +268,14 @@ def _describe_unsettled(rows: Sequence[Row]) -> str:
                 f" established; most often reversed: {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
     unsettled = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
-    return "; ".join([*phrases, f"by raw error {format_range(unsettled, 0)} % of the pairs are not established"])
+    return "; ".join([*phrases, f"for the raw errors, {format_range(unsettled, 0)} % of the pairs are not established"])
 
 
 def _describe_noise_floors(rows: Sequence[Row]) -> str:
     """In words, the range of the noise floors of the networks by measure, the widest range first."""
     ranges = []
     for row in rows:
-        floors = [model["floor"] for model in row["models"] if model["floor"] is not None]
+        floors = [model["noise floor"] for model in row["models"] if model["noise floor"] is not None]
         if floors and min(floors) > 0:
             ranges.append((max(floors) / min(floors), f"{row['measure']} {format_range(floors, 4)}"))
     ranges.sort(reverse=True)

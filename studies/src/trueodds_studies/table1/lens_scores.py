@@ -82,7 +82,7 @@ def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) ->
     """One row per estimator: values for rows with exact frequencies, and for a simulated data set with interval.
 
     `AUC` is the share of pairs of a simulated data set and one of a calibrated model with the same
-    predictions in which the first has the larger error: 1 for perfect discrimination, .5 for none. It is
+    predictions in which the first has the larger error: 1 for perfect discrimination, 0.5 for none. It is
     computed for the canonical lens; for a lens whose views are calibrated, both have the same distribution.
     """
     table: list[dict[str, Any]] = []

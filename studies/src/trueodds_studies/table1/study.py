@@ -32,14 +32,15 @@ QUICK = Plan(rows=300, sets=20, resamples=50, redraws=39)
 QUICK_LENSES = ("confidence", "classwise", "canonical")
 
 LENSES_LEGEND = """exact: limit of the ECE for infinitely many rows with one bin per prediction. ECE: of the first data
-set, value [95 % interval] (noise floor). reject: minimum and maximum rejection rate of the tests at 5 %; see it: tests
-whose rate is more than four standard deviations above 5 %."""
+set, value [95 % interval] (noise floor). rejection rates: minimum and maximum over the tests at 5 %; detecting
+tests: those whose rate is more than four standard deviations above 5 %."""
 ESTIMATORS_LEGEND = """exact, if calibrated: for 3,000 rows whose outcomes have exactly the frequencies of the table,
 and the predicted ones. estimate: value [95 % interval] (noise floor). AUC: share of pairs in which a data set has a
-larger error than one of a calibrated model with the same predictions; .5 means no discrimination. sees it: more than
-four standard deviations from .5."""
-TESTS_LEGEND = """p: p-value of the first data set. rejects: share of data sets with p ≤ .05; the same for a calibrated
-model with the same predictions; and the minimum and maximum for other lenses."""
+larger error than one of a calibrated model with the same predictions; 0.5 means no discrimination. detects: AUC
+differs from 0.5 by more than four standard deviations."""
+TESTS_LEGEND = """p: p-value of the first data set. rejection rate: share of data sets with p ≤ 0.05; if calibrated:
+the same for a calibrated model with the same predictions; other lenses: minimum and maximum over the other lenses.
+detects: the rejection rate is more than four standard deviations above 5 %."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def table1(
     if folder is not None:
         finding.save(folder)
         StudyResult(
-            "table1.all", "Every estimator and every test through every lens.", all_rows(cells), plan.__dict__
+            "table1.all", "Every estimator and every test with every lens.", all_rows(cells), plan.__dict__
         ).save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             draw_lenses(cells, plan.sets, folder / "table1.svg")
@@ -106,11 +107,11 @@ def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Stu
     tables = (
         (
             "estimators",
-            "Every estimator through the canonical lens.",
+            "Every estimator with the canonical lens.",
             estimator_table(cells, plan.sets),
             ESTIMATORS_LEGEND,
         ),
-        ("tests", "Every test through the canonical lens.", pvalue_table(cells, plan.sets), TESTS_LEGEND),
+        ("tests", "Every test with the canonical lens.", pvalue_table(cells, plan.sets), TESTS_LEGEND),
     )
     return tuple(
         StudyResult(f"table1.{name}", sentence, rows, plan.__dict__, legend) for name, sentence, rows, legend in tables
@@ -124,11 +125,11 @@ def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...
         ece = next(row for row in cell["estimates"] if row["estimator"] == "ece")
         tests = [row for row in cell["tests"] if "rejects" in row]
         row = {"lens": cell["lens"], "views": cell["views"], "exact": cell["exact"], "ECE": format_interval(ece)}
-        row |= {"tests": len(tests), "reject": format_range((test["rejects"] for test in tests), 2)}
+        row |= {"tests": len(tests), "rejection rates": format_range((test["rejects"] for test in tests), 2)}
         rows.append(
             row
             | {
-                "see it": ", ".join(
+                "detecting tests": ", ".join(
                     test["test"] for test in tests if test["rejects"] > significant_rejection_rate(sets)
                 )
             }
@@ -141,7 +142,7 @@ def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ..
     rows = []
     for row in canonical_rows(cells, "estimates"):
         if "needs" in row:
-            rows.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
+            rows.append({"estimator": row["estimator"], "detects": "whole vectors not supported"})
             continue
         entry = {"estimator": row["estimator"], "settings": row["settings"], "exact": row["exact"]}
         entry |= {
@@ -149,7 +150,7 @@ def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ..
             "estimate": format_interval(row),
             "AUC": row["AUC"],
         }
-        rows.append(entry | {"sees it": "yes" if detects_error(row, sets) else "no"})
+        rows.append(entry | {"detects": "yes" if detects_error(row, sets) else "no"})
     return tuple(rows)
 
 
@@ -166,11 +167,12 @@ def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
         ]
         entry = {"test": row["test"]}
         if "needs" in row:
-            entry["sees it"] = "takes no vectors"
+            entry["detects"] = "whole vectors not supported"
         else:
-            entry |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
-            entry["sees it"] = "yes" if row["rejects"] > significant_rejection_rate(sets) else "no"
-        rows.append(entry | ({"through other lenses": format_range(elsewhere, 2)} if elsewhere else {}))
+            entry |= {"p": row["p"], "rejection rate": row["rejects"]}
+            entry["rejection rate if calibrated"] = row["rejects if calibrated"]
+            entry["detects"] = "yes" if row["rejects"] > significant_rejection_rate(sets) else "no"
+        rows.append(entry | ({"rejection rate, other lenses": format_range(elsewhere, 2)} if elsewhere else {}))
     return tuple(rows)
 
 
@@ -181,7 +183,7 @@ def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         for kind, key in (("estimator", "estimates"), ("test", "tests")):
             for row in cell[key]:
                 entry = {"lens": cell["lens"], "kind": kind}
-                entry |= {("member" if name == kind else name): value for name, value in row.items()}
+                entry |= {("method" if name == kind else name): value for name, value in row.items()}
                 rows.append(entry)
     return tuple(rows)
 

@@ -242,10 +242,10 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
     made = {"0": base + 1, "ece": base + np.array([[0.1], [-0.1], [0.1], [-0.05]]), "ks": base}
     monkeypatch.setattr("trueodds_studies.estimators.error_tables._purpose_values", lambda *_: (made, np.mean))
     row = _recommend(of, "confidence", [0], "single number")
-    assert (row["take"], row["level"], row["agree"]) == ("ks", "ece", True)
+    assert (row["best"], row["not significantly different"], row["default among best"]) == ("ks", "ece", True)
     assert row["value"] == pytest.approx(0.25)
     row = _recommend(of, "confidence", [0], "ranking")  # there more is better
-    assert (row["take"], row["level"], row["agree"]) == ("0", "", False)
+    assert (row["best"], row["not significantly different"], row["default among best"]) == ("0", "", False)
 
 
 def test_an_unknown_member_is_refused_and_a_debiased_one_brings_its_base():
@@ -262,9 +262,9 @@ def test_few_rows_make_every_binned_error_too_large_and_the_constant_0_closer(st
         row = one(study, "errors", lens=lens, estimator="ece", n=30)
         assert row["bias"] > 0.02
         assert row["RMSE"] > one(study, "errors", lens=lens, estimator="ece", n=443)["RMSE"]
-    assert one(study, "errors", lens="confidence", estimator="ece", n=30)["beats 0"] < 0.5
+    assert one(study, "errors", lens="confidence", estimator="ece", n=30)["better than 0"] < 0.5
     zero = one(study, "errors", lens="confidence", estimator="0", n=30)
-    assert (zero["in order"], zero["power"], zero["sd"], zero["RMSE calibrated"]) == (0.5, 0.0, 0.0, 0.0)
+    assert (zero["ordered correctly"], zero["power"], zero["sd"], zero["RMSE calibrated"]) == (0.5, 0.0, 0.0, 0.0)
 
 
 def test_of_the_papers_fifteen_thirty_equal_bins_are_worst_and_wide_kernels_or_few_bins_best(study):
@@ -290,7 +290,7 @@ def test_every_case_is_advised_and_every_table_has_its_rows(study):
         for purpose in ("single number", "ranking", "test of 0")
     }
     assert len(rows_of(study, "truths")) == 2
-    assert "cases an estimator without settings" in study.sentence
+    assert "cases, an estimator with default settings" in study.sentence
 
 
 def test_of_few_resamples_no_power_is_reported(study):
@@ -298,9 +298,9 @@ def test_of_few_resamples_no_power_is_reported(study):
     for row in rows_of(study, "errors"):
         assert row["estimator"] not in without_power or row["power"] is None
     assert any(row["power"] is not None for row in rows_of(study, "errors"))
-    assert {row["take"] for row in study.rows if row["purpose"] == "test of 0"}.isdisjoint(without_power)
+    assert {row["best"] for row in study.rows if row["purpose"] == "test of 0"}.isdisjoint(without_power)
     assert not any(
-        name in row["level"].split(", ")
+        name in row["not significantly different"].split(", ")
         for row in study.rows
         if row["purpose"] == "test of 0"
         for name in without_power
@@ -329,7 +329,7 @@ def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkey
     plan = replace(TINY, other_distributions=1, other_every=1, methods=(), sizes=(30, 115))
     monkeypatch.setattr("trueodds_studies.estimators.study.QUICK", plan)
     ran = CliRunner().invoke(main, ["study", "estimators", "--quick", "--out", str(tmp_path)], standalone_mode=False)
-    assert "level with it" in ran.output
+    assert "not significantly different from it" in ran.output
     for name in ("estimators", "estimators.errors", "estimators.bins"):
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
     assert {"estimators.md", "estimators.figure.short.md", "estimators.worlds.md"} <= {

@@ -168,21 +168,26 @@ def error_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
             }
             truth = trajectories.truth(lens, "l2" if target == "l2" else "l1")[:, None]
             columns["relative"] = columns["RMSE"] / np.maximum(truth, 1e-4)
-            columns["beats 0"] = (columns["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
+            columns["better than 0"] = (columns["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
             power = trajectories.stat(lens, label, "power").mean(axis=0)
             in_order = trajectories.share_in_order(lens, label).mean(axis=0)
             if VARIANTS[label].slow:  # a quantile of few resamples is too inaccurate for a test
                 power = np.full_like(power, np.nan)
             for i, n in enumerate(trajectories.sizes):
-                row: dict[str, Any] = {"lens": lens, "estimator": label, "target": target, "n": n}
+                row: dict[str, Any] = {
+                    "lens": lens,
+                    "estimator": label,
+                    "target": "other" if target == "own" else target,
+                    "n": n,
+                }
                 for name, values in columns.items():
-                    required = columns["RMSE"] if name == "beats 0" else values
-                    average = np.mean if name == "beats 0" else np.median
+                    required = columns["RMSE"] if name == "better than 0" else values
+                    average = np.mean if name == "better than 0" else np.median
                     row[name] = None if np.isnan(required[:, i]).any() else float(average(values[:, i]))
                 row["power"] = None if np.isnan(power[i]) else float(power[i])
-                row["in order"] = None if np.isnan(in_order[i]) else float(in_order[i])
+                row["ordered correctly"] = None if np.isnan(in_order[i]) else float(in_order[i])
                 rows.append(row)
-    return tuple(row for row in rows if row["in order"] is not None)
+    return tuple(row for row in rows if row["ordered correctly"] is not None)
 
 
 def bin_count_table(trajectories: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
@@ -223,7 +228,7 @@ def worlds_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...
                 rmse = {label: float(np.median(trajectories.rmse(lens, label)[:, i])) for label in labels}
                 winner = min((label for label in labels if label != "0"), key=lambda label: rmse[label])
                 row: dict[str, Any] = {
-                    "world": world,
+                    "models": world,
                     "lens": lens,
                     "n": trajectories.sizes[i],
                     "truth": truth,
@@ -258,17 +263,17 @@ def truth_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]
             )
             rows.append(
                 {
-                    "world": world,
+                    "models": world,
                     "lens": lens,
                     "trajectories": len(l1),
                     "truth": float(np.median(l1)),
-                    "least": float(l1.min()),
-                    "most": float(l1.max()),
-                    "half width": float(np.median(high - low) / 2),
-                    "widest": float((high - low).max() / 2),
-                    "2000 bins": float(np.median(legacy - l1)),
-                    "rough": float((fine > high + ROUGHNESS_TOLERANCE).mean()),
-                    "finer": float(np.median(fine)),
+                    "minimum": float(l1.min()),
+                    "maximum": float(l1.max()),
+                    "median half width": float(np.median(high - low) / 2),
+                    "maximum half width": float((high - low).max() / 2),
+                    "excess with 2000 bins": float(np.median(legacy - l1)),
+                    "above bracket": float((fine > high + ROUGHNESS_TOLERANCE).mean()),
+                    "lower end, 10000 bins": float(np.median(fine)),
                     "l2": float(np.median(trajectories.truth(lens, "l2"))),
                 }
             )
@@ -279,7 +284,7 @@ SIZE_BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")
 DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # estimators whose values are shown
 DEFAULT_VARIANTS = {label for label, variant in VARIANTS.items() if variant.kind == "ours" and not variant.settings}
-MAX_SHOWN = 5  # number of estimators shown as level with the best
+MAX_SHOWN = 5  # number of shown estimators that do not differ significantly from the best
 
 
 def recommendation_table(trajectories: Trajectories) -> list[dict[str, Any]]:
@@ -288,7 +293,8 @@ def recommendation_table(trajectories: Trajectories) -> list[dict[str, Any]]:
     For a single number, it has the smallest RMSE against the mean distance, median over trajectories, and the constant
     0 is included. For ranking, it has the largest mean share of pairs in order. For a test of 0, it has the largest
     mean power at 5 %, among the estimators that are computed for all resamples. Values are means over the sizes of a
-    band. An estimator is level with the best if the 95 % limits of the difference, over distributions, include 0.
+    band. An estimator does not differ significantly from the best if the 95 % limits of the difference, over
+    distributions, include 0.
     """
     questions = [(lens, band, purpose) for lens in LENSES for band in SIZE_BANDS for purpose in PURPOSES]
     table = []
@@ -316,24 +322,24 @@ def _recommend(trajectories: Trajectories, lens: str, sizes: Sequence[int], purp
 
     (score, _), (low, difference_low), (high, difference_high) = trajectories.limits(table, score_and_difference)
     ranked = np.argsort(sign * score)
-    level = [names[i] for i in ranked if difference_low[i] <= 0 <= difference_high[i] and i != first]
+    not_different = [names[i] for i in ranked if difference_low[i] <= 0 <= difference_high[i] and i != first]
     winner_except_zero = next(i for i in ranked if names[i] != "0")
     default_positions = {name: names.index(name) for name in DEFAULTS if name in names}
     default_texts = [
-        f"{name} {score[i]:.3g}{' (level)' if name in level or i == first else ''}"
+        f"{name} {score[i]:.3g}{' (n.s.)' if name in not_different or i == first else ''}"
         for name, i in default_positions.items()
     ]
-    more = f" and {len(level) - MAX_SHOWN} more" if len(level) > MAX_SHOWN else ""
+    more = f" and {len(not_different) - MAX_SHOWN} more" if len(not_different) > MAX_SHOWN else ""
     return {
-        "take": names[first],
+        "best": names[first],
         "value": float(score[first]),
         "low": float(low[first]),
         "high": float(high[first]),
-        "level": ", ".join(level[:MAX_SHOWN]) + more,
-        "best but 0": names[winner_except_zero],
-        "its value": float(score[winner_except_zero]),
+        "not significantly different": ", ".join(not_different[:MAX_SHOWN]) + more,
+        "best except 0": names[winner_except_zero],
+        "value except 0": float(score[winner_except_zero]),
         "defaults": ", ".join(default_texts),
-        "agree": not DEFAULT_VARIANTS.isdisjoint({names[first], *level}),
+        "default among best": not DEFAULT_VARIANTS.isdisjoint({names[first], *not_different}),
     }
 
 
@@ -367,13 +373,18 @@ def _purpose_values(
 
 
 def summarize_defaults(results: Sequence[dict[str, Any]]) -> str:
-    """In words, how often an estimator with default settings is best or level with it, and how often 0 is best."""
-    agree = [row for row in results if row["agree"]]
+    """In words, how often a default estimator is the best or not significantly different, and how often 0 is best."""
+    n_default = sum(row["default among best"] for row in results)
     disagreements = [
-        f"{row['purpose']} through {row['lens']}, n {row['n']}: {row['take']}" for row in results if not row["agree"]
+        f"{row['purpose']} with the lens {row['lens']}, n {row['n']}: {row['best']}"
+        for row in results
+        if not row["default among best"]
     ]
-    zero = sum(row["take"] == "0" for row in results if row["purpose"] == "single number")
+    zero = sum(row["best"] == "0" for row in results if row["purpose"] == "single number")
     n_bands = sum(row["purpose"] == "single number" for row in results)
-    text = f"In {len(agree)} of {len(results)} cases an estimator without settings is the best or level with it"
-    text += f"; not for {'; '.join(disagreements)}." if disagreements else "."
-    return f"{text} As a single number the constant 0 comes closest in {zero} of {n_bands} bands of sizes."
+    text = (
+        f"In {n_default} of {len(results)} cases, an estimator with default settings is the best or not significantly"
+        " different from it"
+    )
+    text += f"; exceptions: {'; '.join(disagreements)}." if disagreements else "."
+    return f"{text} As a single number, the constant 0 is the most accurate in {zero} of {n_bands} bands of sizes."

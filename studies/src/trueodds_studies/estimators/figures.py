@@ -62,7 +62,7 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
     panels = (
         ("bias", "bias"),
         ("RMSE", "RMSE"),
-        ("in order", "two models in order"),
+        ("ordered correctly", "two models in order"),
         ("power", "told from calibrated"),
     )
     axes = figure.subplots(len(LENSES), len(panels), squeeze=False)
@@ -73,7 +73,7 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
                 if selected:
                     ax.plot([r["n"] for r in selected], [r[name] for r in selected], color=color, lw=1.3, label=label)
             zero = [r for r in rows if (r["lens"], r["estimator"]) == (lens, "0") and r[name] is not None]
-            if zero and name in ("RMSE", "in order"):
+            if zero and name in ("RMSE", "ordered correctly"):
                 ax.plot([r["n"] for r in zero], [r[name] for r in zero], color=RED, lw=1.6, label="the constant 0")
             if name == "bias":
                 ax.axhline(0, color="#999999", lw=0.8)
@@ -102,7 +102,7 @@ def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     ax.set_yscale("log")
     ax.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     ax.minorticks_off()
-    ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
+    ax.set_ylabel("number of bins with the smallest RMSE", fontsize=9)
     _set_size_axis(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     save_figure(figure, path)

@@ -104,7 +104,7 @@ def summarize_classes(rows: Sequence[Row]) -> str:
     for k in sorted({row["classes"] for row in rows}):
         last = [row for row in rows if row["classes"] == k and row["estimator"] == "ece"][-1]
         phrases.append(
-            f"{k} classes {last['truth'] + last['bias']:.3f} for {last['truth']:.3f} (calibrated"
+            f"{k} classes {last['truth'] + last['bias']:.3f}, true error {last['truth']:.3f} (calibrated"
             f" {last['calibrated']:.3f})"
         )
-    return f"The canonical ece on a tree says, with the most rows: {'; '.join(phrases)}."
+    return f"Mean canonical ece with a tree and the largest number of rows: {'; '.join(phrases)}."

@@ -73,36 +73,39 @@ QUICK = Plan(
 
 FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets
 95 % limits over distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below
-{cut}. swapped: with the weights of the authors' released code, of which the paper's numbers are made. 0: the constant
-answer. ece: uniform bins, a: equal mass, c: shared by convex weights; in brackets the number of bins, or the bandwidth
-of kde."""
+{cut}. swapped: with the weights of the authors' released code, with which the paper's numbers were computed. 0: the
+constant 0. ece: uniform bins, a: equal mass, c: shared by convex weights; in brackets the number of bins, or the
+bandwidth of kde."""
 ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over resamples
 of n rows, and p95 of the distance; relative: RMSE divided by the truth; RMSE calibrated: with labels drawn from the
-model's own probabilities, where the truth is 0. target: l1 is the mean distance, l2 its root mean square, own a scale
-of its own, for which no error is reported. beats 0: share of trajectories whose RMSE is below that of the constant 0.
+model's own probabilities, where the truth is 0. target: l1 is the mean distance, l2 its root mean square, other a
+different scale, for which no error is reported. better than 0: share of trajectories whose RMSE is below that of 0.
 power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated model, not reported for
-estimators that use only {few} resamples ({names}); in order: how often the worse of two models of one train set gets
-the larger value on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: with the
-noise floor subtracted as in `measure`, from {floors} redraws."""
+estimators that use only {few} resamples ({names}); ordered correctly: how often the worse of two models of one
+training set gets the larger value on the same rows (a tie counts half); means over trajectories, and over training
+sets. debiased: with the noise floor subtracted as in `measure`, from {floors} redraws."""
 ADVICE_LEGEND = """The best estimator by rule: for a single number, the smallest median RMSE against the mean distance;
-for ranking, the largest mean share of pairs in order; for a test of 0, the largest mean power at 5 % of the estimators
-that use all resamples. Each value is the mean over the sizes of the band, with 95 % limits over distributions. level:
-estimators whose difference from the best has limits that include 0. defaults: values of four estimators with default
-settings. agree: one of these is the best or level with it."""
-BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by
-n; exponent: slope of its logarithm against that of n, with standard error and 95 % limits over distributions."""
+for ranking, the largest mean share of correctly ordered pairs; for a test of 0, the largest mean power at 5 % of the
+estimators that use all resamples. Each value is the mean over the sizes of the band, with 95 % limits over
+distributions. not significantly different: estimators whose difference from the best has limits that include 0. best
+except 0, value except 0: the best estimator other than the constant 0, and its value. defaults: values of four
+estimators with default settings; n.s.: the best, or not significantly different from it. default among best: whether
+this holds for any estimator with default settings."""
+BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the smallest median RMSE against the mean distance,
+by n; exponent: slope of its logarithm against that of n, with standard error and 95 % limits over distributions."""
 WORLDS_LEGEND = """Median RMSE relative to the mean distance with n rows, for models that are recalibrated on another
 {train} rows, or for uneven classes (the first is 10 times as frequent as the last). best: of the estimators other than
 the constant 0."""
-CLASSES_LEGEND = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is
-the calibration function. Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv.
-calibrated: mean where labels are drawn from the model; power: share above the 95 % quantile of these."""
-TRUTHS_LEGEND = """truth, least, most: median, minimum, and maximum of the midpoint of the bracket; half width, widest:
-median and maximum of half its width. Lower end: cross-fitted between halves of the holdout (100 equal-mass bins); upper
-end: plug-in estimate with these bins. 2000 bins: by how much the authors' truth on as many rows would exceed it. finer:
-median of the lower end with 10,000 bins, which is biased downward; rough: share of trajectories in which it exceeds the
-upper end by more than {rough}: there the event rate jumps between neighboring scores, and the truth is the value for
-100 bins, which is less than the error. l2: root mean square."""
+CLASSES_LEGEND = """A logistic regression in two dimensions with the canonical lens, total variation: here, the true
+posterior is the calibration function. Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are
+twice the total variation. RMSE of 0: that of the constant 0. calibrated: mean if the labels are drawn from the model;
+power: share above the 95 % quantile of these values."""
+TRUTHS_LEGEND = """truth, minimum, maximum: median, minimum, and maximum of the midpoint of the bracket; half width:
+half the width of the bracket. Lower end: cross-fitted between halves of the holdout (100 equal-mass bins); upper end:
+plug-in estimate with these bins. excess with 2000 bins: by how much the authors' true error on as many rows would
+exceed the truth. lower end, 10000 bins: its median, which is biased downward; above bracket: share of trajectories in
+which it exceeds the upper end by more than {rough}: there, the event rate jumps between neighboring scores, and the
+truth is the value for 100 bins, which is less than the error. l2: root mean square."""
 
 
 def estimators(
@@ -194,7 +197,7 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
         also.append(
             StudyResult(
                 "estimators.worlds",
-                "The same of other models.",
+                "RMSE for recalibrated models and for uneven classes.",
                 error_tables.worlds_table(other_trajectories),
                 settings,
                 WORLDS_LEGEND.format(train=plan.train),
@@ -245,7 +248,8 @@ def _describe_winners(rows: Sequence[Row], plan: Plan) -> str:
         ]
         beaten = [str(n) for n in sizes if zero[str(n)] < closest[n][str(n)]]
         phrases.append(
-            f"{lens}: {'; '.join(size_texts)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}"
+            f"{lens}: {'; '.join(size_texts)}; the constant 0 is more accurate than all of them at n ="
+            f" {', '.join(beaten) or 'none'}"
         )
     return f"The best of the paper's fifteen. {'. '.join(phrases)}."
 
@@ -256,18 +260,17 @@ def _find_closest(rows: Sequence[Row], n: int) -> Row:
 
 
 def _describe_zero(rows: Sequence[Row]) -> str:
-    """In words, how often the default ECE is closer to the truth than 0, at the smallest and largest size."""
+    """In words, how often the default ECE is more accurate than 0, at the smallest and largest size."""
     phrases = []
     for lens in LENSES:
         ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
         if ece_rows:
             phrases.append(
-                f"{lens} {ece_rows[0]['beats 0']:.2f} at n = {ece_rows[0]['n']} and {ece_rows[-1]['beats 0']:.2f} at n"
-                f" = {ece_rows[-1]['n']}"
+                f"{lens} {ece_rows[0]['better than 0']:.2f} at n = {ece_rows[0]['n']} and"
+                f" {ece_rows[-1]['better than 0']:.2f} at n = {ece_rows[-1]['n']}"
             )
-    return (
-        f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(phrases) or 'not measured'}."
-    )
+    share_text = "; ".join(phrases) or "not measured"
+    return f"Share of trajectories in which `ece` is more accurate than the constant 0: {share_text}."
 
 
 def _errors_legend(plan: Plan) -> str:
@@ -278,9 +281,9 @@ def _errors_legend(plan: Plan) -> str:
 
 def _describe_precision(rows: Sequence[Row]) -> str:
     """In words, the precision of the true errors, and for which models they are only those with 100 bins."""
-    widest = max(rows, key=lambda row: float(row["widest"]))
-    text = f"Half the width of the bracket is at most {widest['widest']:.4f}"
-    rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
+    widest = max(rows, key=lambda row: float(row["maximum half width"]))
+    text = f"Half the width of the bracket is at most {widest['maximum half width']:.4f}"
+    rough = [f"{row['models']}, {row['lens']} ({row['above bracket']:.0%})" for row in rows if row["above bracket"] > 0]
     return f"{text}; the event rate jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
 
 

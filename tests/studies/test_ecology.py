@@ -118,11 +118,11 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
     verdict = to.test(to.Predictions(plots.y[mask], plots.predicted["See5"][mask]), "mcllo", min_prob=MIN_PROB)
     assert one["p"] == float(verdict)
     # Holm's smallest is 13 times the smallest p, as far as that is below 1.
-    assert min(row["holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))
+    assert min(row["p Holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))
 
 
 def test_outcomes_of_probability_zero_are_counted():
-    assert count_zeros(to.Predictions([0, 1, 1], [1.0, 1.0, 0.3])) == {"floored": 2, "missed": 1}
+    assert count_zeros(to.Predictions([0, 1, 1], [1.0, 1.0, 0.3])) == {"clipped": 2, "outcomes at 0": 1}
 
 
 def test_a_halving_is_tested_on_plots_that_no_fit_saw(plots):

@@ -134,16 +134,16 @@ def test_a_loss_with_some_of_the_uniform_mixed_in_is_worked_by_hand():
 def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_share_some():
     def row(loss, method="auto", chose="identity"):
         return {"mixed": loss, "log loss": loss, "ECE": 0.1, "p": 0.2, "accuracy": 0.5, "changed": 0.0,
-                "method": method, "chose": chose}  # fmt: skip
+                "method": method, "chosen": chose}  # fmt: skip
 
     ours, none = [row(0.2), row(0.6, chose="temperature")], [row(0.3, "none"), row(0.5, "none")]
     change = loss_changes(ours, none, shared=0.5)
     # Differences −.1 and .1: mean 0, standard deviation .1414, error .1, times √(1 + 2 · ½).
     assert change["difference"] == pytest.approx(0)
     assert change["difference se"] == pytest.approx(0.1)
-    assert change["wide"] == pytest.approx(0.1 * np.sqrt(2))
-    assert (change["worse"], change["worst difference"]) == (0.5, pytest.approx(0.1))
-    assert change["chose"] == "1 identity, 1 temperature"
+    assert change["corrected se"] == pytest.approx(0.1 * np.sqrt(2))
+    assert (change["share worse"], change["maximum difference"]) == (0.5, pytest.approx(0.1))
+    assert change["chosen"] == "1 identity, 1 temperature"
     assert summarize_splits(none)["loss"] == pytest.approx(0.4)
     assert standard_error(np.array([1.0])) is None
 
@@ -195,7 +195,7 @@ def test_what_stands_in_for_no_votes_is_as_specified_and_sums_to_one():
 def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     study, _ = quick
     by = {(row["baseline"], row["method"]): row for row in study.rows}
-    assert {method for baseline, method in by if baseline == "the last"} == {
+    assert {method for baseline, method in by if baseline == "last class"} == {
         "none",
         "MCLLO",
         "MCLLO, ridge",
@@ -206,8 +206,8 @@ def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     assert warm["changed"] == 0.0
     assert warm["loss"] < none["loss"]
     # What a baseline does not change is the same against both.
-    assert by["the last", "none"]["loss"] == none["loss"]
-    assert by["the last", "MCLLO"]["loss"] != by["Normal Weight", "MCLLO"]["loss"]
+    assert by["last class", "none"]["loss"] == none["loss"]
+    assert by["last class", "MCLLO"]["loss"] != by["Normal Weight", "MCLLO"]["loss"]
     (auto,) = (row for row in study.also[0].rows if row["method"] == "auto")
     assert auto["difference"] == pytest.approx(by["Normal Weight", "auto"]["loss"] - none["loss"])
     assert f"{none['loss']:.3f} without recalibration" in study.sentence
@@ -220,7 +220,7 @@ def test_the_quick_study_tells_every_method_against_both_baselines(quick):
 def test_printed_numbers_stand_beside_ours(quick):
     study, _ = quick
     (paper,) = (table for table in study.also if table.name == "obesity.paper")
-    printed = [row for row in paper.rows if row["features"] == "printed"]
+    printed = [row for row in paper.rows if row["features"] == "published"]
     assert [row["ECE"] for row in printed] == [row["ECE"] for row in PUBLISHED_TABLE.values()]
     assert len(paper.rows) > len(printed)
 

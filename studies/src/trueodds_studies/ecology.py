@@ -111,7 +111,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             evaluation.row
             | {
                 "mixed": mixed_log_loss(evaluation.after.P, held_out.y, learn.n),
-                "chose": evaluation.calibration_map.name,
+                "chosen": evaluation.calibration_map.name,
             }
         )
     return {"model": cell.model, "split": cell.split, "rows": rows}
@@ -185,22 +185,24 @@ LEGEND = """All {n:,} rows of {plots} plots, without recalibration. δ and γ of
 standard error for independent rows with the variance of the fitted map; se rows: jackknife over rows; se plots:
 jackknife over plots. p rows: MCLLO's likelihood-ratio test, assuming independent rows; p plots: Wald test for whole
 plots; p flips: score test with the signs of the residuals of whole plots flipped (smallest p-value {min_pvalue:g}).
-floored: rows with a probability closer to 0 or 1 than {min_prob:g}; missed: observed outcomes that had probability 0,
-each of which rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared correlation
-of the residuals of two species over plots; shuffled: the mean of the same for {shuffles} shuffles of plots within
-species; p alike: share of shuffles with at least this value, including the data."""
+clipped: rows with a probability closer to 0 or 1 than {min_prob:g}; outcomes at 0: observed outcomes that had
+probability 0, each of which rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). r²: mean squared
+correlation of the residuals of two species over plots; r² shuffled: the mean of the same for {shuffles} shuffles of
+plots within species; p of r²: share of shuffles with at least this value, including the data."""
 
-SPECIES_LEGEND = """One row per plot, so the rows are independent; p: MCLLO's likelihood-ratio test. holm: Holm's
-adjusted p-value for {species} species. se: standard error of γ. δ and γ are missing if no finite estimates exist. rate:
-observed event rate. ECE: {bins} bins (√n); the log loss is infinite if an observed outcome had probability 0."""
+SPECIES_LEGEND = """One row per plot, so the rows are independent; p: MCLLO's likelihood-ratio test. p Holm: Holm's
+adjusted p-value for {species} species. se: standard error of γ. δ and γ are missing if no finite estimates exist.
+event rate: observed. outcomes at 0: observed outcomes that had probability 0. ECE: {bins} bins (√n); the log loss is
+infinite if an observed outcome had probability 0."""
 
-HALVES_LEGEND = """Fitted on half of the plots, evaluated on the other half; mean over {splits}. loss, se, worst: log
-loss in nats per row after mixing with a share of 1/(n + 1) of the uniform distribution: mean, its standard error
-assuming independent splits, and maximum; infinite: share of splits with an infinite log loss without mixing. ECE:
-presence, √n bins. p>.05: share in which MCLLO's score test, with the signs of whole plots flipped, does not reject.
-difference: loss minus that without recalibration; wide: standard error of its mean, multiplied by √(1 + J) for the
-plots that J splits share (Nadeau & Bengio 2003); worse: share above 0. chose: methods chosen by auto, with their
-frequencies."""
+HALVES_LEGEND = """Fitted on half of the plots, evaluated on the other half; mean over {splits}. loss, se, maximum
+loss: log loss in nats per row after mixing with a share of 1/(n + 1) of the uniform distribution: mean, its standard
+error assuming independent splits, and maximum; infinite loss: share of splits with an infinite log loss without
+mixing. ECE: presence, √n bins. p > 0.05: share in which MCLLO's score test, with the signs of whole plots flipped,
+does not reject. changed: share of rows whose predicted class changes. difference: loss minus that without
+recalibration; corrected se: standard error of its mean, multiplied by √(1 + J) for the plots that J splits share
+(Nadeau & Bengio 2003); share worse: share of splits in which it is above 0. chosen: methods chosen by auto, with
+their frequencies."""
 
 
 def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> StudyResult:
@@ -230,7 +232,7 @@ def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> Study
             summarize_halves(halves),
             halves,
             plan.__dict__,
-            HALVES_LEGEND.format(splits=format_count(plan.splits, "seeded halving")),
+            HALVES_LEGEND.format(splits=format_count(plan.splits, "random halving")),
         ),
     )
     return StudyResult("ecology", summarize(by_model, n_species, n_plots), by_model, plan.__dict__, legend, also)
@@ -260,19 +262,19 @@ def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
         **count_zeros(independent),
         "ECE": float(measure(independent, "ece", bins=sqrt_bin_count(independent.n), interval=None)),
         "log loss": float(measure(independent, "log_loss", interval=None)),
-        "alike": correlation,
-        "shuffled": float(draws.mean()),
-        "p alike": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
+        "r²": correlation,
+        "r² shuffled": float(draws.mean()),
+        "p of r²": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
     }
 
 
 def count_zeros(preds: Predictions) -> dict[str, int]:
-    """`floored`: rows with a probability below MIN_PROB; `missed`: observed outcomes with predicted probability 0."""
+    """`clipped`: rows with a probability below MIN_PROB; `outcomes at 0`: observed outcomes with probability 0."""
     assert preds.y is not None
     min_probs = preds.P.min(axis=1)
     return {
-        "floored": int((min_probs < MIN_PROB).sum()),
-        "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
+        "clipped": int((min_probs < MIN_PROB).sum()),
+        "outcomes at 0": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
     }
 
 
@@ -289,19 +291,19 @@ def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
             {
                 "model": model,
                 "species": name,
-                "rate": float(preds.y.mean()),
+                "event rate": float(preds.y.mean()),
                 "delta": event["delta"] if finite else None,
                 "gamma": event["gamma"] if finite else None,
                 "se": event["gamma_se"] if finite else None,
                 "p": float(verdict),
-                "holm": 1.0,
-                "missed": count_zeros(preds)["missed"],
+                "p Holm": 1.0,
+                "outcomes at 0": count_zeros(preds)["outcomes at 0"],
                 "ECE": float(measure(preds, "ece", bins=sqrt_bin_count(preds.n), interval=None)),
                 "log loss": float(measure(preds, "log_loss", interval=None)),
             }
         )
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["holm"] = float(p)
+        row["p Holm"] = float(p)
     return rows
 
 
@@ -322,7 +324,7 @@ def summarize_species(rows: Sequence[Row]) -> str:
     """In words, the number of species for which calibration is rejected, by model."""
     phrases = []
     for model in MODELS:
-        is_significant = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
+        is_significant = [row["p Holm"] <= 0.05 for row in rows if row["model"] == model]
         phrases.append(f"{sum(is_significant)} of {len(is_significant)} for {model}")
     return f"By species, MCLLO's test rejects at 5 % with Holm's correction: {', '.join(phrases)}."
 

@@ -149,10 +149,10 @@ def summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
         "splits": len(rows),
         "loss": float(loss.mean()),
         "se": standard_error(loss),
-        "worst": float(loss.max()),
-        "infinite": float(np.isinf(split_values(rows, "log loss")).mean()),
+        "maximum loss": float(loss.max()),
+        "infinite loss": float(np.isinf(split_values(rows, "log loss")).mean()),
         "ECE": float(split_values(rows, "ECE").mean()),
-        "p>.05": float((split_values(rows, "p") > 0.05).mean()),
+        "p > 0.05": float((split_values(rows, "p") > 0.05).mean()),
         "accuracy": float(split_values(rows, "accuracy").mean()),
         "changed": float(split_values(rows, "changed").mean()),
     }
@@ -161,19 +161,19 @@ def summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
 def loss_changes(method_rows: Sequence[Row], none: Sequence[Row], *, shared: float) -> dict[str, Any]:
     """Losses of a method minus those without recalibration (`none`), over splits.
 
-    Splits of the same rows are not independent: `wide` is the standard error of the mean over J splits, multiplied by
-    √(1 + J · `shared`), where `shared` is the number of evaluated rows divided by that of the others. Source: Nadeau &
-    Bengio (2003).
+    Splits of the same rows are not independent: `corrected se` is the standard error of the mean over J splits,
+    multiplied by √(1 + J · `shared`), where `shared` is the number of evaluated rows divided by that of the others.
+    Source: Nadeau & Bengio (2003).
     """
     differences = split_values(method_rows, "mixed") - split_values(none, "mixed")
     se = standard_error(differences)
-    choices = [row["chose"] for row in method_rows]
-    chose = ", ".join(f"{choices.count(name)} {name}" for name in sorted(set(choices)))
+    choices = [row["chosen"] for row in method_rows]
+    chosen = ", ".join(f"{choices.count(name)} {name}" for name in sorted(set(choices)))
     return {
         "difference": float(differences.mean()),
         "difference se": se,
-        "wide": None if se is None else se * float(np.sqrt(1 + len(differences) * shared)),
-        "worse": float((differences > 0).mean()),
-        "worst difference": float(differences.max()),
-        "chose": chose if method_rows[0]["method"] == "auto" else "",
+        "corrected se": None if se is None else se * float(np.sqrt(1 + len(differences) * shared)),
+        "share worse": float((differences > 0).mean()),
+        "maximum difference": float(differences.max()),
+        "chosen": chosen if method_rows[0]["method"] == "auto" else "",
     }

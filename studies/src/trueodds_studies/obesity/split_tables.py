@@ -32,15 +32,15 @@ PUBLISHED_PARAMETERS: Mapping[str, tuple[tuple[float, float], ...]] = {
 order."""
 
 
-LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class of
-MCLLO's fit and test. loss, worst: mean and maximum log loss over splits in nats per row, after mixing with a share of
-1/397 of the uniform distribution, as in `auto`; infinite: share of splits whose log loss is infinite without mixing.
-se: standard error of the mean over splits, assuming independence. p>.05: share of splits in which MCLLO's
-likelihood-ratio test on these rows has p > 0.05; redrawn: the same with redrawn labels (exact for any n); test
-diverges: share in which its fit has no finite estimates; fit diverges: the same for the fit of the calibrator. ECE:
-confidence, 12 bins (√n). changed: share of rows whose predicted class changes. MCLLO, no pull: unpenalized likelihood
-at its supremum; MCLLO uses a small penalty if no finite estimates exist. Votes of 0 are replaced by 1e-12 in fits and
-1e-6 in the test."""
+LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class
+of MCLLO's fit and test. loss, maximum loss: mean and maximum log loss over splits in nats per row, after mixing with
+a share of 1/397 of the uniform distribution, as in `auto`; infinite loss: share of splits whose log loss is infinite
+without mixing. se: standard error of the mean over splits, assuming independence. p > 0.05: share of splits in which
+MCLLO's likelihood-ratio test on these rows has p > 0.05; redrawn: the same with redrawn labels (exact for any n);
+test diverges: share in which its fit has no finite estimates; fit diverges: the same for the fit of the calibrator.
+ECE: confidence, 12 bins (√n). changed: share of rows whose predicted class changes. MCLLO, unpenalized: the
+likelihood without penalty at its supremum; MCLLO uses a small penalty if no finite estimates exist. Votes of 0 are
+replaced by 1e-12 in fits and 1e-6 in the test."""
 
 
 def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
@@ -96,7 +96,7 @@ def method_table(results: Sequence[Row]) -> tuple[Row, ...]:
 def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
     """`summarize_splits` with the columns that only this study has."""
     further_columns = {
-        "redrawn": float((split_values(rows, "p redrawn") > 0.05).mean()),
+        "p > 0.05, redrawn": float((split_values(rows, "p redrawn") > 0.05).mean()),
         "test diverges": float(split_values(rows, "test diverges").mean()),
         "fit diverges": float(split_values(rows, "fit diverges").mean()),
     }
@@ -104,9 +104,10 @@ def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 GAINS_LEGEND = """difference: log loss minus that without recalibration on the same rows, mixed as above; negative
-values are an improvement; se: standard error of its mean over splits, assuming independence; wide: the same, multiplied
-by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio 2003). worse: share of splits in which it is
-positive, and the maximum. chose: methods chosen by auto, with their frequencies."""
+values are an improvement; se: standard error of its mean over splits, assuming independence; corrected se: the
+same, multiplied by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio 2003). share worse, maximum
+difference: share of splits in which it is positive, and its maximum. chosen: methods chosen by auto, with their
+frequencies."""
 SHARED_SHARE = 132 / 1979  # evaluated rows divided by the others, for `loss_changes`
 
 
@@ -130,7 +131,7 @@ def _matches(row: Row, key: Row) -> bool:
 def summarize_gains(rows: Sequence[Row]) -> str:
     """In words, the change of the held-out log loss by auto, by feature set."""
     phrases = [
-        f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')}"
+        f"{row['difference']:+.3f}{'' if row['corrected se'] is None else ' ± ' + format(row['corrected se'], '.3f')}"
         f" ({row['features']})"
         for row in rows
         if row["method"] == "auto"
@@ -138,11 +139,11 @@ def summarize_gains(rows: Sequence[Row]) -> str:
     return f"The method chosen by auto changes the held-out log loss by {', '.join(phrases)} nats per row."
 
 
-FLOORS_LEGEND = """floor: value that replaces smaller vote shares at the beginning; rows are then normalized. LRT:
+FLOORS_LEGEND = """replacement: value that replaces smaller vote shares at the beginning; rows are then normalized. LRT:
 median over splits of the statistic on the calibration rows (12 degrees of freedom); p: median on the held-out rows;
-p>.05: share of splits. none, MCLLO, no pull, ridge, temperature: mean held-out log loss without mixing; mixed: the same
-after mixing with a share of 1/397 of the uniform distribution."""
-SHOWN_FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")  # columns of the table, with and without `mixed `
+p > 0.05: share of splits. none, MCLLO, unpenalized, ridge, temperature: mean held-out log loss without mixing; mixed:
+the same after mixing with a share of 1/397 of the uniform distribution."""
+SHOWN_FITS = ("none", "MCLLO", "unpenalized", "ridge", "temperature")  # columns of the table, with and without `mixed `
 
 
 def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
@@ -152,9 +153,9 @@ def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
         by_split = [result["floors"] for result in results if result["features"] == features]
         for i, first in enumerate(by_split[0]):
             min_prob_rows = [rows_of_split[i] for rows_of_split in by_split]
-            row = {"features": features, "floor": str(first["floor"])}
+            row = {"features": features, "replacement": str(first["replacement"])}
             row |= {name: float(np.median(split_values(min_prob_rows, name))) for name in ("LRT", "p")}
-            row |= {"p>.05": float((split_values(min_prob_rows, "p") > 0.05).mean())}
+            row |= {"p > 0.05": float((split_values(min_prob_rows, "p") > 0.05).mean())}
             rows.append(
                 row
                 | {
@@ -195,10 +196,10 @@ def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
     for result in results:
         method_rows = {row["method"]: row for row in result["rows"] if row["baseline"] == "Normal Weight"}
         row = {"features": result["features"], "split": result["split"], "accuracy": method_rows["none"]["accuracy"]}
-        row |= {"zeros": result["zeros"], "true zeros": int(result["true zeros"] + result["true zeros judged"])}
+        row |= {"zeros": result["zeros"], "true zeros": int(result["true zeros"] + result["true zeros held out"])}
         row |= {f"p {name}": method_rows[name]["p"] for name in ("none", "MCLLO", "MCLLO, ridge")}
         row |= {name: method_row["mixed"] for name, method_row in method_rows.items()}
-        rows.append(row | {"auto chose": method_rows["auto"]["chose"]})
+        rows.append(row | {"chosen by auto": method_rows["auto"]["chosen"]})
     return tuple(rows)
 
 
@@ -214,7 +215,7 @@ def summarize(results: Sequence[Row]) -> str:
         for name, label in (
             ("none", "without recalibration"),
             ("MCLLO", "after MCLLO"),
-            ("MCLLO, no pull", "without its penalty"),
+            ("MCLLO, unpenalized", "without its penalty"),
             ("MCLLO, ridge", "with a ridge"),
             ("temperature on log p", "after temperature scaling"),
             ("auto", "with auto"),
@@ -223,27 +224,27 @@ def summarize(results: Sequence[Row]) -> str:
     none, after = by_method["none"], by_method["MCLLO"]
     return (
         f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test does"
-        f" not reject in {none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE"
+        f" not reject in {none['p > 0.05']:.0%} of the splits before and {after['p > 0.05']:.0%} after MCLLO; ECE"
         f" {format_change(none['ECE'], after['ECE'])}."
     )
 
 
-METHOD_INTERPRETATIONS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
+METHOD_INTERPRETATIONS = {"evidential (Xu)": ("evidential (Xu)", "evidential, min_prob 1e-3", "evidential on p")}
 """Methods of ours that a published row may refer to, as the paper does not describe them in detail.
 
 The text of the evidential method was not available, and it is not known how votes of 0 were handled.
 """
 
-PAPER_LEGEND = """printed: published value for a single split. Other rows: median of p and mean of the other columns
-over our splits. The names of the last two published rows are missing; the text states that histogram binning is not
-rejected. Accuracy and changed are shares."""
+PAPER_LEGEND = """published: value in the paper for a single split. Other rows: median of p and mean of the other
+columns over our splits. The names of the last two published rows are missing; the text states that histogram binning
+is not rejected. Accuracy and changed are shares."""
 
 
 def paper_table(results: Sequence[Row]) -> tuple[Row, ...]:
     """The published rows of section 4.3, each followed by ours for every feature set."""
     rows = []
     for method, printed in PUBLISHED_TABLE.items():
-        rows.append({"method": method, "features": "printed"} | dict(printed))
+        rows.append({"method": method, "features": "published"} | dict(printed))
         for features in dict.fromkeys(result["features"] for result in results):
             feature_results = [result for result in results if result["features"] == features]
             names = METHOD_INTERPRETATIONS.get(method, (method,))
@@ -269,8 +270,8 @@ def _average_row(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first
-split with finite estimates. finite: share of splits with finite estimates; middle: median of γ among these. printed:
-published values."""
+split with finite estimates. finite: share of splits with finite estimates; median gamma: its median over these
+splits. published: values in the paper."""
 
 
 def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:
@@ -284,11 +285,11 @@ def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:
             for name in ("delta", "gamma"):
                 row |= {name: estimate[name], f"{name} se": estimate[f"{name}_se"]}
                 row |= {
-                    f"printed {name}": PUBLISHED_PARAMETERS[name][j][0],
-                    f"printed {name} se": PUBLISHED_PARAMETERS[name][j][1],
+                    f"published {name}": PUBLISHED_PARAMETERS[name][j][0],
+                    f"published {name} se": PUBLISHED_PARAMETERS[name][j][1],
                 }
             gammas = [result["parameters"][j]["gamma"] for result in finite]
-            rows.append(row | {"middle": float(np.median(gammas)), "finite": len(finite) / len(feature_results)})
+            rows.append(row | {"median gamma": float(np.median(gammas)), "finite": len(finite) / len(feature_results)})
     return tuple(rows)
 
 

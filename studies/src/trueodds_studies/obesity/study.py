@@ -122,16 +122,16 @@ def zero_shares(preds: Predictions) -> dict[str, float]:
     return {"zeros": float((P == 0).mean()), "true zeros": float((P[np.arange(preds.n), preds.y] == 0).sum())}
 
 
-BASELINES = {"Normal Weight": 1, "the last": -1}  # the paper names both, but the last class is Overweight Level II
+BASELINES = {"Normal Weight": 1, "last class": -1}  # the paper names both, but the last class is Overweight Level II
 ALL_METHODS = (
     *METHODS,
-    RecalibrationMethod("evidential, floor 1e-3", "evidential", {"min_prob": 1e-3}),
+    RecalibrationMethod("evidential, min_prob 1e-3", "evidential", {"min_prob": 1e-3}),
     RecalibrationMethod("evidential on p", "evidential", {"on": "probabilities"}),
     RecalibrationMethod("auto", "auto"),
 )
 # The methods that depend on the baseline, and no recalibration.
 BASELINE_METHODS = tuple(method for method in METHODS if method.name in ("identity", "mcllo"))
-UNPENALIZED = "MCLLO, no pull"  # label of MCLLO without penalty
+UNPENALIZED = "MCLLO, unpenalized"  # label of MCLLO without penalty
 MIN_PROBS = (1e-12, 1e-9, 1e-6, 1e-4, 1e-3)  # replacements of zero votes that are compared
 MIN_PROB_METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("none", "identity", {}),
@@ -239,7 +239,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             "calibration rows", votes.learn, votes.learn.P.argmax(axis=1), BASELINES["Normal Weight"]
         )[0],
         **zero_shares(votes.learn),
-        "true zeros judged": zero_shares(votes.held_out)["true zeros"],
+        "true zeros held out": zero_shares(votes.held_out)["true zeros"],
         "rows": rows,
         "parameters": estimate_parameters(votes.learn),
         "floors": [_compare_min_prob(votes, name, plan) for name in (*MIN_PROBS, ADDED_VOTES)],
@@ -261,7 +261,7 @@ def method_row(evaluation: EvaluatedMethod, n: int, baseline: int, plan: Plan) -
         "mixed": mixed_log_loss(evaluation.after.P, evaluation.after.y, n),
         "test diverges": bool(np.isnan(evaluation.verdict.parts["joint"]["wald"])),
         "fit diverges": not getattr(evaluation.calibration_map, "converged", True),
-        "chose": evaluation.calibration_map.name,
+        "chosen": evaluation.calibration_map.name,
     }
 
 
@@ -301,12 +301,12 @@ def _compare_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Pla
         replace_probs(part, _replace_zeros(part.P, min_prob, plan.trees)) for part in (votes.learn, votes.held_out)
     )
     baseline = BASELINES["Normal Weight"]
-    row: dict[str, Any] = {"floor": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
+    row: dict[str, Any] = {"replacement": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
     row["p"] = float(test(held_out, "mcllo", baseline=baseline))
     recalibrated = {
         label: fit(learn, name, **settings).predict_proba(held_out) for label, name, settings in MIN_PROB_METHODS
     }
-    recalibrated["no pull"] = evaluate_unpenalized(ForestPredictions(learn, held_out), baseline).after.P
+    recalibrated["unpenalized"] = evaluate_unpenalized(ForestPredictions(learn, held_out), baseline).after.P
     assert held_out.y is not None
     for label, Q in recalibrated.items():
         row[label] = float(measure(replace_probs(held_out, Q), "log_loss", interval=None))

@@ -102,7 +102,7 @@ def test_the_parameters_of_p_to_the_power_are_found(study):
     for row in rows:
         assert abs(row["γ"] - 0.6) < 4 * row["γ ±"]
         assert abs(np.log(row["δ"])) < 4 * row["δ ±"] / row["δ"]
-        assert row["least γ"] <= row["γ"] <= row["most γ"]
+        assert row["minimum γ"] <= row["γ"] <= row["maximum γ"]
 
 
 # Floors
@@ -112,7 +112,7 @@ def test_zeros_are_counted_and_the_floor_moves_the_test_only_where_there_are_som
     y, P = overconfident(2, 300, 3)
     clean = vary_min_prob(to.Predictions(y, P))
     assert (clean["zeros"], clean["outcomes at 0"], clean["rows below"]) == (0, 0, 0)
-    assert clean["smallest"] == P.min()
+    assert clean["smallest above 0"] == P.min()
     assert clean["statistic at 1e-07"] == clean["statistic at 1e-06"] == clean["statistic at 1e-05"]
     P[0], y[0] = (0.0, 0.5, 0.5), 0
     P[1], y[1] = (0.0, 0.0, 1.0), 2
@@ -179,7 +179,7 @@ def test_images_called_airplane_with_94_percent_are_found_and_the_nearest_to_80_
 
 
 def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
-    rows = {(row["net"], row["method"]): row for row in study.rows}
+    rows = {(row["network"], row["method"]): row for row in study.rows}
     assert list(rows) == [(net, method.label) for net in ("vgg16", "resnet18") for method in ALL_METHODS]
     none, temperature, mcllo = (rows["vgg16", method] for method in ("none", "temperature on log p", "MCLLO"))
     assert (none["gain"], none["changed"], none["n"]) == (0, 0, 200)
@@ -188,7 +188,7 @@ def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
     assert temperature["gain"] > mcllo["gain"] > 0
     assert none["rejected"] == 1
     # Both nets are the same predictions on the same splits.
-    assert rows["resnet18", "MCLLO"] == {**mcllo, "net": "resnet18"}
+    assert rows["resnet18", "MCLLO"] == {**mcllo, "network": "resnet18"}
 
 
 def test_every_further_table_is_there_and_described(study):
@@ -197,7 +197,7 @@ def test_every_further_table_is_there_and_described(study):
     ]  # fmt: skip
     text = str(study)
     assert all(table.sentence in text for table in study.also)
-    assert [row["method"] for row in study.also[0].rows][:3] == ["none, learning", "none, learning", "none"]
+    assert [row["method"] for row in study.also[0].rows][:3] == ["none, fitting rows", "none, fitting rows", "none"]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "images"
 
 
@@ -262,15 +262,15 @@ def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, t
 @pytest.mark.parametrize(
     ("gains", "errors", "words"),
     [
-        ((0.0481,), (0.03, 0.02), "Of net0: MCLLO gains 0.048 nats and"),
-        ((0.0481, 0.0482), (0.03, 0.02), "Over 2 nets MCLLO gains 0.048 nats and"),
-        ((0.0481, -0.01), (0.03, 0.02), "Over 2 nets MCLLO gains -0.010 to 0.048 nats and"),
-        ((-0.02, -0.01), (0.03, 0.04), "Over 2 nets MCLLO loses 0.010 to 0.020 nats and"),
+        ((0.0481,), (0.03, 0.02), "net0: MCLLO gains 0.048 nats and"),
+        ((0.0481, 0.0482), (0.03, 0.02), "Over 2 networks, MCLLO gains 0.048 nats and"),
+        ((0.0481, -0.01), (0.03, 0.02), "Over 2 networks, MCLLO gains -0.010 to 0.048 nats and"),
+        ((-0.02, -0.01), (0.03, 0.04), "Over 2 networks, MCLLO loses 0.010 to 0.020 nats and"),
     ],
 )
 def test_the_sentence_follows_the_numbers(gains, errors, words):
     rows = [
-        {"net": f"net{i}", "method": method, "gain": gain, "rejected": 0.5, "ECE": errors[method != "none"]}
+        {"network": f"net{i}", "method": method, "gain": gain, "rejected": 0.5, "ECE": errors[method != "none"]}
         for i, gain in enumerate(gains)
         for method in ("none", "MCLLO", "temperature on log p")
     ]

@@ -12,7 +12,7 @@ from trueodds_studies.images.split_results import ON_P
 # Vennos, Xing & Franck (2026), section 4.2.3. The available text lacks the names of the rows and the p-values of the
 # first, second and fourth row; the names were inferred from sentences that mention the ECE and p of a method.
 PUBLISHED_SCORES = {
-    "none, learning": {"ECE": 0.033, "accuracy": 0.927},
+    "none, fitting rows": {"ECE": 0.033, "accuracy": 0.927},
     "none": {"ECE": 0.035, "accuracy": 0.930},
     "MCLLO": {"p": 0.133, "ECE": 0.021, "accuracy": 0.931, "changed": 0.0195},
     ON_P.label: {"ECE": 0.052, "accuracy": 0.930, "changed": 0.0},
@@ -89,8 +89,8 @@ def compare_with_paper(cells: Sequence[Row]) -> tuple[Row, ...]:
                     "number": name,
                     "paper": printed,
                     "first split": values[0],
-                    "least": min(values),
-                    "most": max(values),
+                    "minimum": min(values),
+                    "maximum": max(values),
                     "within": min(values) <= printed <= max(values),
                 }
             )
@@ -112,12 +112,12 @@ def compare_parameters(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _method_row(cell: Row, method: str) -> Row:
-    """The scores of a method, or of no recalibration on the fitted rows for `none, learning`."""
-    if method == "none, learning":
+    """The scores of a method, or of no recalibration on the fitted rows for `none, fitting rows`."""
+    if method == "none, fitting rows":
         return cell["learning"]
     return next(row for row in cell["methods"] if row["method"] == method)
 
 
 def _format_pair(value: float | None, error: float | None) -> str:
-    """Format as `estimate (standard error)`; the text for None says that no finite estimate exists."""
-    return "none is best" if value is None or error is None else f"{value:.3f} ({error:.3f})"
+    """Format as `estimate (standard error)`; the text for None states that no finite estimate exists."""
+    return "not finite" if value is None or error is None else f"{value:.3f} ({error:.3f})"

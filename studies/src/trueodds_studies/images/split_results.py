@@ -78,7 +78,7 @@ def vary_min_prob(preds: Predictions) -> dict[str, Any]:
     row: dict[str, Any] = {
         "zeros": int((preds.P == 0).sum()),
         "outcomes at 0": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
-        "smallest": float(preds.P[preds.P > 0].min()),
+        "smallest above 0": float(preds.P[preds.P > 0].min()),
         "rows below": int((preds.P < MIN_PROB).any(axis=1).sum()),
     }
     for min_prob in (MIN_PROB / 10, MIN_PROB, MIN_PROB * 10):
@@ -147,7 +147,7 @@ def _mean_row(net: str, cells: Sequence[Row], method: int) -> Row:
     rows = [cell["methods"][method] for cell in cells]
     before = [cell["methods"][0] for cell in cells]  # without recalibration
     row: dict[str, Any] = {
-        "net": net,
+        "network": net,
         "method": rows[0]["method"],
         "n": rows[0]["n"],
         "median p": float(np.median([run["p"] for run in rows])),
@@ -172,7 +172,7 @@ def short_table(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows of `method_means` with the standard error in the same column as the mean."""
     return tuple(
         {
-            "net": row["net"],
+            "network": row["network"],
             "method": row["method"],
             "median p": row["median p"],
             "rejected": f"{row['rejected']:.0%}",
@@ -219,7 +219,7 @@ def methods_legend(cells: Sequence[Row]) -> str:
 
 def summarize(rows: Sequence[Row]) -> str:
     """In words, the gain in log loss of MCLLO and temperature scaling, how often they are rejected, and the ECE."""
-    nets, phrases = list(dict.fromkeys(row["net"] for row in rows)), []
+    nets, phrases = list(dict.fromkeys(row["network"] for row in rows)), []
     for method in ("MCLLO", "temperature on log p"):
         method_rows = [row for row in rows if row["method"] == method]
         share = sum(row["rejected"] for row in method_rows) / len(method_rows)
@@ -227,10 +227,10 @@ def summarize(rows: Sequence[Row]) -> str:
             f"{method} {_describe_gains([row['gain'] for row in method_rows])} and is rejected in {share:.0%} of splits"
         )
     before, after = (
-        format_range((row["ECE"] for row in rows if row["method"] == method), between=" … ")
+        format_range((row["ECE"] for row in rows if row["method"] == method), between="–")
         for method in ("none", "MCLLO")
     )
-    subject = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
+    subject = f"Over {len(nets)} networks," if len(nets) > 1 else f"{nets[0]}:"
     return f"{subject} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
 
 
@@ -246,15 +246,15 @@ def parameter_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     rows = []
     for net, net_cells in _cells_by_network(cells):
         for j, name in enumerate(CIFAR10_CLASSES[:-1]):
-            row: dict[str, Any] = {"net": net, "class": name}
+            row: dict[str, Any] = {"network": net, "class": name}
             for part, suffix in (("learning", ""), ("held out", ", held out")):
                 estimates = net_cells[0]["parameters"][part][j]
                 row |= {f"δ{suffix}": estimates["delta"], f"δ ±{suffix}": estimates["delta_se"]}
                 row |= {f"γ{suffix}": estimates["gamma"], f"γ ±{suffix}": estimates["gamma_se"]}
             gammas = [cell["parameters"]["learning"][j]["gamma"] for cell in net_cells]
             row |= {
-                "least γ": min(filter(None, gammas), default=None),
-                "most γ": max(filter(None, gammas), default=None),
+                "minimum γ": min(filter(None, gammas), default=None),
+                "maximum γ": max(filter(None, gammas), default=None),
             }
             rows.append(row)
     return tuple(rows)
@@ -265,8 +265,8 @@ def summarize_slopes(rows: Sequence[Row]) -> str:
     slopes = [row["γ"] for row in rows if row["γ"] is not None]
     if not slopes:
         return "No finite slopes exist: the outcomes are separated."
-    nets = list(dict.fromkeys(row["net"] for row in rows))
-    subject = "Every net" if len(nets) > 1 else nets[0]
+    nets = list(dict.fromkeys(row["network"] for row in rows))
+    subject = "Every network" if len(nets) > 1 else nets[0]
     prefix = f"{subject} is overconfident for every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
     return f"{prefix}γ is {format_range(slopes, 2)} on the rows used for fitting."
 
@@ -276,7 +276,7 @@ def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     rows = []
     for net, net_cells in _cells_by_network(cells):
         for method in CLASSWISE_METHODS:
-            row: dict[str, Any] = {"net": net, "method": method}
+            row: dict[str, Any] = {"network": net, "method": method}
             for j, name in enumerate(CIFAR10_CLASSES[:-1]):
                 pvalues = [cell["left"][method][j] for cell in net_cells]
                 row[name] = sum(p is not None and p <= ALPHA for p in pvalues) / len(pvalues)
@@ -286,7 +286,9 @@ def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 def min_prob_table(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per network and method with zeros, for the first split: zeros, and the test by smallest probability."""
-    return tuple({"net": net, **row} for net, net_cells in _cells_by_network(cells) for row in net_cells[0]["floors"])
+    return tuple(
+        {"network": net, **row} for net, net_cells in _cells_by_network(cells) for row in net_cells[0]["floors"]
+    )
 
 
 def _cells_by_network(cells: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:

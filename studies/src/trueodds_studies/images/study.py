@@ -144,7 +144,7 @@ def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, Named
         f"Of the paper's {len(rows)} numbers {n_within} lie within the range over"
         f" {format_count(len(paper_cells), 'split')} of {PAPER_NETWORK}."
     )
-    legend = "least, most: minimum and maximum over the splits; within: whether the published number lies between them."
+    legend = "minimum, maximum: over the splits; within: whether the published number lies between them."
     parameter_sentence = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
     parameters = published_numbers.compare_parameters(paper_cells)
     return ("paper", sentence, rows, legend), ("paper.parameters", parameter_sentence, parameters, "")
@@ -154,8 +154,8 @@ def _parameter_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
     """Parameters of the first split of each network, and the range of the slopes over the splits."""
     rows = split_results.parameter_table(cells)
     legend = (
-        "First split, baseline truck; ±: standard error; least γ, most γ: minimum and maximum over the splits for the"
-        " rows used for fitting."
+        "First split, baseline truck; ±: standard error; minimum γ, maximum γ: over the splits, for the rows used for"
+        " fitting."
     )
     return "parameters", split_results.summarize_slopes(rows), rows, legend
 
@@ -202,14 +202,14 @@ def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], 
     rows = [
         {
             "image": image,
-            "why": why,
+            "reason": reason,
             "label": CIFAR10_CLASSES[y[image]],
-            "part": "learning" if image in learned else "held out",
+            "part": "fitting" if image in learned else "held out",
             "class": CIFAR10_CLASSES[j],
             "before": float(P[image, j]),
             "after": float(Q[image, j]),
         }
-        for image, why in choose_images(len(y), alike, Q)
+        for image, reason in choose_images(len(y), alike, Q)
         for j in np.argsort(-P[image], kind="stable")[:TOP_CLASSES]
     ]
     return tuple(rows), _describe_search(net, alike, Q)
@@ -266,7 +266,7 @@ PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)")) 
 
 def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
     """Draw the change of accuracy against the gain of calibration, one column per network, with standard errors."""
-    nets = list(dict.fromkeys(row["net"] for row in rows))
+    nets = list(dict.fromkeys(row["network"] for row in rows))
     figure = make_figure((1.2 + 2.5 * len(nets), 6.2))
     grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
     for (name, label), panel_row in zip(PANELS, grid, strict=True):
@@ -276,7 +276,7 @@ def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
             ax.axhline(0, color="#bbbbbb", lw=0.8)
             ax.axvline(0, color="#bbbbbb", lw=0.8)
             for row in rows:
-                if row["net"] == net and row["method"] != "none" and np.isfinite(row[name]):
+                if row["network"] == net and row["method"] != "none" and np.isfinite(row[name]):
                     _draw_point(ax, row, name)
     for ax, net in zip(grid[0], nets, strict=True):
         ax.set_title(net, fontsize=10)
@@ -309,7 +309,7 @@ def _marker_style(method: str) -> dict[str, Any]:
 def _legend_label(name: str, rows: Sequence[Row]) -> str:
     """The name of a method, with the number of networks whose log loss is infinite after it."""
     n_infinite = sum(row["method"] == name and not np.isfinite(row["gain"]) for row in rows)
-    return f"{name} (infinite loss in {n_infinite} nets: not drawn below)" if n_infinite else name
+    return f"{name} (infinite loss in {n_infinite} networks: not drawn below)" if n_infinite else name
 
 
 def draw_single_images(rows: Sequence[Row], path: Path) -> None:
@@ -326,7 +326,7 @@ def draw_single_images(rows: Sequence[Row], path: Path) -> None:
                 ax.text(value + 0.015, y, f"{value:.2f}", va="center", fontsize=8)
         ax.set_yticks(positions, [row["class"] for row in image_rows], fontsize=9)
         ax.set(xlim=(0, 1.18), xticks=(0, 0.5, 1))
-        ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['why']}", fontsize=9)
+        ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['reason']}", fontsize=9)
         remove_frame(ax)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)

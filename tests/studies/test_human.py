@@ -103,14 +103,14 @@ def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
 
 def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_the_majority(study):
     # Q says what a label drawn from it is; but the majority has the largest class nearly always.
-    rows = {row["against"]: row for row in study.rows if row["model"] == NLI[0]}
+    rows = {row["target"]: row for row in study.rows if row["model"] == NLI[0]}
     # A calibrated model's interval ends below its floor but in a fraction of the 5 % that it may miss.
-    assert rows["votes"]["ECE low"] <= rows["votes"]["ECE floor"]
-    assert rows["gold"]["ECE low"] <= rows["gold"]["ECE floor"]
-    assert rows["majority"]["right"] > 0.9
-    assert rows["majority"]["ECE low"] > rows["majority"]["ECE floor"]
-    overconfident = {row["against"]: row for row in study.rows if row["model"] == NLI[1]}
-    assert overconfident["votes"]["ECE low"] > overconfident["votes"]["ECE floor"]
+    assert rows["votes"]["ECE low"] <= rows["votes"]["ECE noise floor"]
+    assert rows["gold"]["ECE low"] <= rows["gold"]["ECE noise floor"]
+    assert rows["majority"]["accuracy"] > 0.9
+    assert rows["majority"]["ECE low"] > rows["majority"]["ECE noise floor"]
+    overconfident = {row["target"]: row for row in study.rows if row["model"] == NLI[1]}
+    assert overconfident["votes"]["ECE low"] > overconfident["votes"]["ECE noise floor"]
 
 
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
@@ -122,7 +122,7 @@ def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
     assert abs(distance["value"]) < 4.5 * (distance["value high"] - distance["value low"]) / 4
     # Rows of about .03 ± .02, so that their mean is known to 4.5 · .02/√300 = .005.
-    assert rows["DistCE"]["value"] == pytest.approx(rows["DistCE"]["value floor"], abs=0.005)
+    assert rows["DistCE"]["value"] == pytest.approx(rows["DistCE"]["value noise floor"], abs=0.005)
     # Its squared noise is Σ Q(1 − Q)/100, and a model equal to the crowd would have scored that.
     exact = (Q * (1 - Q)).sum(axis=1).mean() / 100
     # A row's estimate of Σ Q(1 − Q) is off by at most a tenth or so of 2/3 (one standard error of 100 votes' shares):
@@ -198,14 +198,14 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
 
 def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
-    assert [(row["model"], row["against"]) for row in study.rows] == [
+    assert [(row["model"], row["target"]) for row in study.rows] == [
         (m, t) for m in NLI for t in crowd_predictions.TARGETS
     ]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
     assert study.sentence.startswith("ChaosNLI: ECE ")
     assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
     first = short_target_table(study.rows)[0]
-    assert first["ECE"].endswith(f"({study.rows[0]['ECE floor']:.4f})")
+    assert first["ECE"].endswith(f"({study.rows[0]['ECE noise floor']:.4f})")
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, Q, tmp_path, monkeypatch):

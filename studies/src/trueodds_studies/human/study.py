@@ -37,18 +37,18 @@ class Plan:
 QUICK = Plan(rows=800, resamples=300)
 
 CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if the model were calibrated)."""
-TARGETS_LEGEND = f"""{CELL_FORMAT} against: the gold label, the label with the most votes, or all votes as shares.
-confidence: mean largest probability; right: accuracy with respect to the target. ECE: confidence, 15 uniform bins. log
-loss in nats; its noise floor is the expected score if calibrated."""
+TARGETS_LEGEND = f"""{CELL_FORMAT} target: the gold label, the label with the most votes, or all votes as shares.
+confidence: mean largest probability; accuracy: with respect to the target. ECE: confidence, 15 uniform bins. log loss
+in nats; its noise floor is the expected score if calibrated."""
 VOTES_LEGEND = f"""{CELL_FORMAT} EntCE in nats; corrected: with the Miller-Madow correction. order, size: parts of
 human_distance, which add up to it; vote_noise: the subtracted noise, which is the uncorrected score of a model equal to
 the population."""
-CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows in which two classes have the most votes; of one
-mind: share of unanimous rows; squared noise: mean Σ V(1 − V)/(m − 1). The other columns: scores of the vote shares
-against the same number of new votes drawn from them, the best possible result for a model (human_distance is corrected
-for noise, and therefore 0)."""
-FEWER_VOTES_LEGEND = """votes: drawn from the votes of each row without replacement. squared distance: mean of ‖P − V‖²
-without correction; human_distance: minus vote noise."""
+CROWD_LEGEND = """majority is gold: share of rows; tied majority: number of rows in which two classes have the most
+votes; unanimous: share of rows; squared noise: mean Σ V(1 − V)/(m − 1). The other columns: scores of the vote shares
+against the same number of new votes drawn from them, the best possible result for a model (human_distance is
+corrected for noise, and therefore 0)."""
+FEWER_VOTES_LEGEND = """votes: number drawn from the votes of each row without replacement. squared distance: mean of
+‖P − V‖² without correction; human_distance: the same minus the vote noise."""
 CLAIMS_LEGEND = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); ranges are over the models."
 
 
@@ -136,8 +136,8 @@ def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """The rows of `target_table` with value, interval and noise floor of a score in one column."""
     table = []
     for row in rows:
-        entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
-        entry |= {"confidence": f"{row['confidence']:.3f}", "right": f"{row['right']:.3f}"}
+        entry = {name: row[name] for name in ("data set", "model", "target", "n")}
+        entry |= {"confidence": f"{row['confidence']:.3f}", "accuracy": f"{row['accuracy']:.3f}"}
         table.append(entry | {name: _format_estimate(row, name) for name, _ in TARGET_SCORES})
     return tuple(table)
 
@@ -162,11 +162,11 @@ def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: 
         V = votes / m[:, None]
         sorted_votes = np.sort(votes, axis=1)
         noise = (V * (1 - V)).sum(axis=1) / (m - 1)
-        row = {"crowd": name, "n": len(gold), "classes": votes.shape[1], "votes": f"{m.min()} to {m.max()}"}
+        row = {"data set": name, "n": len(gold), "classes": votes.shape[1], "votes": f"{m.min()} to {m.max()}"}
         row |= {
             "majority is gold": float((votes.argmax(axis=1) == gold).mean()),
             "tied majority": int((sorted_votes[:, -1] == sorted_votes[:, -2]).sum()),
-            "of one mind": float((sorted_votes[:, -1] == m).mean()),
+            "unanimous": float((sorted_votes[:, -1] == m).mean()),
             "share of the majority": float(V.max(axis=1).mean()),
             "squared noise": float(noise.mean()),
         }
@@ -199,36 +199,36 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             if crowd_cells:
                 two_votes = [cell["fewer"][0][name] for cell in crowd_cells]
                 all_votes = [cell["fewer"][-1][name] for cell in crowd_cells]
-                phrases.append(f"{crowd}: {format_range(two_votes)} with 2 votes, {format_range(all_votes)} by all")
+                phrases.append(f"{crowd}: {format_range(two_votes)} with 2 votes, {format_range(all_votes)} with all")
         return "; ".join(phrases)
 
     distance_text = f"and total variation above {MIN_DISTANCE:g}"
     return (
         {
-            "the paper": (
+            "published": (
                 "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another"
                 " distribution"
             ),
-            "here": describe_share("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
+            "our result": describe_share("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
         },
         {
-            "the paper": "(the same)",
-            "here": describe_share("another class though entropy alike", "and another largest class"),
+            "published": "(same statement)",
+            "our result": describe_share("another class though entropy alike", "and another largest class"),
         },
-        {"the paper": "(the same)", "here": describe_share("far though entropy alike", distance_text)},
+        {"published": "(same statement)", "our result": describe_share("far though entropy alike", distance_text)},
         {
-            "the paper": "RankCS doesn't care about the actual size of the probability values",
-            "here": describe_share("order alike", "order as the votes'"),
+            "published": "RankCS doesn't care about the actual size of the probability values",
+            "our result": describe_share("order alike", "same order of the classes as the votes"),
         },
-        {"the paper": "(the same)", "here": describe_share("far though order alike", distance_text)},
+        {"published": "(same statement)", "our result": describe_share("far though order alike", distance_text)},
         {
-            "the paper": (
+            "published": (
                 "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a"
                 " large number of annotations per item"
             ),
-            "here": f"DistCE {describe_votes('DistCE')}",
+            "our result": f"DistCE {describe_votes('DistCE')}",
         },
-        {"the paper": "(the same)", "here": f"human_distance {describe_votes('human_distance')}"},
+        {"published": "(same statement)", "our result": f"human_distance {describe_votes('human_distance')}"},
     )
 
 
@@ -239,10 +239,10 @@ def summarize(cells: Sequence[Row]) -> str:
         crowd_cells = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
         if not crowd_cells:
             continue
-        errors_by_target: dict[str, list[float]] = {row["against"]: [] for row in crowd_cells[0]["targets"]}
+        errors_by_target: dict[str, list[float]] = {row["target"]: [] for row in crowd_cells[0]["targets"]}
         for cell in crowd_cells:
             for row in cell["targets"]:
-                errors_by_target[row["against"]].append(row["ECE"])
+                errors_by_target[row["target"]].append(row["ECE"])
         distance = [
             row["value"] for cell in crowd_cells for row in cell["people"] if row["measure"] == "human_distance"
         ]
@@ -256,13 +256,13 @@ def summarize(cells: Sequence[Row]) -> str:
 
 def _crowd_and_model(cell: Row) -> dict[str, Any]:
     """The first two columns of the tables."""
-    return {"crowd": MODELS[cell["model"]].crowd, "model": cell["model"]}
+    return {"data set": MODELS[cell["model"]].crowd, "model": cell["model"]}
 
 
 def _format_estimate(row: Row, name: str) -> str:
     """Format a column of a row as `value [low, high] (noise floor)`."""
     between = f" [{row[f'{name} low']:.3f}, {row[f'{name} high']:.3f}]" if f"{name} low" in row else ""
-    noise_floor = row[f"{name} floor"]
+    noise_floor = row[f"{name} noise floor"]
     return f"{row[name]:.4f}{between}" + ("" if noise_floor is None else f" ({noise_floor:.4f})")
 
 
@@ -277,7 +277,7 @@ def draw_targets(rows: Sequence[Row], path: Path) -> None:
     axes = figure.subplots(1, len(TARGET_SCORES), sharey=True)
     for ax, (name, _) in zip(axes, TARGET_SCORES, strict=True):
         for offset, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
-            target_rows = [row for row in rows if row["against"] == target]
+            target_rows = [row for row in rows if row["target"] == target]
             heights = [positions[row["model"]] + offset for row in target_rows]
             ax.hlines(
                 heights,
@@ -287,7 +287,7 @@ def draw_targets(rows: Sequence[Row], path: Path) -> None:
                 lw=1,
             )
             ax.plot([row[name] for row in target_rows], heights, "o", ms=4.5, color=color, label=f"against {target}")
-            ax.plot([row[f"{name} floor"] for row in target_rows], heights, "|", ms=7, color=color, alpha=0.7)
+            ax.plot([row[f"{name} noise floor"] for row in target_rows], heights, "|", ms=7, color=color, alpha=0.7)
         ax.set_title(name, fontsize=10)
         ax.set_xlim(left=0)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
@@ -310,7 +310,7 @@ def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
     for ax, name in zip(axes, panels, strict=True):
         for model in models:
             model_rows = [row for row in rows if row["model"] == model]
-            color = BLUE if model_rows[0]["crowd"] == "ChaosNLI" else RED
+            color = BLUE if model_rows[0]["data set"] == "ChaosNLI" else RED
             ax.plot(
                 [row["votes"] for row in model_rows],
                 [row[name] for row in model_rows],

@@ -39,11 +39,11 @@ def score_targets(predictions: CrowdPredictions, resamples: int, seed: int) -> l
     rows = []
     for target in TARGETS:
         preds = predictions.with_target(target)
-        row: dict[str, Any] = {"against": target, "n": preds.n}
+        row: dict[str, Any] = {"target": target, "n": preds.n}
         predicted = preds.P.argmax(axis=1)
         accuracy = preds.Y[np.arange(preds.n), predicted]  # with votes, the share of them for the predicted class
         row["confidence"] = float(preds.P.max(axis=1).mean())
-        row["right"] = float(accuracy.mean())
+        row["accuracy"] = float(accuracy.mean())
         for label, name in TARGET_SCORES:
             lens = "confidence" if name == "ece" else "canonical"
             row |= _estimate_row(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
@@ -132,4 +132,4 @@ def _estimate_row(prefix: str, answer: Estimate) -> dict[str, Any]:
     row: dict[str, Any] = {prefix: answer.value}
     if answer.interval is not None:
         row |= {f"{prefix} low": answer.interval.low, f"{prefix} high": answer.interval.high}
-    return row | {f"{prefix} floor": answer.noise_floor}
+    return row | {f"{prefix} noise floor": answer.noise_floor}

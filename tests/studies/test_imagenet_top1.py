@@ -51,7 +51,7 @@ def rows(study, name):
 
 
 def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
-    works = {(row["kind"], row["name"]): row["works"] for row in rows(study, "needs")}
+    works = {(row["kind"], row["name"]): row["supported"] for row in rows(study, "needs")}
     every = {"lens": LENS_NAMES, "estimator": ESTIMATORS.names(), "test": TESTS.names()}
     every |= {"calibrator": CALIBRATORS.names(), "diagram": DIAGRAMS.names()}
     assert list(works) == [(kind, name) for kind, names in every.items() for name in names]
@@ -75,8 +75,8 @@ def test_tests_reject_the_net_that_says_too_much(study):
     # Mean p − p² over (.4, 1) is .7 − .52 = .18, of a mean whose standard error is below .5/√400 = .025: 7 of them.
     for name in ("consistency", "spiegelhalter", "ks", "cox"):
         assert by_test[name][IMAGENET_NETWORKS[1]] <= 0.05
-    assert by_test["cox"]["floor"] == 1e-6
-    assert by_test["ks"]["floor"] is None
+    assert by_test["cox"]["min_prob"] == 1e-6
+    assert by_test["ks"]["min_prob"] is None
 
 
 def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):

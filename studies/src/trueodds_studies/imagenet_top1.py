@@ -54,11 +54,11 @@ QUICK = Plan(rows=1500, resamples=100, redraws=99)
 SMALL_ROWS = 2000  # rows with which it is checked which methods work
 
 ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if the confidence were calibrated)."
-TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. floor: replacement of confidences of 0
-and 1, whose log odds are infinite, if a network has any."""
+TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. min_prob: replacement of confidences of
+0 and 1, whose log odds are infinite, if a network has any."""
 RECALIBRATION_LEGEND = f"auto fitted on a random half of the rows, scores for the other half: {ESTIMATORS_LEGEND}"
 RISKS_LEGEND = """AURC [95 % interval]: area under the risk-coverage curve; random, ideal: for a random and for the best
-order. risk at .5: error rate of the more confident half."""
+order. risk at 0.5: error rate of the more confident half."""
 PAIRS_LEGEND = """difference [low, high]: simultaneous 95 % intervals for the pairs of one error, with adjusted
 p-values; smaller: the network with the smaller error."""
 REQUIREMENTS_LEGEND = (
@@ -186,7 +186,7 @@ def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, 
             rows.append(
                 {
                     "test": name,
-                    "floor": min_prob_settings.get("min_prob"),
+                    "min_prob": min_prob_settings.get("min_prob"),
                     "statistic": verdict.statistic,
                     "p": verdict.pvalue,
                 }
@@ -201,13 +201,13 @@ def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]
     calibrator = fit(learn, "auto", rng=seed)
     assert held_out.y is not None
     after = Predictions.from_confidence(calibrator.predict_proba(held_out.p)[:, 1], held_out.y)
-    row: dict[str, Any] = {"fix": str(calibrator.report), "method": calibrator.method}
+    row: dict[str, Any] = {"recalibration": str(calibrator.report), "method": calibrator.method}
     for label, name in SCORES:
         for when, rows in (("before", held_out), ("after", after)):
             answer = measure(rows, name, resamples=resamples, rng=seed)
             row[f"{label} {when}"] = answer.value
             row[f"{label} {when} low"], row[f"{label} {when} high"] = _interval_limits(answer.interval)
-            row[f"{label} {when} floor"] = answer.noise_floor
+            row[f"{label} {when} noise floor"] = answer.noise_floor
     return row
 
 
@@ -228,7 +228,7 @@ def compare_pairs(
         for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
             low, high = _interval_limits(pair.interval)
             row: dict[str, Any] = {"estimator": name, "pair": " − ".join(pair.names), "difference": pair.difference}
-            rows.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
+            rows.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not established"})
     return rows
 
 
@@ -250,14 +250,15 @@ MIN_PROB = 1e-6  # for methods that use log odds, if a confidence is 0 or 1
 def check_requirements(preds: Predictions) -> list[dict[str, str]]:
     """One row per lens and method: whether it works (`yes`, or with `min_prob`), or the error with its code."""
     rows = [
-        {"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in LENS_NAMES
+        {"kind": "lens", "name": name, "supported": _check_method(measure, preds, "ece", lens=name)}
+        for name in LENS_NAMES
     ]
     for kind, (registry, apply_method) in METHOD_KINDS.items():
         for name in registry.names():
             answer = _check_method(apply_method, preds, name)
             if answer != "yes" and _check_method(apply_method, preds, name, min_prob=MIN_PROB) == "yes":
                 answer = f"with min_prob={MIN_PROB:g} ({answer.split(':')[0]} without)"
-            rows.append({"kind": kind, "name": name, "works": answer})
+            rows.append({"kind": kind, "name": name, "supported": answer})
     return rows
 
 
@@ -290,9 +291,9 @@ def pvalue_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     table = []
     for name in names:
         rows = {cell["net"]: next((r for r in cell["tests"] if r["test"] == name), None) for cell in cells}
-        floors = [row["floor"] for row in rows.values() if row is not None]
+        min_probs = [row["min_prob"] for row in rows.values() if row is not None]
         entry = {"test": name} | {net: None if row is None else row["p"] for net, row in rows.items()}
-        table.append(entry | {"floor": next((min_prob for min_prob in floors if min_prob is not None), None)})
+        table.append(entry | {"min_prob": next((min_prob for min_prob in min_probs if min_prob is not None), None)})
     return tuple(table)
 
 
@@ -300,12 +301,12 @@ def recalibration_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per network: the map fitted by `auto`, and scores of the held-out rows before and after it."""
     rows = []
     for cell in cells:
-        row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
+        row, entry = cell["fixed"], {"network": cell["net"], "recalibration": cell["fixed"]["recalibration"]}
         for score, _ in SCORES:
             for when in ("before", "after"):
                 prefix = f"{score} {when}"
                 estimate = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
-                entry[prefix] = format_estimate(estimate | {"noise floor": row[f"{prefix} floor"]})
+                entry[prefix] = format_estimate(estimate | {"noise floor": row[f"{prefix} noise floor"]})
         rows.append(entry)
     return tuple(rows)
 
@@ -318,14 +319,14 @@ def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         area = format_estimate(
             {"value": row.pop("AURC"), "low": row.pop("low"), "high": row.pop("high"), "noise floor": None}
         )
-        rows.append({"net": cell["net"], "AURC": area, **row})
+        rows.append({"network": cell["net"], "AURC": area, **row})
     return tuple(rows)
 
 
 def summarize(cells: Sequence[Row], needs: Sequence[Row]) -> str:
     """In words, how many methods work, and the ECE of each network before and after recalibration."""
-    works = sum(row["works"] == "yes" for row in needs)
-    with_min_prob = sum(row["works"].startswith("with min_prob") for row in needs)
+    works = sum(row["supported"] == "yes" for row in needs)
+    with_min_prob = sum(row["supported"].startswith("with min_prob") for row in needs)
     phrases = [
         f"{cell['net']} ECE {_estimate_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']}"
         f" {cell['fixed']['ECE after']:.4f} on held-out rows"

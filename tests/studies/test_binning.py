@@ -45,9 +45,9 @@ def study(data, out):
 
 @pytest.mark.slow
 def test_least_and_most_hold_the_usual_setting_between_them(study, data):
-    assert [row["net"] for row in study.rows] == [net for net in NETS for _ in range(3)]
+    assert [row["network"] for row in study.rows] == [net for net in NETS for _ in range(3)]
     for row in study.rows:
-        assert row["least"] <= row["15 bins"] <= row["most"]
+        assert row["minimum"] <= row["15 bins"] <= row["maximum"]
     usual = to.measure(sensitivity.load_predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
     assert study.rows[0]["15 bins"] == float(usual)
 
@@ -55,8 +55,8 @@ def test_least_and_most_hold_the_usual_setting_between_them(study, data):
 @pytest.mark.slow
 def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
     lines = (out / "binning.curves.csv").read_text().splitlines()
-    rows = [r for r in csv.DictReader(lines) if r["net"] == NETS[0]]
-    floors = [float(r["floor"]) for r in rows if r["scheme"] == "equal-mass" and int(r["bins"]) <= 300]
+    rows = [r for r in csv.DictReader(lines) if r["network"] == NETS[0]]
+    floors = [float(r["noise floor"]) for r in rows if r["scheme"] == "equal-mass" and int(r["bins"]) <= 300]
     assert floors == sorted(floors)
     assert {r["scheme"] for r in rows} == {*BINNING_SCHEMES, *ADAPTIVE_SETTINGS}
     # Each norm is at least the one before: mean, root mean square, largest.
@@ -67,16 +67,22 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
 def test_what_has_no_setting_does_not_move(study):
     rows = {row["estimator"]: row for table in study.also if table.name == "binning.steady" for row in table.rows}
     assert tuple(rows) == tuple(ESTIMATOR_SETTINGS)
-    assert rows["ks"]["most ratio"] == rows["ecce_r"]["most ratio"] == 1
+    assert rows["ks"]["maximum ratio"] == rows["ecce_r"]["maximum ratio"] == 1
     assert rows["ks"]["pairs that change order"] == 0
-    assert rows["mce"]["most ratio"] > rows["ece"]["most ratio"] > 1
+    assert rows["mce"]["maximum ratio"] > rows["ece"]["maximum ratio"] > 1
 
 
 def test_flips_are_pairs_that_each_lead_somewhere():
     # c is above both at both settings; a and b change places.
     values = {"a": {"x": 1.0, "y": 2.0}, "b": {"x": 2.0, "y": 1.5}, "c": {"x": 3.0, "y": 3.0}}
     (only,) = find_reversals(values)
-    assert only == {"pair": "a, b", "first larger": 1, "second larger": 1, "first at": "y", "second at": "x"}
+    assert only == {
+        "pair": "a, b",
+        "first larger": 1,
+        "second larger": 1,
+        "setting of first": "y",
+        "setting of second": "x",
+    }
 
 
 def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
@@ -90,7 +96,7 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     assert jump["scores passed"] == 1
     assert 0.4 <= jump["threshold"] < 0.45
     assert (jump["before"], jump["after"]) == pytest.approx((0.5, 0.2))
-    assert (jump["class"], jump["kept before"], jump["kept after"]) == ("class:0", 1, 0)
+    assert (jump["class"], jump["scores above before"], jump["scores above after"]) == ("class:0", 1, 0)
 
 
 @pytest.mark.usefixtures("only_tables")

@@ -114,7 +114,7 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
             row[norm] = answer.value
             if name == "ece":
                 row["occupied"] = answer.settings["occupied_bins"]
-                row["floor"] = None if draws is None else float(draws.mean())
+                row["noise floor"] = None if draws is None else float(draws.mean())
         row["reasonable"] = (
             scheme != "one bin per score" if k is None else BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1]
         )
@@ -179,7 +179,7 @@ def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, An
     column = [str(name) for name in preds.classes].index(largest_move.removeprefix("class:"))
     counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
     return {
-        "step of the grid": steps[index],
+        "largest step": steps[index],
         "threshold": high,
         "scores passed": count_scores(low, high),
         "before": error_before,
@@ -187,8 +187,8 @@ def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, An
         "class": largest_move,
         "class before": by_class_before[largest_move],
         "class after": by_class_after[largest_move],
-        "kept before": counts[0],
-        "kept after": counts[1],
+        "scores above before": counts[0],
+        "scores above after": counts[1],
     }
 
 

@@ -44,17 +44,19 @@ class Plan:
 
 QUICK = Plan(rows=2000, redraws=50, points=40)
 
-RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and maximum over 5 to 100 bins of every
-scheme, the sweep, and the rules √n and n^(2/5) for equal-mass bins. ECE: mean distance over bins; root mean square: of
+RANGE_LEGEND = """15 bins: uniform, the usual setting. minimum, maximum: over 5 to 100 bins of every scheme, the sweep,
+and the rules √n and n^(2/5) for equal-mass bins, with the settings at which they occur; ratio: of the two. mass k:
+equal-mass bins of at least n/k rows. ECE: mean distance over bins; root mean square: of
 the same distances; worst bin: the largest (MCE). Lens: confidence."""
-STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest,
-minimum and maximum over the networks; empty if some value is not positive. pairs that change order: pairs of
+STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest;
+its minimum and maximum over the networks; empty if some value is not positive. pairs that change order: pairs of
 networks."""
-ORDER_LEGEND = """Number of settings for which each of the two has the larger error, and the setting with the largest
-difference."""
-TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest.
-threshold: of a jump in that step, located by bisection until few scores are passed; the class that changes most, its
-error before and after, and the number of its scores above the threshold."""
+ORDER_LEGEND = """first larger, second larger: number of settings for which the first or the second network has the
+larger error; setting of first, setting of second: the setting with the largest such difference."""
+TACE_LEGEND = """minimum, maximum: for thresholds from 0.001 to 0.1. largest step: largest change of TACE between
+neighboring thresholds of the grid. threshold: of a jump within that step, located by bisection; scores passed: scores
+between the thresholds directly before and after the jump; before, after: TACE. class: that whose error changes most,
+with its error before and after the jump, and the number of its scores above the threshold."""
 
 
 def binning(
@@ -140,14 +142,14 @@ def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         for norm in NORMS:
             ordered = sorted(rows, key=itemgetter(norm))
             lowest, highest = ordered[0], ordered[-1]
-            row: dict[str, Any] = {"net": cell["net"], "norm": norm, "15 bins": usual[norm]}
+            row: dict[str, Any] = {"network": cell["net"], "norm": norm, "15 bins": usual[norm]}
             row |= {
-                "least": lowest[norm],
-                "at": describe_binning(lowest),
-                "most": highest[norm],
-                "at ": describe_binning(highest),
+                "minimum": lowest[norm],
+                "setting of minimum": describe_binning(lowest),
+                "maximum": highest[norm],
+                "setting of maximum": describe_binning(highest),
             }
-            table.append(row | {"most / least": highest[norm] / lowest[norm]})
+            table.append(row | {"ratio": highest[norm] / lowest[norm]})
     return tuple(table)
 
 
@@ -160,7 +162,7 @@ def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         positive = [by_setting.values() for by_setting in values.values() if min(by_setting.values()) > 0]
         ratios = [max(errors) / min(errors) for errors in positive]
         row: dict[str, Any] = {"estimator": name, "settings": len(settings)}
-        row |= {"least ratio": min(ratios), "most ratio": max(ratios)} if len(ratios) == len(values) else {}
+        row |= {"minimum ratio": min(ratios), "maximum ratio": max(ratios)} if len(ratios) == len(values) else {}
         rows.append(row | {"pairs that change order": len(find_reversals(values))})
     return tuple(rows)
 
@@ -176,18 +178,18 @@ def tace_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     low, high = THRESHOLDS_IN_USE
     for cell in cells:
         values = [row["TACE"] for row in cell["thresholds"] if low <= row["threshold"] <= high]
-        rows.append({"net": cell["net"], "least": min(values), "most": max(values), **cell["jump"]})
+        rows.append({"network": cell["net"], "minimum": min(values), "maximum": max(values)} | cell["jump"])
     return tuple(rows)
 
 
 def threshold_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per network and threshold of the grid: TACE."""
-    return tuple({"net": cell["net"], **row} for cell in cells for row in cell["thresholds"])
+    return tuple({"network": cell["net"], **row} for cell in cells for row in cell["thresholds"])
 
 
 def curve_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per network, scheme and number of bins: the error in every norm."""
-    return tuple({"net": cell["net"], **row} for cell in cells for row in cell["curve"])
+    return tuple({"network": cell["net"], **row} for cell in cells for row in cell["curve"])
 
 
 def summarize(cells: Sequence[Row]) -> str:
@@ -195,12 +197,12 @@ def summarize(cells: Sequence[Row]) -> str:
     ranges = range_table(cells)
     phrases = []
     for norm in NORMS:
-        ratios = [row["most / least"] for row in ranges if row["norm"] == norm]
+        ratios = [row["ratio"] for row in ranges if row["norm"] == norm]
         phrases.append(f"{norm} by a factor of {max(ratios):.3g} at most")
     pairs = len(cells) * (len(cells) - 1) // 2
     changed = len(find_reversals(values_by_setting(cells, "ECE")))
     tace_rows = tace_table(cells)
-    largest_ratio = max(row["most"] / row["least"] for row in tace_rows)
+    largest_ratio = max(row["maximum"] / row["minimum"] for row in tace_rows)
     jump = max(abs(row["after"] - row["before"]) for row in tace_rows)
     return (
         f"Common settings change {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of"
@@ -212,8 +214,9 @@ def summarize(cells: Sequence[Row]) -> str:
 def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     """Pairs of networks whose order depends on the setting, with the settings of the largest differences.
 
-    >>> find_reversals({"a": {"5 bins": 0.1, "9 bins": 0.4}, "b": {"5 bins": 0.2, "9 bins": 0.3}})
-    [{'pair': 'a, b', 'first larger': 1, 'second larger': 1, 'first at': '9 bins', 'second at': '5 bins'}]
+    >>> (row,) = find_reversals({"a": {"5 bins": 0.1, "9 bins": 0.4}, "b": {"5 bins": 0.2, "9 bins": 0.3}})
+    >>> row["first larger"], row["second larger"], row["setting of first"], row["setting of second"]
+    (1, 1, '9 bins', '5 bins')
     """
     rows = []
     for a, b in combinations(values, 2):
@@ -225,8 +228,8 @@ def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, 
                     "pair": f"{a}, {b}",
                     "first larger": larger,
                     "second larger": smaller,
-                    "first at": max(gap, key=gap.__getitem__),
-                    "second at": min(gap, key=gap.__getitem__),
+                    "setting of first": max(gap, key=gap.__getitem__),
+                    "setting of second": min(gap, key=gap.__getitem__),
                 }
             )
     return rows
@@ -265,7 +268,7 @@ def draw_bins(cells: Sequence[Row], path: Path) -> None:
             rows = [row for row in cell["curve"] if row["scheme"] == scheme]
             bin_counts = [row["bins"] for row in rows]
             ax.plot(bin_counts, [row["ECE"] for row in rows], "-", lw=1.4, color=color, label=scheme)
-            ax.plot(bin_counts, [row["floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
+            ax.plot(bin_counts, [row["noise floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
         ax.set_xscale("log")
         ax.set_xlim(BIN_COUNTS[0], BIN_COUNTS[-1])
         ax.set_ylim(bottom=0)

@@ -270,17 +270,17 @@ def test_over_and_underestimation_are_both_seen(every):
 
 
 def test_exponents_are_those_expected(every):
-    rates = {(row["model"], row["partition"], row["what"]): row for row in fit_exponents(every)}
+    rates = {(row["model"], row["partition"], row["quantity"]): row for row in fit_exponents(every)}
     for kind in PARTITION_KINDS:
-        adds = rates["perfect", kind, "chance adds"]
-        assert adds["per n"] == pytest.approx(-0.5, abs=0.05)
-        assert adds["per bins"] == pytest.approx(0.5, abs=0.06)
-        hides = rates["uncalibrated", kind, "bins hide, octaves"]
-        assert abs(hides["per bins"] + 2) < 3 * hides["se bins"]
+        adds = rates["perfect", kind, "bias by noise"]
+        assert adds["exponent of n"] == pytest.approx(-0.5, abs=0.05)
+        assert adds["exponent of bins"] == pytest.approx(0.5, abs=0.06)
+        hides = rates["uncalibrated", kind, "bias by binning, octaves"]
+        assert abs(hides["exponent of bins"] + 2) < 3 * hides["se bins"]
         a, se = balancing_exponent(tuple(rates.values()), kind)
         assert abs(a - 0.2) < 3 * se + 0.01
     # The bins of a constant are one, whatever their number: the rate of the mean of n labels alone.
-    assert "per bins" not in rates["constant", "uniform", "chance adds"]
+    assert "exponent of bins" not in rates["constant", "uniform", "bias by noise"]
 
 
 def test_the_quick_study_says_what_it_found(quick):
@@ -289,7 +289,7 @@ def test_the_quick_study_says_what_it_found(quick):
     assert [table.name for table in study.also] == [f"gaussian_mixture.{part}" for part in ("bound", "rates", "rules")]
     assert len(study.rows) == 3 * 2 + 3 + 3 * 2
     bound = study.also[0].rows
-    assert sum(row["hidden"] > 1e-9 for row in bound) == len(bound) - 1
+    assert sum(row["difference"] > 1e-9 for row in bound) == len(bound) - 1
     assert "27 have a limit below" in study.also[0].sentence
     drawings = {path.name for path in where.glob("*.svg")}
     assert len(drawings) == 7

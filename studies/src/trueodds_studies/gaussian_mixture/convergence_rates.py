@@ -79,7 +79,7 @@ def fit_exponents(estimates: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             excess = [(row, value) for row, value in excess if value > 0]
             power = 0.5 if model.calibrated else 1.0
             rows.append(
-                _exponent_row(name, kind, "chance adds", [value for _, value in excess], [row for row, _ in excess])
+                _exponent_row(name, kind, "bias by noise", [value for _, value in excess], [row for row, _ in excess])
                 | {"expected n": -power}
                 | ({"expected bins": power} if model.slope else {})
             )
@@ -122,24 +122,24 @@ def fit_binning_bias(model: LogisticModel, kind: str) -> list[dict[str, Any]]:
     """Two rows with the exponent of the bias by binning in the number of bins: of single numbers, and of octaves."""
     biases = binning_biases(model, kind)
     rows = []
-    for what, shown in (("bins hide", biases), ("bins hide, octaves", octave_averages(biases))):
-        row: dict[str, Any] = {"model": model.name, "partition": kind, "what": what, "cells": len(shown)}
+    for what, shown in (("bias by binning", biases), ("bias by binning, octaves", octave_averages(biases))):
+        row: dict[str, Any] = {"model": model.name, "partition": kind, "quantity": what, "cells": len(shown)}
         trend = fit_log_log(list(shown.values()), list(shown))
         if trend is not None:
-            row |= {"per bins": trend.slopes[0], "se bins": trend.errors[0], "expected bins": -2.0}
+            row |= {"exponent of bins": trend.slopes[0], "se bins": trend.errors[0], "expected bins": -2.0}
         rows.append(row)
     return rows
 
 
 def _exponent_row(model: str, kind: str, what: str, values: Sequence[float], rows: Sequence[Row]) -> dict[str, Any]:
     """A row with the exponents of the values in n and in the number of bins, whichever vary between the rows."""
-    entry: dict[str, Any] = {"model": model, "partition": kind, "what": what, "cells": len(rows)}
+    entry: dict[str, Any] = {"model": model, "partition": kind, "quantity": what, "cells": len(rows)}
     regressors = {name: [row[name] for row in rows] for name in ("n", "bins")}
     varied = [name for name, column in regressors.items() if len(set(column)) > 1]
     trend = fit_log_log(values, *(regressors[name] for name in varied)) if varied else None
     if trend is not None:
         for name, slope, se in zip(varied, trend.slopes, trend.errors, strict=True):
-            entry |= {f"per {name}": slope, f"se {name}": se}
+            entry |= {f"exponent of {name}": slope, f"se {name}": se}
     return entry
 
 
@@ -149,12 +149,12 @@ def balancing_exponent(rates: Sequence[Row], kind: str) -> tuple[float, float] |
     If the biases are n^s bins^t and bins^u, they are n^(s + t a) and n^(u a) with n^a bins, so that a = −s / (t − u).
     Returns a with its standard error by the delta method; None if an exponent is not known.
     """
-    by_quantity = {(row["model"], row["what"]): row for row in rates if row["partition"] == kind}
-    noise = by_quantity.get(("perfect", "chance adds"), {})
-    binning = by_quantity.get(("uncalibrated", "bins hide, octaves"), {})
-    if "per n" not in noise or "per bins" not in noise or "per bins" not in binning:
+    by_quantity = {(row["model"], row["quantity"]): row for row in rates if row["partition"] == kind}
+    noise = by_quantity.get(("perfect", "bias by noise"), {})
+    binning = by_quantity.get(("uncalibrated", "bias by binning, octaves"), {})
+    if "exponent of n" not in noise or "exponent of bins" not in noise or "exponent of bins" not in binning:
         return None
-    s, t, u = noise["per n"], noise["per bins"], binning["per bins"]
+    s, t, u = noise["exponent of n"], noise["exponent of bins"], binning["exponent of bins"]
     a = -s / (t - u)
     errors = (noise["se n"] / (t - u), a * noise["se bins"] / (t - u), a * binning["se bins"] / (t - u))
     return a, math.hypot(*errors)
@@ -175,9 +175,9 @@ def bin_count_rule_table(estimates: Sequence[Row], plan: Plan) -> tuple[dict[str
                 rmse_fit = fit_log_log(rmse, plan.sizes)
                 entry: dict[str, Any] = {"partition": kind, "a": round(power, 4), "model": name}
                 if bias_fit is not None and rmse_fit is not None:
-                    entry |= {"bias per n": bias_fit.slopes[0], "se": bias_fit.errors[0]}
+                    entry |= {"bias exponent": bias_fit.slopes[0], "se": bias_fit.errors[0]}
                     entry |= {"expected": expected_bias_exponent(power, find_model(name).calibrated)}
-                    entry |= {"rmse per n": rmse_fit.slopes[0], "se rmse": rmse_fit.errors[0]}
+                    entry |= {"rmse exponent": rmse_fit.slopes[0], "se rmse": rmse_fit.errors[0]}
                 last = {"n": plan.sizes[-1], "bins": bins[-1], "bias": cells[-1]["bias"], "rmse": rmse[-1]}
                 rows.append(entry | last)
     return tuple(rows)
@@ -201,22 +201,26 @@ def summarize_rates(rates: Sequence[Row]) -> str:
     """In words, the exponents and the a for which both biases decrease at the same rate."""
     phrases = []
     quantities = (
-        ("chance adds", "perfect", "The bias by noise of the perfect model varies"),
-        ("chance adds", "uncalibrated", "For the uncalibrated one, it varies"),
-        ("bins hide", "uncalibrated", "Its bias by binning varies"),
-        ("bins hide, octaves", "uncalibrated", "On average over octaves of the number of bins, that varies"),
+        ("bias by noise", "perfect", "The bias by noise of the perfect model varies"),
+        ("bias by noise", "uncalibrated", "For the uncalibrated one, it varies"),
+        ("bias by binning", "uncalibrated", "Its bias by binning varies"),
+        ("bias by binning, octaves", "uncalibrated", "On average over octaves of the number of bins, that varies"),
     )
     for what, model, words in quantities:
-        selected = [row for row in rates if (row["what"], row["model"]) == (what, model) and "per bins" in row]
+        selected = [
+            row for row in rates if (row["quantity"], row["model"]) == (what, model) and "exponent of bins" in row
+        ]
         if selected:
             factors = (
-                [f"n to the {format_range((row['per n'] for row in selected), 2)}"] if "per n" in selected[0] else []
+                [f"n^({format_range((row['exponent of n'] for row in selected), 2)})"]
+                if "exponent of n" in selected[0]
+                else []
             )
-            factors.append(f"bins to the {format_range((row['per bins'] for row in selected), 2)}")
+            factors.append(f"bins^({format_range((row['exponent of bins'] for row in selected), 2)})")
             phrases.append(f"{words} as {' and '.join(factors)}.")
-    variances = [row["per n"] for row in rates if row["what"] == "variance" and "per n" in row]
+    variances = [row["exponent of n"] for row in rates if row["quantity"] == "variance" and "exponent of n" in row]
     if variances:
-        phrases.append(f"Variances vary as n to the {format_range(variances, 2)}.")
+        phrases.append(f"Variances vary as n^({format_range(variances, 2)}).")
     balanced_a = [
         (kind, balanced) for kind in PARTITION_KINDS if (balanced := balancing_exponent(rates, kind)) is not None
     ]

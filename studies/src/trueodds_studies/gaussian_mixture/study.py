@@ -45,20 +45,21 @@ constant: predicts 1/2; uncalibrated: predicts σ(1 + x). {sets:,} data sets, tr
 same for all. mean, sd: of the estimates (total variation); above: share of estimates above the true error; limit: limit
 for infinitely many rows with fixed bins, by quadrature. tree: median-variance, with at most this number of leaves of
 ten rows or more."""
-BOUND_LEGEND = """Uncalibrated model. limit: limit of the estimate for infinitely many rows; hidden: true error minus
-limit; both by quadrature. squared: for the squared Euclidean distance. mean at: mean estimate for this number of rows,
-with its standard error (after subtracting an unbiased mean with correlated noise). crossing: bin in which the
-calibration curve crosses the diagonal. Equal-mass and tree: with the edges for the distribution of the predictions."""
-RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds:
-mean estimate minus limit, cells with {least} rows per bin or more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than
-the range in which noise changes the sign); bins hide: true error minus limit, 2 to {most} bins, by quadrature; octaves:
-means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells with the same n share their data sets, and
-a tree keeps the leaf of the crossing for many numbers of leaves, so some standard errors are too small. expected: as
-derived in docs/studies/gaussian_mixture.md."""
-RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms
+BOUND_LEGEND = """Uncalibrated model. limit: limit of the estimate for infinitely many rows; difference: true error
+minus limit; both by quadrature. squared: for the squared Euclidean distance. mean at: mean estimate for this number
+of rows, with its standard error (after subtracting an unbiased mean with correlated noise). crossing: bin in which
+the calibration curve crosses the diagonal. Equal-mass and tree: with the edges for the distribution of the
+predictions."""
+RATES_LEGEND = """Least squares of logarithms: value ∝ n^a bins^b, with the exponents a of n and b of bins and their
+standard errors. bias by noise: mean estimate minus limit, cells with {least} rows per bin or more (uncalibrated: and
+bins ≥ 2 n^(1/3), narrower than the range in which noise changes the sign); bias by binning: true error minus limit,
+2 to {most} bins, by quadrature; octaves: means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates.
+Cells with the same n share their data sets, and a tree keeps the leaf of the crossing for many numbers of leaves, so
+some standard errors are too small. expected: as derived in docs/studies/gaussian_mixture.md."""
+RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias exponent, rmse exponent: of n, by least squares of logarithms
 of |bias| and of the root mean squared error, with standard errors. expected: −(1 − a)/2 if the model is calibrated,
-else −min(2a, 1 − a). bins, bias, rmse: at the largest n. With few rows, a tree has fewer leaves than requested, because
-each contains at least ten rows."""
+else −min(2a, 1 − a). bins, bias, rmse: at the largest n. With few rows, a tree has fewer leaves than requested,
+because each contains at least ten rows."""
 
 
 def gaussian_mixture(
@@ -185,16 +186,16 @@ def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
     for kind in PARTITION_KINDS:
         for bins in SHOWN_BINS:
             tv, square = (binned_limit(model, kind, bins, distance) for distance in ("tv", "sq-euclidean"))
-            entry: dict[str, Any] = {"partition": kind, "bins": bins, "limit": tv, "hidden": true_error(model) - tv}
-            entry |= {"squared limit": square, "squared hidden": true_error(model, "sq-euclidean") - square}
+            entry: dict[str, Any] = {"partition": kind, "bins": bins, "limit": tv, "difference": true_error(model) - tv}
+            entry |= {"squared limit": square, "squared difference": true_error(model, "sq-euclidean") - square}
             if (kind, bins) in rows_by_key:
                 row = rows_by_key[kind, bins]
                 entry |= {f"mean at {n}": true_error(model) + row["bias"], "se": row["bias se"]}
             table.append(entry | {"crossing": _bin_around_crossing(population_edges(model, kind, bins))})
     cut = (crossing_point(),)
     tv, square = (binned_limit_at_edges(model, cut, distance) for distance in ("tv", "sq-euclidean"))
-    last = {"partition": "an edge at the crossing", "bins": 2, "limit": tv, "hidden": true_error(model) - tv}
-    last |= {"squared limit": square, "squared hidden": true_error(model, "sq-euclidean") - square}
+    last = {"partition": "an edge at the crossing", "bins": 2, "limit": tv, "difference": true_error(model) - tv}
+    last |= {"squared limit": square, "squared difference": true_error(model, "sq-euclidean") - square}
     return (*table, last)
 
 
@@ -232,12 +233,12 @@ def summarize(rows: Sequence[Row], plan: Plan) -> str:
                 f" ({_format_setting(low)})"
             )
             text += (
-                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in largest_n), 2)} of the estimates"
-                " are above the true error"
+                f"; share of estimates above the true error at n = {plan.sizes[-1]:,}:"
+                f" {format_range((row['above'] for row in largest_n), 2)}"
             )
         else:
             text += (
-                f"; {format_range((row['above'] for row in model_rows), 2)} of the estimates are above the true error"
+                f"; share of estimates above the true error: {format_range((row['above'] for row in model_rows), 2)}"
             )
         phrases.append(text)
     return ". ".join(phrases) + "."
@@ -249,13 +250,13 @@ def _format_setting(row: Row) -> str:
 
 def summarize_bound(rows: Sequence[Row]) -> str:
     """In words, how far the limits are below the true error, and where they are not."""
-    strict = [row for row in rows if row["hidden"] > 1e-9]
-    phrases = [f"{row['bins']}: {row['hidden']:.2g}" for row in rows if row["partition"] == "uniform"]
+    strict = [row for row in rows if row["difference"] > 1e-9]
+    phrases = [f"{row['bins']}: {row['difference']:.2g}" for row in rows if row["partition"] == "uniform"]
     return (
         f"Of {len(rows)} partitions, {len(strict)} have a limit below the true error"
         f" {true_error(MODELS['uncalibrated']):.5f}. True error minus limit for uniform bins, by their number:"
         f" {', '.join(phrases)}. With an edge at {crossing_point():.4f}, where the model is correct, the difference is"
-        f" {abs(rows[-1]['hidden']):.1g}, and {rows[-1]['squared hidden']:.3f} for the squared distance."
+        f" {abs(rows[-1]['difference']):.1g}, and {rows[-1]['squared difference']:.3f} for the squared distance."
     )
 
 

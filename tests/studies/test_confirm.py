@@ -36,10 +36,10 @@ def test_outcomes_come_as_the_world_says(world):
 
 def test_a_quick_study_has_a_row_for_each_world():
     study = installed_studies().load("confirm")(quick=True)
-    assert [(row["world"], row["n"]) for row in study.rows] == [
+    assert [(row["design"], row["n"]) for row in study.rows] == [
         ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
     ]  # fmt: skip
-    assert [row["sets"] for row in study.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
+    assert [row["data sets"] for row in study.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
     assert "Of 8 calibrated data sets, auto confirms a recalibration in " in study.sentence
 
 
@@ -52,17 +52,17 @@ def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
     # Of 60 sets 92 % are confirmed, and a paired test of the temperature's gain finds half.
     design = next(design for design in CONFIRM_MISCALIBRATED if design.world.name == "T = 1.3")
     row = measure_cell(Cell(design.world, design.n, 20, design.method), Plan())
-    assert row["confirmed"] >= row["alone"]
+    assert row["confirmed"] >= row["paired t test"]
     assert row["confirmed"] >= stats.binom.ppf(0.001, 20, 0.8) / 20
-    assert row["fresh"] > 0.005
-    assert row["delivered"] > row["confirmed"] * row["fresh"] - 1e-12
+    assert row["gain, new rows"] > 0.005
+    assert row["gain, all data sets"] > row["confirmed"] * row["gain, new rows"] - 1e-12
 
 
 def test_a_calibrated_world_is_rarely_mended():
     world = next(world for world in CONFIRM_CALIBRATED if world.name == "heavy tails")
     row = measure_cell(Cell(world, 100, 40), Plan())
     assert row["confirmed"] <= stats.binom.ppf(0.999, 40, 0.05) / 40
-    assert row["alone"] is row["method"] is None
+    assert row["paired t test"] is row["method"] is None
 
 
 def test_the_paired_test_of_one_method_is_that_of_its_cross_fitted_gain():

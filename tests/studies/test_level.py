@@ -218,7 +218,7 @@ def test_a_row_tells_what_its_cell_gave():
         rng = SMALL.rng(CALIBRATED_WORLDS[1], 30, repetition)
         pvalues.append(to.test(CALIBRATED_WORLDS[1].rows(rng, 30), "spiegelhalter", rng=rng).pvalue)
     assert (row["test"], row["null"], row["K"], row["design"], row["n"], row["sets"]) == (
-        "spiegelhalter", "asymptotic", 2, "sure", 30, 4,
+        "spiegelhalter", "asymptotic", 2, "extreme", 30, 4,
     )  # fmt: skip
     assert row["size5"] == np.mean(np.array(pvalues) <= 0.05)
 

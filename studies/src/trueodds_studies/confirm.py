@@ -116,12 +116,13 @@ FRESH_ROWS = 10_000  # rows on which a returned map is evaluated with the true p
 LEGEND = """calibrated designs: the predictions are calibrated, so a confirmed recalibration is a false positive.
 distorted designs: the true probabilities are a power of the predicted ones, the odds of the classes are multiplied by a
 factor, or the log odds have a wave. confirmed: share of data sets in which auto confirms a recalibration at 5 %; low
-and high: its 99 % Clopper-Pearson limits. too_few: share without confirmation for which more rows are recommended;
-needed: the median of the recommended number. method: the best one, specified in advance; alone: how often a one-sided
-paired t test of its cross-fitted gain is significant. gain: mean cross-fitted gain in nats per row if confirmed; fresh:
-gain of the returned maps on {fresh} new rows, by their true probabilities; covers: share of the confirmed maps whose
-gain on new rows is at least the reported lower limit. delivered: mean gain on new rows of what auto returns over all
-data sets, including the identity; temperature: the same for temperature scaling that is always applied."""
+and high: its 99 % Clopper-Pearson limits. too few rows: share without confirmation for which more rows are recommended;
+recommended rows: the median of the recommended number. method: the best one, specified in advance; paired t test: how
+often a one-sided paired t test of its cross-fitted gain is significant. gain: mean cross-fitted gain in nats per row if
+confirmed; gain, new rows: that of the confirmed maps on {fresh} new rows, by their true probabilities; coverage: share
+of the confirmed maps whose gain on new rows is at least the reported lower limit. gain, all data sets: mean gain on new
+rows of what auto returns over all data sets, including the identity; temperature scaling: the same for temperature
+scaling that is always applied."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def confirm(
     """How often `auto` confirms a recalibration with and without need, and whether the reported gain is realized.
 
     >>> finding = confirm(plan=Plan(1, 1, (100,), ("logit-normal",)))
-    >>> finding.rows[0]["world"], finding.rows[0]["sets"]
+    >>> finding.rows[0]["design"], finding.rows[0]["data sets"]
     ('logit-normal', 1)
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -209,24 +210,24 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     low, high = clopper_pearson(n_confirmed, cell.sets)
     confirmed_reports = [report for report in reports if report["confirmed"]]
     return {
-        "world": world.name,
+        "design": world.title,
         "K": world.k,
         "n": cell.n,
-        "sets": cell.sets,
+        "data sets": cell.sets,
         "confirmed": n_confirmed / cell.sets,
         "low": low,
         "high": high,
         "method": cell.method,
-        "alone": n_single / cell.sets if cell.method else None,
-        "too_few": len(required_rows) / cell.sets,
-        "needed": float(np.median(required_rows)) if required_rows else None,
+        "paired t test": n_single / cell.sets if cell.method else None,
+        "too few rows": len(required_rows) / cell.sets,
+        "recommended rows": float(np.median(required_rows)) if required_rows else None,
         "gain": _mean_or_none([report["gain"] for report in confirmed_reports]),
-        "fresh": _mean_or_none(fresh_gains[confirmed]),
-        "covers": _mean_or_none(
+        "gain, new rows": _mean_or_none(fresh_gains[confirmed]),
+        "coverage": _mean_or_none(
             [g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], confirmed_reports, strict=True)]
         ),
-        "delivered": float(fresh_gains.mean()),
-        "temperature": temperature_gain,
+        "gain, all data sets": float(fresh_gains.mean()),
+        "temperature scaling": temperature_gain,
     }
 
 
@@ -264,8 +265,8 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     miscalibrated = [row for row in rows if row["method"] is not None]
     parts = []
     if calibrated:
-        sets = sum(row["sets"] for row in calibrated)
-        n_confirmed = round(sum(row["confirmed"] * row["sets"] for row in calibrated))
+        sets = sum(row["data sets"] for row in calibrated)
+        n_confirmed = round(sum(row["confirmed"] * row["data sets"] for row in calibrated))
         above = sum(row["low"] > ALPHA for row in calibrated)
         parts.append(
             f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {n_confirmed:,}"
@@ -273,15 +274,15 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
             f" {len(calibrated)} cells."
         )
     if miscalibrated:
-        largest_shortfall = max(row["alone"] - row["confirmed"] for row in miscalibrated)
+        largest_shortfall = max(row["paired t test"] - row["confirmed"] for row in miscalibrated)
         share = float(np.mean([row["confirmed"] for row in miscalibrated]))
-        share_alone = float(np.mean([row["alone"] for row in miscalibrated]))
+        share_alone = float(np.mean([row["paired t test"] for row in miscalibrated]))
         parts.append(
             f"In {len(miscalibrated)} distorted designs, it confirms {100 * share:.0f} % on average, compared with"
             f" {100 * share_alone:.0f} % for a paired test of the best method, specified in advance; it is at most"
             f" {100 * max(largest_shortfall, 0.0):.0f} points worse."
         )
-    smallest_delivered = min(row["delivered"] for row in rows)
+    smallest_delivered = min(row["gain, all data sets"] for row in rows)
     parts.append(
         f"On new rows, the returned map is on average never more than {max(-smallest_delivered, 0.0):.4f} nats worse"
         " than the identity."

@@ -52,7 +52,7 @@ class Plan:
 QUICK = Plan(sets=20, asymptotic_sets=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
 
 LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~ N(0,
-1.3); sure: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3);
+1.3); extreme: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3);
 sharp 10: Dirichlet(0.1). Lens: positive for two classes; for more, canonical if the test supports vectors, else
 confidence. size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of each rate by
 itself. silent5, silent1: the same among the data sets without the note TN212. doubt: share of data sets with that note.
@@ -267,7 +267,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "test": form.label,
         "null": form.null,
         "K": world.k,
-        "design": world.name,
+        "design": world.title,
         "n": n,
         "sets": sets,
     }

@@ -86,7 +86,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
     simulation = simulate_pvalues(cell.form, cell.world, cell.n, plan.sets, plan.level_plan)
     p = simulation.pvalues[~np.isnan(simulation.pvalues)]
-    row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
+    row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.title, "n": cell.n, "sets": len(p)}
     if len(p) == 0:
         return row | dict.fromkeys(("above", "below", "p_above", "p_uniform"))
     above, below = uniform_distances(randomize_pvalues(p, plan.resamples, np.random.default_rng(plan.seed)))

@@ -176,6 +176,9 @@ MULTICLASS_WORLDS = (NoisyDirichletWorld("dirichlet calibrated"), NoisyDirichlet
 VOTE_WORLDS = (VoteWorld("crowd calibrated"), VoteWorld("crowd noisy", noise=0.3))
 
 
+TABLE_NAMES = {"sure": "extreme"}  # of designs whose name in the tables differs
+
+
 @dataclass(frozen=True)
 class PowerTransformedWorld(SimulatedWorld):
     """Predicted vectors μ and true class probabilities r ∝ μ^power, with the last one multiplied by `odds`.
@@ -187,6 +190,11 @@ class PowerTransformedWorld(SimulatedWorld):
     k: int
     power: float = 1.0
     odds: float = 1.0
+
+    @property
+    def title(self) -> str:
+        """The name in the tables; `name` determines the random streams and therefore stays as it is."""
+        return TABLE_NAMES.get(self.name, self.name)
 
     @property
     def calibrated(self) -> bool:

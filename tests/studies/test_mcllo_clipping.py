@@ -28,13 +28,13 @@ from trueodds_studies.mcllo_clipping import (
 
 SMALL = Plan(sets=2, rows=120, missed=2, resamples=99, redraws=19)
 OF = {
-    "clip_2.2e-16": ZeroReplacement("floor", MIN_PROBS[0]),
-    "clip_1e-12": ZeroReplacement("floor", 1e-12),
-    "clip_1e-08": ZeroReplacement("floor", 1e-8),
-    "clip_1e-06": ZeroReplacement("floor", 1e-6),
-    "clip_0.0001": ZeroReplacement("floor", 1e-4),
-    "clip_0.001": ZeroReplacement("floor", 1e-3),
-    "clip_0.025": ZeroReplacement("floor", 0.025),
+    "clip_2.2e-16": ZeroReplacement("min_prob", MIN_PROBS[0]),
+    "clip_1e-12": ZeroReplacement("min_prob", 1e-12),
+    "clip_1e-08": ZeroReplacement("min_prob", 1e-8),
+    "clip_1e-06": ZeroReplacement("min_prob", 1e-6),
+    "clip_0.0001": ZeroReplacement("min_prob", 1e-4),
+    "clip_0.001": ZeroReplacement("min_prob", 1e-3),
+    "clip_0.025": ZeroReplacement("min_prob", 0.025),
     "votes_plus_half": ZeroReplacement("votes", 0.5),
     "votes_plus_1/K": ZeroReplacement("votes", 1 / 3),
     "votes_plus_1": ZeroReplacement("votes", 1.0),
@@ -49,7 +49,7 @@ def test_stand_ins_worked_by_hand():
     votes = np.array([[3, 1, 0], [2, 2, 0]])
     # (3, 1, 0) + 1/2 each over 5.5; shares (.75, .25, 0) with 0 → .25 over 1.25; 2/3 of them and 1/3 of thirds.
     assert ZeroReplacement("votes", 0.5).replace_zeros(votes)[0] == pytest.approx([3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5])
-    assert ZeroReplacement("floor", 0.25).replace_zeros(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
+    assert ZeroReplacement("min_prob", 0.25).replace_zeros(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
     assert ZeroReplacement("mixture").replace_zeros(votes)[0] == pytest.approx([0.5 + 1 / 9, 1 / 6 + 1 / 9, 1 / 9])
     assert has_no_votes(votes, np.array([2, 0])).tolist() == [True, False]
 
@@ -95,10 +95,10 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
             assert (row["gamma_1"], row["gamma_2"]) == pytest.approx(
                 tuple(known[name]["by_base"][2]["gamma"]), rel=1e-6
             )
-    verdicts = [rows[ZeroReplacement("floor", min_prob)]["verdict"] for min_prob in (MIN_PROBS[0], 1e-6, 1e-4)]
-    assert verdicts == ["rejects", "rejects", "does not"]
+    verdicts = [rows[ZeroReplacement("min_prob", min_prob)]["verdict"] for min_prob in (MIN_PROBS[0], 1e-6, 1e-4)]
+    assert verdicts == ["rejected", "rejected", "not rejected"]
     # Labels drawn from shares of votes never are what had no votes: an outcome that came so beats every draw.
-    assert rows[ZeroReplacement("floor", 1e-6)]["p_zeros_meant"] == 1 / 100
+    assert rows[ZeroReplacement("min_prob", 1e-6)]["p_zeros_impossible"] == 1 / 100
 
 
 # Forests
@@ -120,7 +120,7 @@ def test_in_a_forest_votes_and_a_half_are_exactly_right():
 def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     votes, y = SMALL.find_shown_forest()
     assert has_no_votes(votes, y).sum() >= SMALL.missed
-    tiny, large = ZeroReplacement("floor", MIN_PROBS[0]), ZeroReplacement("floor", 1e-3)
+    tiny, large = ZeroReplacement("min_prob", MIN_PROBS[0]), ZeroReplacement("min_prob", 1e-3)
     every = [forest_row(votes, y, Cell(replacement, ROW_SUBSETS[0]), SMALL)["lrt"] for replacement in (tiny, large)]
     without = [forest_row(votes, y, Cell(replacement, ROW_SUBSETS[1]), SMALL) for replacement in (tiny, large)]
     # Each such outcome costs the identity the log of the floor:
@@ -136,9 +136,11 @@ def test_votes_and_a_half_are_rejected_at_the_level():
     # more than 13 in 1 of 2,000 studies.
     row = measure_cell(Cell(ZeroReplacement("votes", 0.5), ROW_SUBSETS[0]), Plan(sets=100, redraws=19))
     assert round(100 * row["redrawn"]) <= 13
-    assert row["verdict"] == "keeps"
+    assert row["verdict"] == "keeps level"
     assert (
-        measure_cell(Cell(ZeroReplacement("floor", MIN_PROBS[0]), ROW_SUBSETS[0]), Plan(sets=10, redraws=19))["verdict"]
+        measure_cell(Cell(ZeroReplacement("min_prob", MIN_PROBS[0]), ROW_SUBSETS[0]), Plan(sets=10, redraws=19))[
+            "verdict"
+        ]
         == ""
     )
 
@@ -170,14 +172,15 @@ def test_the_study_tells_every_stand_in_with_and_without():
     ],
 )
 def test_who_decides_is_what_the_verdicts_say(pvalues, words):
-    names, ratios = ("floor 2.2e-16", "floor 0.001", "votes + 0.5"), (30.0, 20.0, 1.0)
+    names, ratios = ("min_prob 2.2e-16", "min_prob 0.001", "votes + 0.5"), (30.0, 20.0, 1.0)
     rows = [
         {"rows": kind, "replacement": name, "lrt": lrt, "p": p}
         for kind in ROW_SUBSETS
         for name, lrt, p in zip(names, ratios, pvalues, strict=True)
     ]
     many = [
-        {"replacement": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names
+        {"replacement": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps level" * (name == names[2])}
+        for name in names
     ]
     text = summarize(rows, many)
     assert text.startswith(f"One forest: {words}")

@@ -23,22 +23,22 @@ from trueodds_studies.common.study_result import StudyResult, format_change, mak
 
 LEVEL = 0.05
 MIN_TEST_PROB = 1e-15  # smallest value that the test accepts as min_prob
-ROW_SUBSETS = ("all rows", "without them")  # "them": the rows whose observed class had no votes
+ROW_SUBSETS = ("all rows", "outcomes with votes")  # the latter without the rows whose observed class had no votes
 
-ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which
-that class was observed. rows: all, or without those {missed}. replacement: what replaces 0. lrt, p: likelihood ratio
-against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high: its minimum and maximum over the three
-baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its p-value from {resamples} redraws
-with the replaced probabilities. p_zeros_meant: the same if labels are redrawn from the vote shares themselves, so that
-a class with probability 0 never occurs, and the smallest probability, from 1e-15 on, is used only inside the
-logarithms."""
+ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of
+which that class was observed. rows: all rows, or only outcomes with votes, without those {missed}. replacement: what
+replaces 0 (min_prob: a smallest probability). lrt, p: likelihood ratio against the last class, χ² with 4 degrees of
+freedom; lrt_low, lrt_high: its minimum and maximum over the three baselines; gamma, delta: slopes and shifts; score,
+p_redrawn: score statistic and its p-value from {resamples} redraws with the replaced probabilities.
+p_zeros_impossible: the same if labels are redrawn from the vote shares themselves, so that a class with probability
+0 never occurs, and the smallest probability, from 1e-15 on, is used only inside the logarithms."""
 
 MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are calibrated by construction, so a test at 5 %
-should reject 5 %. The other probabilities are miscalibrated by the replacement. lrt, redrawn: share of forests rejected
-at 5 % by the likelihood ratio and by the score with {resamples} redraws, with 99 % Clopper-Pearson limits; verdict: for
-the calibrated probabilities, exceeds if the lower limit, with Bonferroni's correction for both tests, is above 5 %.
-without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
-calibrated there. lrt_median: median likelihood ratio."""
+should reject 5 %. The other probabilities are miscalibrated by the replacement. lrt, redrawn: share of forests
+rejected at 5 % by the likelihood ratio and by the score with {resamples} redraws, with 99 % Clopper-Pearson limits;
+verdict: for the calibrated probabilities, exceeds level if the lower limit, with Bonferroni's correction for both
+tests, is above 5 %. without: the same for the rows whose observed class had votes; this selection uses the outcomes,
+so no probabilities are calibrated there. lrt_median: median likelihood ratio."""
 
 MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is about the rounding error of 1
 
@@ -66,14 +66,14 @@ class SimulatedForest:
 class ZeroReplacement:
     """A way to replace zeros: a smallest share, votes added to every class, or mixing with the uniform distribution."""
 
-    kind: str  # "floor", "votes" or "mixture"
+    kind: str  # "min_prob", "votes" or "mixture"
     amount: float = 0.0  # the smallest share, or the number of added votes
 
     @property
     def name(self) -> str:
         """Name in the tables."""
         return {
-            "floor": f"floor {self.amount:.2g}",
+            "min_prob": f"min_prob {self.amount:.2g}",
             "votes": f"votes + {self.amount:.3g}",
             "mixture": "mixture 1/(n + 1)",
         }[self.kind]
@@ -89,13 +89,13 @@ class ZeroReplacement:
             P = votes + self.amount
         else:
             P = votes / votes.sum(axis=1, keepdims=True)
-            P = np.maximum(P, self.amount) if self.kind == "floor" else n / (n + 1) * P + 1 / ((n + 1) * k)
+            P = np.maximum(P, self.amount) if self.kind == "min_prob" else n / (n + 1) * P + 1 / ((n + 1) * k)
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 def zero_replacements(k: int = 3) -> Iterator[ZeroReplacement]:
     """The replacements for k classes, from the smallest probability to the largest number of added votes."""
-    yield from (ZeroReplacement("floor", min_prob) for min_prob in MIN_PROBS)
+    yield from (ZeroReplacement("min_prob", min_prob) for min_prob in MIN_PROBS)
     yield ZeroReplacement("mixture")
     yield from (ZeroReplacement("votes", amount) for amount in (1 / k, 0.5))
 
@@ -210,16 +210,16 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
         "score": drawn.statistic,
         "p_redrawn": drawn.pvalue,
         "verdict_redrawn": _format_verdict(drawn.pvalue),
-        "p_zeros_meant": None,
+        "p_zeros_impossible": None,
     }
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
-    if replacement.kind == "floor" and replacement.amount >= MIN_TEST_PROB:
+    if replacement.kind == "min_prob" and replacement.amount >= MIN_TEST_PROB:
         vote_shares = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
         zeros_verdict = test(
             vote_shares, "mcllo", null="redraw", min_prob=replacement.amount, resamples=plan.resamples, rng=plan.seed
         )
-        row["p_zeros_meant"] = zeros_verdict.pvalue
+        row["p_zeros_impossible"] = zeros_verdict.pvalue
     return row
 
 
@@ -243,9 +243,9 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
     for name, count in zip(("lrt", "redrawn"), hits.tolist(), strict=True):
         low, high = clopper_pearson(count, plan.sets)
         row |= {name: count / plan.sets, f"{name}_low": low, f"{name}_high": high}
-    right = cell.replacement == ZeroReplacement("votes", 0.5) and cell.rows == ROW_SUBSETS[0]
-    beyond = any(exceeds_level(count, plan.sets, LEVEL, 2) for count in hits.tolist())
-    return row | {"verdict": ("exceeds" if beyond else "keeps") if right else ""}
+    calibrated = cell.replacement == ZeroReplacement("votes", 0.5) and cell.rows == ROW_SUBSETS[0]
+    exceeds = any(exceeds_level(count, plan.sets, LEVEL, 2) for count in hits.tolist())
+    return row | {"verdict": ("exceeds level" if exceeds else "keeps level") if calibrated else ""}
 
 
 def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -260,20 +260,20 @@ def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
 def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     """In words, how much the result depends on the replacement, for the shown forest and for many."""
     all_rows, without = (_describe_dependence([row for row in rows if row["rows"] == subset]) for subset in ROW_SUBSETS)
-    shares = [100 * row["lrt"] for row in many if row["replacement"].startswith("floor")]
-    right = next(row for row in many if row["verdict"])
+    shares = [100 * row["lrt"] for row in many if row["replacement"].startswith("min_prob")]
+    calibrated = next(row for row in many if row["verdict"])
     return (
         f"One forest: {all_rows}. Without the rows whose observed class had no votes, {without}. Of forests whose"
         f" votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected"
-        f" at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
-        f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
+        f" at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * calibrated['lrt']:.1f} %"
+        f" ({100 * calibrated['redrawn']:.1f} % by redrawn labels)."
     )
 
 
 def _describe_dependence(rows: Sequence[Row]) -> str:
     """How much the result depends on the replacement of zeros."""
     rejected = [row["p"] <= LEVEL for row in rows]
-    min_prob_rows = [row for row in rows if row["replacement"].startswith("floor")]
+    min_prob_rows = [row for row in rows if row["replacement"].startswith("min_prob")]
     if all(rejected) or not any(rejected):
         text = "every replacement rejects" if rejected[0] else "no replacement rejects"
     else:
@@ -296,7 +296,7 @@ def summarize_many(many: Sequence[Row]) -> str:
 
 
 def _format_verdict(pvalue: float) -> str:
-    return "rejects" if pvalue <= LEVEL else "does not"
+    return "rejected" if pvalue <= LEVEL else "not rejected"
 
 
 def _draw_if_possible(finding: StudyResult, folder: Path) -> None:

@@ -26,15 +26,17 @@ def test_a_row_has_the_audit_and_the_best_single_test():
     world = next(candidate for candidate in POWER_WORLDS if candidate.name == "temperature .6" and candidate.k == 2)
     (cell,) = power_cells(plan, [world])
     row = measure_cell(cell, plan)
-    assert row["audit"] > row["before"]  # 63 % beside 12 to 15 % at 150 rows
-    assert row["by"] in ("spiegelhalter", "cox", "ks", "tcal", "debiased_l2")
-    assert row["best"] >= row["audit"] - 20
+    assert row["audit"] > row["earlier audit"]  # 63 % beside 12 to 15 % at 150 rows
+    assert row["test"] in ("spiegelhalter", "cox", "ks", "tcal", "debiased_l2")
+    assert row["best test"] >= row["audit"] - 20
     assert not row["held out"]
 
 
 def test_the_study_runs_in_a_moment_and_sums_up():
     study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), max_classes=2, resamples=19), worlds=POWER_WORLDS[:7])
     assert {row["K"] for row in study.rows} == {2}
-    assert study.rows[0]["best"] is None
+    assert study.rows[0]["best test"] is None
     assert "the audit rejects" in study.sentence
-    assert summarize([row for row in study.rows if row["best"] is None]) == "Only calibrated designs were simulated."
+    assert (
+        summarize([row for row in study.rows if row["best test"] is None]) == "Only calibrated designs were simulated."
+    )

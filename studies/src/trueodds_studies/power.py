@@ -61,11 +61,11 @@ class Plan:
 
 QUICK = Plan(sets=8, calibrated=20, rows=(100,), max_classes=3, resamples=99)
 
-LEGEND = """Rejection rates at 5 % in percent. audit: the audit's family of lenses, by the omnibus test. before: the
-same family by the smallest p-value of the ECE of all lenses and classes, which audits used earlier. best: the single
-test, one of {names}, that rejects most often in this design. held out: whether the weights of the omnibus test were
-chosen without designs of this kind. For calibrated designs, audit and before are the size; low and high are 99 %
-Clopper-Pearson limits. {resamples} redraws."""
+LEGEND = """Rejection rates at 5 % in percent. audit: the audit's family of lenses, by the omnibus test. earlier
+audit: the same family by the smallest p-value of the ECE of all lenses and classes, which audits used earlier. best
+test: rejection rate of the single test, one of {names}, that rejects most often in this design; test: its name. held
+out: whether the weights of the omnibus test were chosen without designs of this kind. For calibrated designs, audit
+and earlier audit are the size; low and high are 99 % Clopper-Pearson limits. {resamples} redraws."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def power(
     """Power at 5 % of the audit's family of tests and of the best single test, for one known miscalibration each.
 
     >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=POWER_WORLDS[:1])
-    >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in finding.rows]
+    >>> [(row["design"], row["K"], row["n"], row["data sets"]) for row in finding.rows]
     [('calibrated, logits N(0, 2)', 2, 50, 2)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -131,7 +131,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     # Name in the table, test, lenses and settings.
     tests: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
         ("audit", "omnibus", lenses, {}),
-        ("before", "consistency", lenses, {}),
+        ("earlier audit", "consistency", lenses, {}),
     ]
     if not world.calibrated:
         fast_enough = [single for single in SINGLE_TESTS[min(world.k, 3)] if n <= SLOW_TESTS.get(single[0], n)]
@@ -145,13 +145,13 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             p = _pvalue(preds, name, lens, settings, plan.resamples, seed)
             rejected.setdefault(key, []).append(p <= ALPHA + 1e-12)
     rate = {key: 100 * float(np.mean(rejections)) for key, rejections in rejected.items()}
-    row: dict[str, Any] = {"world": world.name, "K": world.k, "n": n, "sets": sets}
-    row |= {"audit": rate.pop("audit"), "before": rate.pop("before")}  # single tests remain
+    row: dict[str, Any] = {"design": world.title, "K": world.k, "n": n, "data sets": sets}
+    row |= {"audit": rate.pop("audit"), "earlier audit": rate.pop("earlier audit")}  # single tests remain
     if world.calibrated:
         low, high = clopper_pearson(sum(rejected["audit"]), sets)
-        return row | {"best": None, "by": "", "held out": None, "low": 100 * low, "high": 100 * high}
+        return row | {"best test": None, "test": "", "held out": None, "low": 100 * low, "high": 100 * high}
     winner = max(rate, key=lambda key: rate[key])
-    return row | {"best": rate[winner], "by": winner, "held out": not world.chosen, "low": None, "high": None}
+    return row | {"best test": rate[winner], "test": winner, "held out": not world.chosen, "low": None, "high": None}
 
 
 def _pvalue(
@@ -167,14 +167,16 @@ def _pvalue(
 
 def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     """Mean power in words: of the audit, of the earlier audit, and of the best single test in each cell."""
-    miscalibrated = [row for row in rows if row["best"] is not None]
+    miscalibrated = [row for row in rows if row["best test"] is not None]
     if not miscalibrated:
         return "Only calibrated designs were simulated."
     parts = []
     held_out = [row for row in miscalibrated if row["held out"]]
     for name, cells in (("", miscalibrated), ("held-out ", held_out)):
         if cells:
-            audit, before, single = (np.mean([row[key] for row in cells]) for key in ("audit", "before", "best"))
+            audit, before, single = (
+                np.mean([row[key] for row in cells]) for key in ("audit", "earlier audit", "best test")
+            )
             parts.append(
                 f"over {len(cells)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and"
                 f" the best single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,11 @@ class MiscalibratedWorld:
     simulate: Simulator
     chosen: bool = False  # whether the weights of the omnibus test were chosen with such a design
     calibrated: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name in the tables, with a zero before each decimal point; random streams depend on `name` itself."""
+        return re.sub(r"(?<!\d)\.(?=\d)", "0.", self.name)
 
     def rows(self, rng: np.random.Generator, n: int) -> Predictions:
         """n independent rows; of two classes, the predictions are the probabilities of the second."""

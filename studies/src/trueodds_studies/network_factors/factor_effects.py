@@ -96,13 +96,13 @@ def statement_table(runs: Runs) -> tuple[Row, ...]:
 
 
 def verdict(differences: Sequence[float], published_sign: int) -> str:
-    """`held`, `opposite` or `undecided`: whether the 95 % interval of the mean difference has the published sign.
+    """`confirmed`, `opposite` or `undecided`: whether the 95 % interval of the mean difference has the published sign.
 
     >>> [verdict([x, x + 1e-3], 1) for x in (0.1, -0.1)], verdict([-1.0, 1.0], 1)
-    (['held', 'opposite'], 'undecided')
+    (['confirmed', 'opposite'], 'undecided')
     """
     sign = interval_sign(mean_interval(differences)[1])
-    return "undecided" if sign == 0 else "held" if sign == published_sign else "opposite"
+    return "undecided" if sign == 0 else "confirmed" if sign == published_sign else "opposite"
 
 
 def overfit_table(runs: Runs) -> tuple[Row, ...]:
@@ -136,14 +136,14 @@ def overfit_changes(curve: Sequence[Row]) -> dict[str, float]:
 
 
 def summarize(runs: Runs) -> str:
-    """Which statements of the paper held, with the effects."""
+    """Which statements of the paper are confirmed, with the effects."""
     phrases = [
         f"{row['statement']}: {row['by ECE']} ({row['change of ECE']} from {row['from']} to {row['to']})"
         for row in statement_table(runs)
     ]
     overfit = overfit_table(runs)
-    increases = sum(row["log loss increases"] == "held" for row in overfit)
-    both = sum(row["log loss increases"] == row["error decreases"] == "held" for row in overfit)
+    increases = sum(row["log loss increases"] == "confirmed" for row in overfit)
+    both = sum(row["log loss increases"] == row["error decreases"] == "confirmed" for row in overfit)
     return (
         f"{'; '.join(phrases)}. After the epoch with the lowest validation log loss, the test log loss increases"
         f" significantly in {increases} of {len(overfit)} networks, and in {both} of them the error decreases."

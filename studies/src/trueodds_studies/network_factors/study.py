@@ -65,9 +65,9 @@ confidence, 15 uniform bins; noise floor: its mean for a calibrated model. overc
 accuracy. T: temperature fitted on {validation:,} validation images. refinement: log loss after temperature scaling."""
 EFFECTS_LEGEND = """Higher minus lower level, with all other factors as in the baseline: mean [95 % t interval] of the
 paired differences of {trainings} trainings. excess log loss: log loss minus log loss after temperature scaling."""
-STATEMENTS_LEGEND = """From the lowest to the highest level. held: the 95 % interval of the paired differences excludes
-0 on the side that the paper states for the ECE (the same sign is expected for the other measures). opposite: it
-excludes 0 on the other side. undecided: it contains 0. excess log loss: log loss minus refinement."""
+STATEMENTS_LEGEND = """From the lowest to the highest level. confirmed: the 95 % interval of the paired differences
+excludes 0 on the side that the paper states for the ECE (the same sign is expected for the other measures).
+opposite: it excludes 0 on the other side. undecided: it contains 0. excess log loss: log loss minus refinement."""
 OVERFIT_LEGEND = """Changes of the test images from the epoch with the lowest validation log loss (of those evaluated,
 every {every} epochs) to the last one, mean [95 % t interval] over the trainings."""
 

@@ -219,10 +219,11 @@ def test_rejection_counts_where_it_lasts_to_the_end():
     ]
     assert [first_lasting_rejection(run["rows"], "groups") for run in runs] == [4, 1, None]
     row = epoch_tables.rejection_table(runs)[0]
-    assert row["from epoch"] == "4, 1, –"
+    assert row["first epoch"] == "4, 1, –"
     assert row["all epochs"] == "9 of 12"
     assert epoch_tables.summarize_rejection(runs).startswith(
-        "Calibration is rejected to the last epoch: all classes, trees of at least 10 rows per leaf: 2 of 3 from epoch"
+        "Initializations in which calibration is rejected at every epoch to the last: all classes, trees of at least 10"
+        " rows per leaf: 2 of 3, starting at epoch"
     )
 
 

@@ -54,10 +54,10 @@ TESTED_ROWS = {
 EPOCHS_LEGEND = """Mean [95 % t interval over the initializations]. T: temperature fitted on validation rows.
 rejected: initializations with p ≤ 0.05. classes, classes 100: all classes, trees of at least 10 and 100 rows per leaf;
 groups: three groups of classes, trees of at least 100 rows; confidence: 15 uniform bins."""
-REJECTION_LEGEND = """from epoch: the one from which calibration is rejected (p ≤ 0.05) at every epoch to the last one,
-for each initialization; –: not rejected at the last epoch. lowest log loss, lowest refinement, last, all epochs: number
-of rejections at the chosen epochs, and at all. All initializations are tested on the same images, so their numbers are
-not independent. The epochs are chosen and the temperature is fitted on the validation images."""
+REJECTION_LEGEND = """first epoch: the one from which calibration is rejected (p ≤ 0.05) at every epoch to the last
+one, for each initialization; –: not rejected at the last epoch. lowest log loss, lowest refinement, last, all
+epochs: number of rejections at the chosen epochs, and at all. All initializations are tested on the same images, so
+their numbers are not independent. The epochs are chosen and the temperature is fitted on the validation images."""
 
 
 def choose_epochs(run: Row) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def rejection_table(runs: Sequence[Row]) -> tuple[Row, ...]:
                 {
                     "predictions": text,
                     "lens": lens,
-                    "from epoch": ", ".join("–" if start is None else str(start) for start in starts),
+                    "first epoch": ", ".join("–" if start is None else str(start) for start in starts),
                     **{choice: count_rejected([chosen[choice] for chosen in choices], key) for choice in CHOICES},
                     "all epochs": f"{sum(count_rejected(run['rows'], key) for run in runs)} of {n_epochs * len(runs)}",
                 }
@@ -163,9 +163,9 @@ def summarize_rejection(runs: Sequence[Row]) -> str:
     phrases = []
     for name in CONSISTENCY_TESTS:
         starts = [start for run in runs if (start := first_lasting_rejection(run["rows"], name)) is not None]
-        when = f" from epoch {_format_range(starts)}" if starts else ""
+        when = f", starting at epoch {_format_range(starts)}" if starts else ""
         phrases.append(f"{TEST_DESCRIPTIONS[name]}: {len(starts)} of {len(runs)}{when}")
-    return f"Calibration is rejected to the last epoch: {'; '.join(phrases)}."
+    return f"Initializations in which calibration is rejected at every epoch to the last: {'; '.join(phrases)}."
 
 
 def _list_rejected(rows: Sequence[Row], prefix: str) -> str:

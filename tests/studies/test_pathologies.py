@@ -16,7 +16,7 @@ from trueodds_studies.pathologies.confidence_toys import (
     ADAPTIVE_MEASURES,
     ALWAYS,
     BINS,
-    LOOKS,
+    INFORMATIVE,
     NINE_SAMPLES,
     PRINTED_ECE,
     majority_models,
@@ -58,7 +58,7 @@ def study_run(tmp_path_factory):
 
 
 def ours(study, toy, what):
-    (row,) = [row for row in study.rows if (row["toy"], row["what"]) == (toy, what)]
+    (row,) = [row for row in study.rows if (row["example"], row["quantity"]) == (toy, what)]
     return row["ours"]
 
 
@@ -77,8 +77,8 @@ def test_the_terms_of_the_nine_samples_worked_by_hand():
     *bins, total = nine_samples_toy(0).tables[1].rows
     assert [entry["samples"] for entry in bins] == [2, 4, 3]
     assert [entry["gap"] for entry in bins] == pytest.approx([0.045, 0.0625, 0.2])
-    assert [entry["adds"] for entry in bins] == pytest.approx([0.09 / 9, 0.25 / 9, 0.6 / 9])
-    assert total["adds"] == pytest.approx(0.94 / 9)
+    assert [entry["term"] for entry in bins] == pytest.approx([0.09 / 9, 0.25 / 9, 0.6 / 9])
+    assert total["term"] == pytest.approx(0.94 / 9)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_equal_mass_bins_worked_by_hand(study_run):
 
 
 def test_the_two_models_of_ten_animals_worked_by_hand():
-    always, looks = (majority_scores(majority_models()[name]) for name in (ALWAYS, LOOKS))
+    always, looks = (majority_scores(majority_models()[name]) for name in (ALWAYS, INFORMATIVE))
     assert (always["ECE"], always["accuracy"], always["resolution"]) == (0, 0.7, 0)
     assert always["log loss"] == pytest.approx(-(0.7 * np.log(0.7) + 0.2 * np.log(0.2) + 0.1 * np.log(0.1)))
     assert always["Brier"] == pytest.approx(1 - 0.49 - 0.04 - 0.01)
@@ -147,7 +147,7 @@ def test_the_two_models_of_ten_animals_worked_by_hand():
 
 
 def test_every_coarsening_of_the_optimum_is_calibrated_and_knows_no_more():
-    by_name = {row["sees"]: row for row in coarsened_classifier_toy().tables[0].rows}
+    by_name = {row["information"]: row for row in coarsened_classifier_toy().tables[0].rows}
     assert [by_name[name]["error"] for name in VISIBLE_FEATURES] == [0.0] * 4
     # Of 20 bright pictures 14 are cats, 3 dogs, 3 toads; of 20 dark ones 4, 10 and 6.
     assert np.unique(coarsen((0,)).P, axis=0) == pytest.approx(np.array([[0.2, 0.5, 0.3], [0.7, 0.15, 0.15]]))
@@ -159,7 +159,7 @@ def test_every_coarsening_of_the_optimum_is_calibrated_and_knows_no_more():
 
 
 def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
-    by_name = {row["sees"]: row for row in coarsened_classifier_toy().tables[0].rows}
+    by_name = {row["information"]: row for row in coarsened_classifier_toy().tables[0].rows}
     optimum, other = by_name[OPTIMUM], by_name[EXAGGERATED]
     assert (optimum["accuracy"], optimum["resolution"]) == (other["accuracy"], other["resolution"])
     assert other["error"] > 0.1
@@ -218,14 +218,14 @@ def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
 
 def test_the_human_measures_of_one_picture_worked_by_hand():
     measures = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
-    assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
+    assert [measures["as the votes"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
     assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
     assert [measures["reversed"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.6])
     people, surer = (-sum(q * np.log(q) for q in probs) for probs in ((0.1, 0.2, 0.7), (0.01, 0.04, 0.95)))
     assert [measures["same order, overconfident"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
         [people - surer, 1, 0.25]
     )
-    assert measures["as people"]["against the majority"] == pytest.approx(0.3)
+    assert measures["as the votes"]["against the majority"] == pytest.approx(0.3)
 
 
 # The study
@@ -233,7 +233,9 @@ def test_the_human_measures_of_one_picture_worked_by_hand():
 
 def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_run):
     study, _ = study_run
-    mismatches = [row["what"] for row in study.rows if row["printed"] is not None and row["printed"] != row["ours"]]
+    mismatches = [
+        row["quantity"] for row in study.rows if row["published"] is not None and row["published"] != row["ours"]
+    ]
     assert mismatches == ["ECE, 5 bins", "samples in bin 9, of 10"]
     assert study.sentence.startswith("17 of 19 published numbers agree exactly; exceptions: nine samples, ECE")
 
@@ -245,7 +247,7 @@ def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_
     assert len(toys) == len({toy.name for toy in toys}) == 8
     for toy in toys:
         assert toy.tables
-        assert {row["toy"] for row in toy.rows} == {toy.name}
+        assert {row["example"] for row in toy.rows} == {toy.name}
         assert len({tuple(values) for values in toy.panel.series.values()}) == 1
     assert len({table.name for table in study.also}) == len(study.also) == 9
     assert "{" not in "".join(table.legend + table.sentence for table in (study, *study.also))
@@ -256,7 +258,7 @@ def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(
     study, _ = study_run
     assert pathologies(quick=True).rows == study.rows
     moved = [
-        row["what"]
+        row["quantity"]
         for row, other in zip(study.rows, pathologies(rng=1).rows, strict=True)
         if row["ours"] != other["ours"]
     ]

@@ -45,8 +45,8 @@ uses. bin: the fifth of [0, 1] that contains the confidence, including its upper
 correct: 1 if the prediction is correct."""
 
 BINS_LEGEND = """share: of the nine samples. accuracy: share of correct predictions. confidence: mean confidence. gap:
-absolute difference of the two. adds: share times gap; ECE is their sum. adds (5 digits): the same, rounded before
-summation. Empty bins contribute nothing."""
+absolute difference of the two. term: share times gap; ECE is the sum of the terms. term (5 digits): the same, rounded
+before summation. Empty bins contribute nothing."""
 
 
 def nine_samples() -> Predictions:
@@ -68,7 +68,7 @@ def nine_samples_toy(seed: int) -> Toy:
     estimate = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
     verdict = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
     bins = _bin_rows(preds)
-    rounded = round_sum(sum(bin_row["adds (5 digits)"] for bin_row in bins))
+    rounded = round_sum(sum(bin_row["term (5 digits)"] for bin_row in bins))
     noise_floor = estimate.noise_floor
     assert noise_floor is not None
     rows = (
@@ -103,7 +103,7 @@ def nine_samples_toy(seed: int) -> Toy:
         ),
     )
     total = {"bin": "all", "range": "(0, 1]", "samples": preds.n}
-    total |= {"adds": round_sum(estimate.value), "adds (5 digits)": rounded}
+    total |= {"term": round_sum(estimate.value), "term (5 digits)": rounded}
     tables = (
         toy_table("samples", "Predictions for nine images, and their classes.", _sample_rows(preds), SAMPLES_LEGEND),
         toy_table(
@@ -156,8 +156,8 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
                 "accuracy": round_sum(y),
                 "confidence": round_sum(p),
                 "gap": round_sum(abs(p - y)),
-                "adds": adds,
-                "adds (5 digits)": round(adds, DIGITS),
+                "term": adds,
+                "term (5 digits)": round(adds, DIGITS),
             }
         )
     return rows
@@ -165,9 +165,9 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
 
 BIN_COUNTS = (1, 2, 5, 10, 15, 20, 100)
 
-BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which contribute nothing. alone:
-bins with a single sample, whose accuracy is 0 or 1. ECE: for the same nine samples. noise floor: mean ECE of a
-calibrated model with the same predictions, over 999 draws."""
+BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which contribute nothing.
+single: bins with a single sample, whose accuracy is 0 or 1. most samples: largest number of samples in a bin. ECE:
+for the same nine samples. noise floor: mean ECE of a calibrated model with the same predictions, over 999 draws."""
 
 
 def bin_count_row(bins: int, seed: int) -> dict[str, Any]:
@@ -177,8 +177,8 @@ def bin_count_row(bins: int, seed: int) -> dict[str, Any]:
     return {
         "bins": bins,
         "empty": bin_counts.count(0),
-        "alone": bin_counts.count(1),
-        "fullest": max(bin_counts),
+        "single": bin_counts.count(1),
+        "most samples": max(bin_counts),
         "ECE": round_sum(estimate.value),
         "noise floor": estimate.noise_floor,
     }
@@ -256,7 +256,7 @@ ADAPTIVE_LEGEND = """All measures named in the paper, for its nine samples. equa
 sweep: the largest number of equal-mass bins for which accuracy increases with confidence. kernel density: no bins. ACE:
 equal-mass bins for each class, averaged over classes; TACE: the same above a probability of 0.01. MacroCE: the mean
 distance of confidence from 1 for correct and from 0 for wrong predictions, averaged over the two. noise floor: mean for
-a calibrated model with the same predictions, over 999 draws; over it: value minus noise floor."""
+a calibrated model with the same predictions, over 999 draws; excess: value minus noise floor."""
 
 
 def measure_samples(measure_name: str, seed: int) -> dict[str, Any]:
@@ -266,10 +266,10 @@ def measure_samples(measure_name: str, seed: int) -> dict[str, Any]:
     assert estimate.noise_floor is not None
     return {
         "measure": measure_name,
-        "looks at": estimate.lens,
+        "lens": estimate.lens,
         "value": round_sum(estimate.value),
         "noise floor": estimate.noise_floor,
-        "over it": estimate.value - estimate.noise_floor,
+        "excess": estimate.value - estimate.noise_floor,
     }
 
 
@@ -293,7 +293,7 @@ def adaptive_bins_toy(seed: int) -> Toy:
         for (what, name), explanation in explanations.items()
     )
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
-    excess = max(line["over it"] for line in lines)
+    excess = max(line["excess"] for line in lines)
     sentence = (
         f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none exceeds the expected value of a"
         f" calibrated model by more than {excess:.3f}. With so few samples, no choice of bins gives a precise estimate."
@@ -308,7 +308,7 @@ def adaptive_bins_toy(seed: int) -> Toy:
 
 ANIMALS = ("cat",) * 7 + ("dog",) * 2 + ("toad",)
 RATES = (0.7, 0.2, 0.1)  # frequencies of cat, dog and toad
-ALWAYS, LOOKS = "always says cat", "looks at the picture"
+ALWAYS, INFORMATIVE = "always predicts cat", "uses the image"
 
 MAJORITY_LEGEND = """Ten images: 7 cats, 2 dogs, a toad. The first model predicts (0.7, 0.2, 0.1) for every image. The
 second predicts 0.8 for the class it recognizes and 0.1 for each other class; it mistakes the toad for a cat. log loss
@@ -322,7 +322,7 @@ def majority_models() -> dict[str, Predictions]:
     informative = [[0.1, 0.8, 0.1] if animal == "dog" else [0.8, 0.1, 0.1] for animal in ANIMALS]
     return {
         ALWAYS: Predictions(ANIMALS, [RATES] * len(ANIMALS), classes=classes),
-        LOOKS: Predictions(ANIMALS, informative, classes=classes),
+        INFORMATIVE: Predictions(ANIMALS, informative, classes=classes),
     }
 
 
@@ -340,7 +340,7 @@ def majority_scores(preds: Predictions) -> dict[str, float]:
 def majority_toy() -> Toy:
     """A model with ECE 0 that provides no information, as in section 3.1 of Pavlovic (2025), and an informative one."""
     scores = {name: majority_scores(preds) for name, preds in majority_models().items()}
-    always, looks = scores[ALWAYS], scores[LOOKS]
+    always, informative = scores[ALWAYS], scores[INFORMATIVE]
     rows = (
         toy_row(
             "majority class",
@@ -359,23 +359,23 @@ def majority_toy() -> Toy:
         ),
         toy_row(
             "majority class",
-            f"ECE: {LOOKS}",
+            f"ECE: {INFORMATIVE}",
             None,
-            looks["ECE"],
+            informative["ECE"],
             "Correct in 9 of 10 cases with confidence 0.8: underconfident, so it is the worse model by ECE alone.",
         ),
         toy_row(
             "majority class",
-            f"log loss minus that of the other: {LOOKS}",
+            f"log loss minus that of the other: {INFORMATIVE}",
             None,
-            looks["log loss"] - always["log loss"],
+            informative["log loss"] - always["log loss"],
             "A proper score detects which model is more informative: report it and the accuracy with every ECE.",
         ),
     )
     lines: list[dict[str, Any]] = [{"model": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
-        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} compared with {looks['ECE']:.2g}); accuracy, log loss,"
-        " Brier, and resolution prefer the other."
+        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} compared with {informative['ECE']:.2g}); accuracy, log"
+        " loss, Brier, and resolution prefer the other."
     )
     panel = Panel(
         "ECE 0, but uninformative",

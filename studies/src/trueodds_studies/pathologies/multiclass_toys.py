@@ -38,7 +38,7 @@ VISIBLE_FEATURES: Mapping[
     "nothing": (),
 }
 OPTIMUM, NOTHING = "light and distance (the optimum)", "nothing"
-EXAGGERATED = "the optimum, exaggerated"
+EXAGGERATED = "the optimum, overconfident"
 
 COARSER_LEGEND = """40 images of four kinds, bright or dark, near or far, ten each. A model that uses only part of this
 information predicts the class frequencies among all images that it cannot distinguish: g(X) = P[Y | h(X)]. predictions:
@@ -109,7 +109,7 @@ def coarsened_classifier_toy() -> Toy:
             "It predicts the same classes as the optimum with higher confidence, but is miscalibrated.",
         )
     )
-    lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
+    lines = [{"information": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
         f"Four models with an error of {max(scores[name]['error'] for name in VISIBLE_FEATURES):g}, log loss from"
         f" {scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not determine"

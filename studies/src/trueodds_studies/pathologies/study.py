@@ -24,10 +24,10 @@ from trueodds_studies.pathologies.multiclass_toys import (
 from trueodds_studies.pathologies.toy import Toy, draw_toys
 from trueodds_studies.pathologies.votes_toy import votes_toy
 
-LEGEND = """printed: value in the paper, in figures or in words (calibrated is an error of 0); empty if the paper states
-none, or only in a figure. ours: value computed by the library for the same rows. The data sets are small, so that
-every number can be calculated by hand, except the noise floors and the p-value, which are based on 999 sets of drawn
-labels."""
+LEGEND = """published: value in the paper, in figures or in words (calibrated is an error of 0); empty if the paper
+states none, or only in a figure. ours: value computed by the library for the same rows. The data sets are small, so
+that every number can be calculated by hand, except the noise floors and the p-value, which are based on 999 sets of
+drawn labels."""
 
 
 def pathologies(
@@ -46,7 +46,7 @@ def pathologies(
     and 3; Vaicenavicius et al. (2019), introduction, Proposition 1 and Table 1.
 
     >>> finding = pathologies()
-    >>> [row["ours"] for row in finding.rows if row["what"] == "error: canonical"]
+    >>> [row["ours"] for row in finding.rows if row["quantity"] == "error: canonical"]
     [0.1]
     """
     folder = make_folder(out)
@@ -82,10 +82,11 @@ def make_toys(seed: int) -> tuple[Callable[[], Toy], ...]:
 
 def summarize(rows: tuple[Row, ...]) -> str:
     """In words, how many published numbers agree with ours, and which do not."""
-    printed = [row for row in rows if row["printed"] is not None]
-    differing = [row for row in printed if row["printed"] != row["ours"]]
+    printed = [row for row in rows if row["published"] is not None]
+    differing = [row for row in printed if row["published"] != row["ours"]]
     exceptions = "; ".join(
-        f"{row['toy']}, {row['what']}: {row['printed']:g} published, {row['ours']:.6g} ours" for row in differing
+        f"{row['example']}, {row['quantity']}: {row['published']:g} published, {row['ours']:.6g} ours"
+        for row in differing
     )
     agree = f"{len(printed) - len(differing)} of {len(printed)} published numbers agree exactly"
     return f"{agree}{f'; exceptions: {exceptions}' if differing else ''}."

@@ -40,7 +40,7 @@ class Toy:
 
 def toy_row(toy: str, what: str, printed: float | None, ours: float, explanation: str) -> Row:
     """A row of the table of the study: the published value, which may be missing (None), and ours."""
-    return {"toy": toy, "what": what, "printed": printed, "ours": ours, "explanation": explanation}
+    return {"example": toy, "quantity": what, "published": printed, "ours": ours, "explanation": explanation}
 
 
 def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str) -> StudyResult:

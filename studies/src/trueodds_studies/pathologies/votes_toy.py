@@ -11,7 +11,7 @@ from trueodds_studies.pathologies.toy import Panel, Toy, measure_value, toy_row,
 
 PICTURE_VOTES = (1, 2, 7)  # of ten people for three classes; from Pavlovic (2025), section 3.3.3
 VOTE_PREDICTIONS = {
-    "as people": (0.1, 0.2, 0.7),
+    "as the votes": (0.1, 0.2, 0.7),
     "two swapped": (0.2, 0.1, 0.7),
     "reversed": (0.7, 0.2, 0.1),
     "same order, overconfident": (0.01, 0.04, 0.95),
@@ -91,10 +91,10 @@ def _vote_rows(scores: Mapping[str, Mapping[str, float]]) -> tuple[Row, ...]:
             overconfident["DistCE"],
             "A quarter is on other classes: the model is overconfident.",
         ),
-        toy_row("people", "DistCE: as people", 0.0, as_people["DistCE"], "Calibrated to human uncertainty."),
+        toy_row("people", "DistCE: as the votes", 0.0, as_people["DistCE"], "Calibrated to human uncertainty."),
         toy_row(
             "people",
-            "ECE against the majority: as people",
+            "ECE against the majority: as the votes",
             None,
             as_people["against the majority"],
             "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3.",

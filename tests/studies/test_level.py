@@ -41,9 +41,9 @@ from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, unifo
 
 SMALL = Plan(sets=3, asymptotic_sets=4, powered=2, rows=(30,), worlds=("sure", "sharp 3"), resamples=19)
 ROW = {
-    "test": "t", "null": "asymptotic", "design": "rare", "n": 30, "sets": 1000, "doubt": 0.0, "undefined": 0.0,
+    "test": "t", "null": "asymptotic", "design": "rare", "n": 30, "sets": 1000, "noted": 0.0, "undefined": 0.0,
     "size5": 0.05, "low5": 0.03, "high5": 0.07, "size1": 0.01, "low1": 0.0, "high1": 0.02,
-    "silent5": 0.05, "silent1": 0.01, "power_overconfident": 0.5, "power_shift": 0.25,
+    "unnoted5": 0.05, "unnoted1": 0.01, "power_overconfident": 0.5, "power_shift": 0.25,
 }  # fmt: skip
 
 
@@ -151,27 +151,27 @@ def test_vectors_are_seen_whole_where_the_test_takes_them():
 
 def test_a_cell_is_classified_by_its_lower_limit():
     assert size_verdict(ROW, 2) == "keeps"
-    assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 2) == "exceeds"
-    assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 10**6) == "keeps"
-    assert size_verdict({**ROW, "size1": 0.03, "silent1": 0.03}, 2) == "exceeds"
+    assert size_verdict({**ROW, "size5": 0.08, "unnoted5": 0.08}, 2) == "exceeds"
+    assert size_verdict({**ROW, "size5": 0.08, "unnoted5": 0.08}, 10**6) == "keeps"
+    assert size_verdict({**ROW, "size1": 0.03, "unnoted1": 0.03}, 2) == "exceeds"
     assert size_verdict({**ROW, "undefined": 1.0, "size5": 0.0}, 2) == "undefined"
 
 
 def test_a_note_counts_only_where_most_rejections_carry_it_and_the_others_keep_the_level():
     # 200 of 1,000 rejected. Half of the sets are noted; of the 500 silent ones 5 % are 25 rejections, 30 % are 150.
-    noted = {**ROW, "size5": 0.2, "doubt": 0.5}
-    assert size_verdict({**noted, "silent5": 0.05}, 2) == "exceeds, noted"
-    assert size_verdict({**noted, "silent5": 0.3}, 2) == "exceeds"
-    assert size_verdict({**ROW, "size5": 0.2, "doubt": 1.0, "silent5": None, "silent1": None}, 2) == "exceeds, noted"
+    noted = {**ROW, "size5": 0.2, "noted": 0.5}
+    assert size_verdict({**noted, "unnoted5": 0.05}, 2) == "exceeds, noted"
+    assert size_verdict({**noted, "unnoted5": 0.3}, 2) == "exceeds"
+    assert size_verdict({**ROW, "size5": 0.2, "noted": 1.0, "unnoted5": None, "unnoted1": None}, 2) == "exceeds, noted"
 
 
 def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
     rows = add_verdicts(
-        [ROW, {**ROW, "size5": 0.2, "low5": 0.17, "silent5": 0.2, "n": 100}, {**ROW, "null": "redraw", "test": "r"}]
+        [ROW, {**ROW, "size5": 0.2, "low5": 0.17, "unnoted5": 0.2, "n": 100}, {**ROW, "null": "redraw", "test": "r"}]
     )
     text = summarize_sizes(rows)
     assert "in 0 of 1 cells" in text
-    assert "the test rejects 5.0 % at the 5 % level, not beyond Monte Carlo error." in text
+    assert "the test rejects 5.0 % at the 5 % level, not above it by more than Monte Carlo error." in text
     assert "in 1 of 2 cells" in text
     first, second = summarize_by_test(rows)
     # 50 + 200 of 2,000.

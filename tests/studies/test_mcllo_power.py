@@ -140,7 +140,7 @@ def test_intervals_of_parameters_cover_as_they_say():
     # At n = 250 the normal law holds: of 200 intervals Binomial(200, .95) cover,
     # fewer than 177 in 1 of 5,000 studies each.
     row = power_simulation.measure_power(power_simulation.PowerCell(250, 1.5), sets(200))
-    assert min(200 * row[f"covers_{name}"] for name in PARAMETERS) >= 176.5
+    assert min(200 * row[f"coverage_{name}"] for name in PARAMETERS) >= 176.5
     assert row["finite"] == 200
 
 
@@ -158,7 +158,7 @@ def test_a_cell_of_sizes_tells_what_the_tests_say():
     assert [row["test"] for row in rows] == list(size_simulation.SIZE_FORMS)
     assert [row["size5"] for row in rows] == (np.array(pvalues) <= 0.05).mean(axis=0).tolist()
     assert {(row["design"], row["K"], row["n"], row["sets"]) for row in rows} == {("Dirichlet(0.3)", 3, 60, 5)}
-    assert rows[2]["doubt"] == 0
+    assert rows[2]["noted"] == 0
 
 
 @pytest.mark.reference
@@ -191,7 +191,7 @@ def test_resampled_labels_keep_the_level_where_chi_square_does_not():
     plan = SimpleNamespace(seed=0, sized=100, resamples=19)
     forms = size_simulation.measure_size(size_simulation.SizeCell(FLAT["K10_c0.2"], 30), plan)["forms"]
     assert round(100 * forms[2]["size5"]) <= 13
-    assert forms[0]["doubt"] > 0.9  # 30 rows for 18 parameters: χ² is doubted
+    assert forms[0]["noted"] > 0.9  # 30 rows for 18 parameters: χ² is doubted
 
 
 def test_without_its_file_the_network_is_left_out_and_the_sentence_says_so(monkeypatch, tmp_path):
@@ -225,11 +225,11 @@ def test_sizes_of_other_predictions_are_measured_again(tmp_path):
 
 
 def test_a_size_above_its_level_is_marked_and_counted():
-    form = {"design": "D", "K": 3, "n": 60, "sets": 1000, "doubt": 0.0, "undefined": 0.0, "size1": 0.01, "low1": 0.004,
-            "high1": 0.02, "silent1": 0.01, "low5": 0.07, "high5": 0.13}  # fmt: skip
+    form = {"design": "D", "K": 3, "n": 60, "sets": 1000, "noted": 0.0, "undefined": 0.0, "size1": 0.01, "low1": 0.004,
+            "high1": 0.02, "unnoted1": 0.01, "low5": 0.07, "high5": 0.13}  # fmt: skip
     shares = dict(zip(size_simulation.SIZE_FORMS, (0.1, 0.05, 0.05), strict=True))
     rows = size_simulation.add_form_verdicts(
-        [{"forms": [{**form, "test": test, "size5": x, "silent5": x} for test, x in shares.items()]}]
+        [{"forms": [{**form, "test": test, "size5": x, "unnoted5": x} for test, x in shares.items()]}]
     )
     # 100 of 1,000 at 5 % is 7 standard errors too many, 50 and 10 are just right.
     assert [row["verdict"] for row in rows] == ["exceeds", "keeps", "keeps"]

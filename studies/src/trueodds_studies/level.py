@@ -51,16 +51,16 @@ class Plan:
 
 QUICK = Plan(sets=20, asymptotic_sets=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
 
-LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~ N(0,
-1.3); extreme: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3);
-sharp 10: Dirichlet(0.1). Lens: positive for two classes; for more, canonical if the test supports vectors, else
-confidence. size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of each rate by
-itself. silent5, silent1: the same among the data sets without the note TN212. doubt: share of data sets with that note.
-undefined: share without a p-value, which counts as no rejection. power: rejection rate at 5 % for {powered} data sets
-(fewer for slow tests) whose labels follow p^0.7 (overconfident), or in which the odds of the last class are multiplied
-by 1.5 (shift). verdict: exceeds if the lower 99 % limit, with Bonferroni's correction for all {rates} rates of the
-table (each tail 0.005/{rates}), is above the level; exceeds, noted: if most of those rejections have the note TN212,
-and the data sets without it keep the level. {resamples} redraws."""
+LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~
+N(0, 1.3); extreme: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3:
+Dirichlet(0.3); sharp 10: Dirichlet(0.1). Lens: positive for two classes; for more, canonical if the test supports
+vectors, else confidence. size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of
+each rate by itself. unnoted5, unnoted1: the same among the data sets without the note TN212. noted: share of data
+sets with that note. undefined: share without a p-value, which counts as no rejection. power: rejection rate at 5 %
+for {powered} data sets (fewer for slow tests) whose labels follow p^0.7 (overconfident), or in which the odds of the
+last class are multiplied by 1.5 (shift). verdict: exceeds if the lower 99 % limit, with Bonferroni's correction for
+all {rates} rates of the table (each tail 0.005/{rates}), is above the level; exceeds, noted: if most of those
+rejections have the note TN212, and the data sets without it keep the level. {resamples} redraws."""
 
 
 @dataclass(frozen=True)
@@ -279,10 +279,10 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             form, world.miscalibrated(name, **powers_and_odds), n, form.count_sets(n, plan.powered), plan
         )
         row[f"power_{name}"] = miscalibrated.rejection_rate(LEVELS["5"])
-    row["doubt"] = float(simulation.doubted.mean())
+    row["noted"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():
         rejections = simulation.count_rejections(nominal, without_note)
-        row[f"silent{name}"] = rejections / int(without_note.sum()) if without_note.any() else None
+        row[f"unnoted{name}"] = rejections / int(without_note.sum()) if without_note.any() else None
     return row | {"undefined": float(np.isnan(simulation.pvalues).mean())}
 
 

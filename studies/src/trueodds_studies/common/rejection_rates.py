@@ -66,8 +66,8 @@ def size_verdict(row: Row, rates: int) -> str:
 
 def _is_noted(row: Row, name: str, nominal: float, rates: int) -> bool:
     """Whether most rejections have note TN212, and the data sets without it keep the level."""
-    sets_without_note = round(row["sets"] * (1 - row["doubt"]))
-    rejections_without_note = round((row[f"silent{name}"] or 0.0) * sets_without_note)
+    sets_without_note = round(row["sets"] * (1 - row["noted"]))
+    rejections_without_note = round((row[f"unnoted{name}"] or 0.0) * sets_without_note)
     noted_in_majority = 2 * rejections_without_note < count_rejections(row, name)
     return noted_in_majority and not exceeds_level(rejections_without_note, sets_without_note, nominal, rates)
 
@@ -104,10 +104,10 @@ def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
     return entry
 
 
-BY_TEST_LEGEND = f"""One row per test and null distribution, over all cells of the study; [99 % Clopper-Pearson limits].
-largest: the cell with the highest lower limit. exceeds: cells whose size is above its level beyond Monte Carlo error;
-noted: the note TN212 warns of it. undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS}
-(or the largest n), minimum and maximum over designs."""
+BY_TEST_LEGEND = f"""One row per test and null distribution, over all cells of the study; [99 % Clopper-Pearson
+limits]. largest: the cell with the highest lower limit. exceeds: cells whose size is above its level by more than
+Monte Carlo error; noted: the note TN212 warns of it. undefined: share of data sets without a p-value. power: at 5 %
+and n = {POWER_ROWS} (or the largest n), minimum and maximum over designs."""
 
 
 def summarize_sizes(rows: Sequence[Row]) -> str:
@@ -124,7 +124,7 @@ def summarize_sizes(rows: Sequence[Row]) -> str:
         n_beyond = sum(exceeds_level(count, sets, LEVELS["5"], len(counts_by_test)) for count, sets in counts_by_test)
         shares = [count / sets for count, sets in counts_by_test]
         sentences.append(
-            f"Redrawn labels: the size exceeds 5 or 1 % beyond Monte Carlo error in {wrong} of {len(redraw_rows)}"
+            f"Redrawn labels: the size exceeds 5 or 1 % by more than Monte Carlo error in {wrong} of {len(redraw_rows)}"
             f" cells. Over all cells, {_describe_rejections(shares, n_beyond)}."
         )
     if asymptotic:
@@ -139,12 +139,13 @@ def _describe_rejections(shares: Sequence[float], n_beyond: int) -> str:
     """The pooled rejection rates of the tests in words, with the number of tests beyond Monte Carlo error."""
     if len(shares) == 1:
         return (
-            f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if n_beyond else 'not '}beyond Monte"
-            " Carlo error"
+            f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if n_beyond else 'not '}above it by"
+            " more than Monte Carlo error"
         )
     range_text = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
     return (
-        f"the {len(shares)} tests reject {range_text} at the 5 % level, beyond Monte Carlo error in {n_beyond} of them"
+        f"the {len(shares)} tests reject {range_text} at the 5 % level, above it by more than Monte Carlo error in"
+        f" {n_beyond} of them"
     )
 
 

@@ -145,7 +145,7 @@ def _power_row(cell: PowerCell, sets: int, samples: Mapping[str, Array]) -> dict
         errors, covers = samples["errors"][:, j], int(samples["covers"][:, j].sum())
         low, high = clopper_pearson(covers, len(errors))
         row |= {f"bias_{name}": float(errors.mean()), f"sd_{name}": float(errors.std())}
-        row |= {f"covers_{name}": covers / len(errors), f"low_{name}": low, f"high_{name}": high}
+        row |= {f"coverage_{name}": covers / len(errors), f"low_{name}": low, f"high_{name}": high}
     for name in ("before", "after", "new"):
         if len(samples[name]):
             quartiles = np.quantile(samples[name], (0.25, 0.5, 0.75)).tolist()
@@ -199,7 +199,7 @@ def draw_parameters(rows: Sequence[Row], path: Path) -> None:
             error = [2.576 * row[f"sd_{name}"] / np.sqrt(row["finite"]) for row in own]
             bias.errorbar(x, [row[f"bias_{name}"] for row in own], error, fmt="o", ms=3, lw=1, color=color)
             draw_rate(
-                covers, x, own, tuple(f"{what}_{name}" for what in ("covers", "low", "high")), color, f"δ = {delta:g}"
+                covers, x, own, tuple(f"{what}_{name}" for what in ("coverage", "low", "high")), color, f"δ = {delta:g}"
             )
         bias.set_title(PARAMETER_LABELS[name])
         set_rows_axis(covers, rows, "covered by 95 % interval" if column == 0 else "")

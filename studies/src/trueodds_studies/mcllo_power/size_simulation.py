@@ -158,8 +158,8 @@ def _size_row(cell: SizeCell, form: str, pvalues: Array, doubted: Array) -> dict
         rejected = pvalues <= level + 1e-12
         low, high = clopper_pearson(int(rejected.sum()), len(pvalues))
         row |= {f"size{name}": float(rejected.mean()), f"low{name}": low, f"high{name}": high}
-        row[f"silent{name}"] = float(rejected[~doubted].mean()) if (~doubted).any() else None
-    return row | {"doubt": float(doubted.mean()), "undefined": float(np.isnan(pvalues).mean())}
+        row[f"unnoted{name}"] = float(rejected[~doubted].mean()) if (~doubted).any() else None
+    return row | {"noted": float(doubted.mean()), "undefined": float(np.isnan(pvalues).mean())}
 
 
 def world_table(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -174,7 +174,7 @@ def world_table(rows: Sequence[Row]) -> tuple[Row, ...]:
             mark = " *" if exceeds else ""
             entry[f"{row['test']}, {name} %"] = f"{size:.1f} [{low:.1f}, {high:.1f}]{mark}"
         if row["test"] == SIZE_FORMS[0]:
-            entry["noted"] = f"{100 * row['doubt']:.0f} %"
+            entry["noted"] = f"{100 * row['noted']:.0f} %"
     order = ("design", "K", "n", *(f"{form}, {name} %" for name in LEVELS for form in SIZE_FORMS), "noted")
     return tuple({name: entry[name] for name in order} for entry in table.values())
 

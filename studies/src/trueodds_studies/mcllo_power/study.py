@@ -20,24 +20,24 @@ at 5 and 1 % by χ² with 4 degrees of freedom, with 99 % Clopper-Pearson limits
 statistic. ncp: noncentrality 2n E KL(q‖p), by quadrature; predicted5, predicted1: probability that a noncentral χ²
 variable exceeds the quantile of the central one."""
 
-PARAMETERS_LEGEND = """bias_: mean estimate minus the true value, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_:
-coverage of its 95 % interval; low, high: smallest lower and largest upper 99 % limit of these four rates; finite: data
-sets with finite estimates."""
+PARAMETERS_LEGEND = """bias_: mean estimate minus the true value, gamma = 1, tau_1 = log delta, tau_2 = 0; coverage_:
+coverage of its 95 % interval; low, high: smallest lower and largest upper 99 % limit of these four rates; finite:
+data sets with finite estimates."""
 
 ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before:
 without recalibration; after: with the map, on the rows used to fit it; new: with the same map on as many other rows.
 lowered, lowered_new: share of data sets in which the map reduces the ECE, on its own and on other rows."""
 
 SIZE_LEGEND = """{sized} calibrated data sets per cell, the same for the three forms of the test. Dirichlet(a):
-symmetric, floored at 1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, sampled without replacement;
-labels are drawn from the predictions. size5, size1 with 99 % Clopper-Pearson limits (low, high); score, redrawn: among
-{resamples} redraws. doubt: share of data sets in which the likelihood ratio by χ² has the note TN212 (used for the
-score too); silent5, silent1: size among the others. verdict: exceeds if the lower 99 % limit, with Bonferroni's
-correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have the note and the
-other data sets keep the level."""
+symmetric, at least 1e-12; VGG16: rows of its CIFAR-10 predictions, at least 1e-6, sampled without replacement;
+labels are drawn from the predictions. size5, size1 with 99 % Clopper-Pearson limits (low, high); score, redrawn:
+among {resamples} redraws. noted: share of data sets in which the likelihood ratio by χ² has the note TN212 (used for
+the score too); unnoted5, unnoted1: size among the others. verdict: exceeds if the lower 99 % limit, with
+Bonferroni's correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have
+the note and the other data sets keep the level."""
 
 DESIGN_LEGEND = (
-    "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with"
+    "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level by more than Monte Carlo error, with"
     " Bonferroni's correction for the {rates} rates of the table; noted: data sets with the note TN212 on χ²."
 )
 
@@ -198,7 +198,7 @@ def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
     for row in rows:
         estimates = {
             f"{statistic}_{name}": row.get(f"{statistic}_{name}")
-            for statistic in ("bias", "covers")
+            for statistic in ("bias", "coverage")
             for name in PARAMETERS
         }
         values_by_end = {
@@ -219,7 +219,7 @@ def _summarize_parameters(rows: Sequence[Row]) -> str:
     bias = f"is {first:.3f} at n = {min_n:,}"
     if max_n > min_n:
         bias = f"{format_change(first, last)} as n goes from {min_n:,} to {max_n:,}"
-    covers = [100 * row[f"covers_{name}"] for row in finite_rows for name in PARAMETERS]
+    covers = [100 * row[f"coverage_{name}"] for row in finite_rows for name in PARAMETERS]
     return (
         f"The largest bias of a parameter {bias}, and the coverage of its 95 % interval is {format_range(covers, 1)} %."
     )

@@ -287,7 +287,7 @@ def test_every_case_is_advised_and_every_table_has_its_rows(study):
         (lens, n, purpose)
         for lens in LENSES
         for n in ("30 to 100", "100 to 500")
-        for purpose in ("single number", "ranking", "test of 0")
+        for purpose in ("single number", "ranking", "test of calibration")
     }
     assert len(rows_of(study, "truths")) == 2
     assert "cases, an estimator with default settings" in study.sentence
@@ -298,11 +298,11 @@ def test_of_few_resamples_no_power_is_reported(study):
     for row in rows_of(study, "errors"):
         assert row["estimator"] not in without_power or row["power"] is None
     assert any(row["power"] is not None for row in rows_of(study, "errors"))
-    assert {row["best"] for row in study.rows if row["purpose"] == "test of 0"}.isdisjoint(without_power)
+    assert {row["best"] for row in study.rows if row["purpose"] == "test of calibration"}.isdisjoint(without_power)
     assert not any(
         name in row["not significantly different"].split(", ")
         for row in study.rows
-        if row["purpose"] == "test of 0"
+        if row["purpose"] == "test of calibration"
         for name in without_power
     )
 

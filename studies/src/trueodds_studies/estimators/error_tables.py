@@ -167,7 +167,7 @@ def error_table(trajectories: Trajectories) -> tuple[dict[str, Any], ...]:
                 "RMSE calibrated": trajectories.rmse(lens, label, calibrated=True),
             }
             truth = trajectories.truth(lens, "l2" if target == "l2" else "l1")[:, None]
-            columns["relative"] = columns["RMSE"] / np.maximum(truth, 1e-4)
+            columns["relative RMSE"] = columns["RMSE"] / np.maximum(truth, 1e-4)
             columns["better than 0"] = (columns["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
             power = trajectories.stat(lens, label, "power").mean(axis=0)
             in_order = trajectories.share_in_order(lens, label).mean(axis=0)
@@ -281,7 +281,7 @@ def truth_table(by_world: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]
 
 
 SIZE_BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
-PURPOSES = ("single number", "ranking", "test of 0")
+PURPOSES = ("single number", "ranking", "test of calibration")
 DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # estimators whose values are shown
 DEFAULT_VARIANTS = {label for label, variant in VARIANTS.items() if variant.kind == "ours" and not variant.settings}
 MAX_SHOWN = 5  # number of shown estimators that do not differ significantly from the best
@@ -291,10 +291,10 @@ def recommendation_table(trajectories: Trajectories) -> list[dict[str, Any]]:
     """One row per lens, band of sizes and purpose: the best estimator, and those that are not significantly worse.
 
     For a single number, it has the smallest RMSE against the mean distance, median over trajectories, and the constant
-    0 is included. For ranking, it has the largest mean share of pairs in order. For a test of 0, it has the largest
-    mean power at 5 %, among the estimators that are computed for all resamples. Values are means over the sizes of a
-    band. An estimator does not differ significantly from the best if the 95 % limits of the difference, over
-    distributions, include 0.
+    0 is included. For ranking, it has the largest mean share of correctly ordered pairs. For a test of
+    calibration, it has the largest mean power at 5 %, among the estimators that are computed for all resamples. Values
+    are means over the sizes of a band. An estimator does not differ significantly from the best if the 95 % limits of
+    the difference, over distributions, include 0.
     """
     questions = [(lens, band, purpose) for lens in LENSES for band in SIZE_BANDS for purpose in PURPOSES]
     table = []
@@ -354,7 +354,9 @@ def _purpose_values(
     for label in trajectories.labels(lens):
         if VARIANTS[label].kind == "swapped" or (purpose == "single number" and VARIANTS[label].target != "l1"):
             continue
-        if purpose == "test of 0" and VARIANTS[label].slow:  # a quantile of few resamples is too inaccurate for a test
+        if (
+            purpose == "test of calibration" and VARIANTS[label].slow
+        ):  # a quantile of few resamples is too inaccurate for a test
             continue
         if purpose == "single number":
             by_size = trajectories.rmse(lens, label)
@@ -364,7 +366,7 @@ def _purpose_values(
             by_size = trajectories.stat(lens, label, "power")
         selected = by_size[:, sizes]
         selected = selected[:, ~np.isnan(selected).all(axis=0)]
-        expected = len(sizes) if purpose != "test of 0" else selected.shape[1]
+        expected = len(sizes) if purpose != "test of calibration" else selected.shape[1]
         if selected.size and selected.shape[1] == expected and not np.isnan(selected).any():
             values[label] = selected
     n_sizes = max((v.shape[1] for v in values.values()), default=0)

@@ -76,21 +76,21 @@ FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estim
 {cut}. swapped: with the weights of the authors' released code, with which the paper's numbers were computed. 0: the
 constant 0. ece: uniform bins, a: equal mass, c: shared by convex weights; in brackets the number of bins, or the
 bandwidth of kde."""
-ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over resamples
-of n rows, and p95 of the distance; relative: RMSE divided by the truth; RMSE calibrated: with labels drawn from the
-model's own probabilities, where the truth is 0. target: l1 is the mean distance, l2 its root mean square, other a
-different scale, for which no error is reported. better than 0: share of trajectories whose RMSE is below that of 0.
-power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated model, not reported for
-estimators that use only {few} resamples ({names}); ordered correctly: how often the worse of two models of one
-training set gets the larger value on the same rows (a tie counts half); means over trajectories, and over training
-sets. debiased: with the noise floor subtracted as in `measure`, from {floors} redraws."""
-ADVICE_LEGEND = """The best estimator by rule: for a single number, the smallest median RMSE against the mean distance;
-for ranking, the largest mean share of correctly ordered pairs; for a test of 0, the largest mean power at 5 % of the
-estimators that use all resamples. Each value is the mean over the sizes of the band, with 95 % limits over
-distributions. not significantly different: estimators whose difference from the best has limits that include 0. best
-except 0, value except 0: the best estimator other than the constant 0, and its value. defaults: values of four
-estimators with default settings; n.s.: the best, or not significantly different from it. default among best: whether
-this holds for any estimator with default settings."""
+ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over
+resamples of n rows, and p95 of the distance; relative RMSE: RMSE divided by the truth; RMSE calibrated: with labels
+drawn from the model's own probabilities, where the truth is 0. target: l1 is the mean distance, l2 its root mean
+square, other a different scale, for which no error is reported. better than 0: share of trajectories whose RMSE is
+below that of 0. power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated
+model, not reported for estimators that use only {few} resamples ({names}); ordered correctly: how often the worse of
+two models of one training set gets the larger value on the same rows (a tie counts half); means over trajectories,
+and over training sets. debiased: with the noise floor subtracted as in `measure`, from {floors} redraws."""
+ADVICE_LEGEND = """The best estimator by rule: for a single number, the smallest median RMSE against the mean
+distance; for ranking, the largest mean share of correctly ordered pairs; for a test of calibration, the largest mean
+power at 5 % of the estimators that use all resamples. Each value is the mean over the sizes of the band, with 95 %
+limits over distributions. not significantly different: estimators whose difference from the best has limits that
+include 0. best except 0, value except 0: the best estimator other than the constant 0, and its value. defaults:
+values of four estimators with default settings; n.s.: the best, or not significantly different from it. default
+among best: whether this holds for any estimator with default settings."""
 BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the smallest median RMSE against the mean distance,
 by n; exponent: slope of its logarithm against that of n, with standard error and 95 % limits over distributions."""
 WORLDS_LEGEND = """Median RMSE relative to the mean distance with n rows, for models that are recalibrated on another

@@ -233,7 +233,7 @@ def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
     published probabilities. `alike` are the images of `find_images`, and Q (n, 10) recalibrated probabilities.
     """
     images = [(image, "the paper's number") for image in PUBLISHED_IMAGES if image < n]
-    images += [(4525, "4526 counted from one")] if n > 4525 else []
+    images += [(4525, "4526, numbered from 1")] if n > 4525 else []
     if len(alike):
         nearest = int(alike[np.abs(Q[alike, 0] - PUBLISHED_PROB_AFTER).argmin()])
         images.append((nearest, f"nearest to the paper's {PUBLISHED_IMAGES[4526]:.2f} → {PUBLISHED_PROB_AFTER:.2f}"))

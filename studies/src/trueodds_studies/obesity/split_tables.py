@@ -49,7 +49,7 @@ def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
         StudyResult("obesity.gains", summarize_gains(gain_table(results)), gain_table(results), settings, GAINS_LEGEND),
         StudyResult(
             "obesity.paper",
-            "Published values for one split, and the center of our splits.",
+            "Published values for one split, and medians or means over our splits.",
             paper_table(results),
             settings,
             PAPER_LEGEND,

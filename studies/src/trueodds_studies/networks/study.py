@@ -206,7 +206,7 @@ def summarize_noise(cells: Sequence[Row]) -> str:
             if row["bins"] == bins and row["distance"] == "tv" and row["lens"] == "canonical"
         ]
         if shares:
-            phrases.append(f"{bins} {format_range(shares, 0)} %")
+            phrases.append(f"{bins} ({format_range(shares, 0)} %)")
     return f"Noise floor as a share of the error of all classes: {'; '.join(phrases)}." if phrases else ""
 
 

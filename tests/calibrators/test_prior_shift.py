@@ -348,3 +348,11 @@ def test_a_posterior_drawn_from_keeps_the_frequencies():
 def test_shares_of_the_classes_are_no_predictions_and_one_number_is_no_shares(settings):
     with pytest.raises(InputError, match="TO203"):
         PriorShiftSpec(**settings).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))
+
+
+def test_the_note_states_the_given_frequencies_of_a_class_that_the_source_lacks() -> None:
+    """Regression: the note said that the target has no such class, because its ratio is 1."""
+    preds = to.Predictions([0, 1] * 20, np.tile([0.4, 0.4, 0.2], (40, 1)))
+    calibrator = to.fit(preds, "prior_shift", priors=[0.4, 0.4, 0.2])
+    (text,) = (note.text for note in calibrator.notes if note.code == "TN519")
+    assert text == "Class frequencies: 0.5 0.5 0 in the source, 0.4 0.4 0.2 in the target."

@@ -36,6 +36,7 @@ class PriorShiftMap(CalibrationMap):
     n_passes: int = 0  # over the target rows, in the estimation of their frequencies
     converged: bool = True  # whether that estimation converged
     doubts: tuple[str, ...] = ()  # why the ratios may be unreliable; they become notes of the fit and are not saved
+    target_shares: Array | None = None  # (K,) target frequencies, for a note of the fit; they are not saved
 
     def apply(self, P: Array) -> Array:
         """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
@@ -93,16 +94,17 @@ class PriorShiftSpec(CalibratorSpec):
     target : array-like of shape (m, K) or (m,), optional
         Predictions of the model for rows without labels, from which the frequencies are estimated.
     how : {"em", "bbse", "bbse-soft"}, default="em"
-        Estimator of the frequencies from `target`. `"em"` maximizes the likelihood, which is concave, by Newton's
-        method. `"bbse"` solves the confusion matrix of labels and predicted classes without negative weights; it needs
-        no calibration but more rows. `"bbse-soft"` uses the probabilities in place of predicted classes.
+        Estimator of the frequencies from `target`, ignored with `priors`. `"em"` maximizes the likelihood, which is
+        concave, by Newton's method. `"bbse"` solves the confusion matrix of labels and predicted classes without
+        negative weights; it needs no calibration but more rows. `"bbse-soft"` uses the probabilities in place of
+        predicted classes.
 
     Notes
     -----
     .. math:: q_k \propto p_k \, \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
 
-    Source frequencies are the weighted shares of the labels. A class that is never observed in the source keeps its
-    probabilities. The fitted map holds the K ratios, not the rows of the target.
+    Source frequencies are the weighted shares of the labels. A class that is never observed in the source has the
+    ratio 1. The fitted map holds the K ratios, not the rows of the target.
 
     Cost: O(nK), and O(mK²) per pass, about ten passes; the confusion matrix takes one.
 
@@ -159,7 +161,7 @@ class PriorShiftSpec(CalibratorSpec):
             which = "1 class was" if n_unobserved == 1 else f"{n_unobserved:,} classes were"
             doubts = (*doubts, f"{which} never observed in the source, so the ratio is unknown and 1 is used")
         ratios = np.divide(frequencies.shares, source_shares, out=np.ones(len(source_shares)), where=source_shares > 0)
-        return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
+        return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts, frequencies.shares)
 
     def _target_frequencies(self, P: Array, Y: Array, w: Array) -> ClassFrequencies:
         """Class frequencies of the target, as given by `priors` or estimated from `target`."""
@@ -178,10 +180,10 @@ class PriorShiftSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes with both class frequencies, and on doubts about them."""
         assert isinstance(calibration_map, PriorShiftMap)
-        source_shares = (w @ Y) / w.sum()
+        assert calibration_map.target_shares is not None
         text = (
-            f"Class frequencies: {_format_shares(source_shares)} in the source,"
-            f" {_format_shares(calibration_map.ratios * source_shares)} in the target."
+            f"Class frequencies: {_format_shares((w @ Y) / w.sum())} in the source,"
+            f" {_format_shares(calibration_map.target_shares)} in the target."
         )
         return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]
 

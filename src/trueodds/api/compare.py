@@ -13,7 +13,7 @@ from trueodds.api.arguments import add_seed, reported_call_settings, resolve_len
 from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.comparison_results import Comparison, Ranking
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -169,6 +169,13 @@ def compare(
         fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
         raise InputError("TO205", "Several models must be passed in one mapping.", "two mappings", fix)
     if is_ranking and b is not None:
+        if estimator is not None:
+            raise InputError(
+                "TO205",
+                "The estimator is given twice.",
+                f"{describe(b)} and {describe(estimator)}",
+                "Pass one of them.",
+            )
         estimator = b
     elif is_pair(a) and is_array(b):
         b = (a[0], b)  # with the outcomes of the first model

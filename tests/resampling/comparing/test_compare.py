@@ -420,3 +420,10 @@ def test_the_brier_score_beside_the_default_takes_no_interval_that_it_lacks(inte
     assert str(default.interval) == str(named.interval)
     (note,) = [note for note in default.notes if note.code == "TN239"]
     assert note.text.startswith("Brier score (lens canonical)")
+
+
+def test_an_estimator_that_is_given_twice_is_refused() -> None:
+    """Regression: the keyword was ignored."""
+    a, b = calibrated_and_overconfident(60)
+    with pytest.raises(InputError, match="TO205.*twice.*'brier' and 'log_loss'"):
+        to.compare([a, b], "brier", estimator="log_loss")

@@ -51,3 +51,10 @@ def test_characters_of_two_columns_keep_the_columns_aligned() -> None:
 def test_a_shortened_name_is_never_wider_than_allowed(text: str, width: int) -> None:
     assert display_width(shorten_middle(text, width)) <= width
     assert shorten_middle("short", width) == "short"
+
+
+def test_a_heading_is_broken_if_it_is_wider_than_the_shortened_names() -> None:
+    """Regression: the heading was compared with the names before they were shortened."""
+    rows = [("n" * 60, "0.1"), ("m" * 60, "0.2")]
+    (block,) = layout_table(("a fairly long heading of the first column", "x"), rows, (False, True), 36)
+    assert max(map(len, [*block.heading, *block.rows])) <= 36

@@ -37,7 +37,7 @@ def layout_table(
     *,
     is_shortened: Sequence[bool] | None = None,
 ) -> list[TableBlock]:
-    """Lay out a table in one or more blocks of at most `width` columns.
+    """Lay out a table in one or more blocks of at most `width` characters, if the first column and one other fit.
 
     Numbers are aligned to the right and never shortened, names to the left; long names lose their middle, in all
     columns of names or in those of `is_shortened`. A table that is too wide gets headings of two lines. If that does
@@ -60,7 +60,7 @@ def layout_table(
     ]
     if _total_width(_column_widths(one_line_headings, names)) <= width:
         return [_format_block(one_line_headings, names, is_numeric)]
-    broken_headings = [_break_heading(heading, column) for heading, column in zip(headings, cells, strict=True)]
+    broken_headings = [_break_heading(heading, column) for heading, column in zip(headings, names, strict=True)]
     column_groups = _split_columns(_column_widths(broken_headings, names), width)
     blocks = []
     for group in column_groups:
@@ -113,10 +113,10 @@ def _shorten_column(column: Sequence[str], position: int, width: int) -> list[st
 def _break_heading(heading: str, column: Sequence[str]) -> list[str]:
     """Return a heading in two lines of similar length if it is wider than its column, else in one."""
     words = heading.split(" ")
-    if len(words) == 1 or len(heading) <= max(map(display_width, column), default=0):
+    if len(words) == 1 or display_width(heading) <= max(map(display_width, column), default=0):
         return [heading]
     lines = [[" ".join(words[:i]), " ".join(words[i:])] for i in range(1, len(words))]
-    return min(lines, key=lambda pair: max(map(len, pair)))
+    return min(lines, key=lambda pair: max(map(display_width, pair)))
 
 
 def _column_widths(headings: Sequence[Sequence[str]], columns: Sequence[Sequence[str]]) -> list[int]:

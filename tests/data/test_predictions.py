@@ -138,3 +138,9 @@ def test_text_of_every_plane_of_unicode_is_a_name() -> None:
     names = ["\ud7ff", "\ue000", "\U0001f600", "\U0010ffff"]
     preds = Predictions(names, np.full((4, 4), 0.25), classes=names, group={"g": names})
     assert preds.y.tolist() == [0, 1, 2, 3]
+
+
+def test_the_labels_of_a_copy_are_read_only_too() -> None:
+    preds = Predictions([0, 1], [0.2, 0.7]).with_labels(np.array([1, 1]))
+    assert preds.y.tolist() == [1, 1]
+    assert not preds.y.flags.writeable

@@ -225,9 +225,8 @@ class PredictionArrays:
             The predictions with these labels, without votes.
         """
         new = self[:]
-        object.__setattr__(new, "y", labels.astype(np.int64))
-        object.__setattr__(new, "votes", None)
-        object.__setattr__(new, "counts", None)
+        values = {name: getattr(new, name) for name in ARRAY_FIELDS}
+        new._set_arrays(values | {"y": labels.astype(np.int64), "votes": None, "counts": None})
         return new
 
     def without_clusters(self) -> Self:

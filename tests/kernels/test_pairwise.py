@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.pairwise import add_strip_products, pairwise_distances, sum_exponential_kernel, sum_pair_products
+from trueodds.kernels.pairwise import (
+    pairwise_distances,
+    strip_matrix_product,
+    sum_exponential_kernel,
+    sum_pair_products,
+)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -70,5 +75,5 @@ def test_pulls_and_products_of_a_strip_equal_a_plain_loop(n, m, top, layout):
             expected[:, i] += k[i - top, j] * x[:, j]
             expected[:, j] += k[i - top, j] * x[:, i]
             total += k[i - top, j] * float(x[:, i] @ x[:, j])
-    np.testing.assert_allclose(add_strip_products(layout(k), layout(x), top), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(strip_matrix_product(layout(k), layout(x), top), expected, rtol=1e-12, atol=1e-13)
     assert sum_pair_products(layout(k), layout(x), top) == pytest.approx(total, rel=1e-12, abs=1e-13)

@@ -207,7 +207,7 @@ def by_group(
     )
 
 
-def measure_groups(
+def estimate_by_group(
     rows: Predictions | Tally, estimator: str, crossings: bool, level: float, seed: int
 ) -> dict[str, Estimate]:
     """Return the estimate of every subgroup, by its label, without a test.
@@ -223,7 +223,7 @@ def measure_groups(
     level : float
         Confidence level of the intervals.
     seed : int
-        Seed; the estimates of rows in memory are those of `by_group` with the same seed.
+        Seed; of rows in memory, values and intervals are those of `by_group` with the same seed.
 
     Returns
     -------

@@ -170,9 +170,9 @@ class ComputedGateValues:
     def measure_groups(self, condition: gate.Gate) -> Mapping[str, Estimate]:
         """Return the estimate of every group that a gate bounds, with the numbers of `trueodds groups`."""
         if condition.name not in self._group_estimates:
-            from trueodds.api.by_group import measure_groups
+            from trueodds.api.by_group import estimate_by_group
 
-            self._group_estimates[condition.name] = measure_groups(
+            self._group_estimates[condition.name] = estimate_by_group(
                 self._rows, condition.name, self._crossings, self._settings["level"], self._settings["rng"]
             )
         return self._group_estimates[condition.name]

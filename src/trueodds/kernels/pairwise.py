@@ -42,7 +42,7 @@ def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
 
 
 @compile_reordering
-def _add_strip_products(k, XT, first_row, out):  # type: ignore[no-untyped-def]
+def _strip_matrix_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
     """Add the products of similarities k (rows, n) with preceding rows to both rows of each pair, in `out` (m, n)."""
     for r in range(k.shape[0]):
         i = first_row + r
@@ -96,17 +96,18 @@ def sum_exponential_kernel(values: Array, decay: Array) -> Array:
     return np.concatenate(list(map_blocks(sum_draws, len(values), 16)))
 
 
-def add_strip_products(k: Array, XT: Array, first_row: int) -> Array:
-    """Return Σ_j k_ij x_j of each row of a strip, (m, n), with x the columns of XT (m, n).
+def strip_matrix_product(k: Array, XT: Array, first_row: int) -> Array:
+    """Return what the pairs of one strip contribute to the product Kx, (m, n) for all n rows, without the diagonal.
 
     `k` (rows, n) has the similarities of rows `first_row`, `first_row` + 1, …; those with preceding rows are used, and
-    each pair is added to both of its rows.
+    each pair contributes to both of its rows. Summed over all strips it is Σ_{j≠i} k_ij x_j, with x the columns of XT
+    (m, n).
     """
     out = np.zeros(XT.shape)
-    _add_strip_products(as_plain_array(k), as_plain_array(XT), first_row, out)
+    _strip_matrix_product(as_plain_array(k), as_plain_array(XT), first_row, out)
     return out
 
 
 def sum_pair_products(k: Array, XT: Array, first_row: int) -> float:
-    """Return Σ k_ij x_i·x_j over the pairs j < i of `add_strip_products`, each counted once."""
+    """Return Σ k_ij x_i·x_j over the pairs j < i of a strip, each counted once."""
     return float(_sum_pair_products(as_plain_array(k), as_plain_array(XT), first_row))

@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import SimilarityKernel
 from trueodds.kernels import map_blocks
 from trueodds.kernels.label_matches import add_label_matches, label_differences, match_differences
-from trueodds.kernels.pairwise import add_strip_products, sum_exponential_kernel, sum_pair_products
+from trueodds.kernels.pairwise import strip_matrix_product, sum_exponential_kernel, sum_pair_products
 
 Strip = tuple[slice, slice, Array]  # rows, earlier rows up to the last of these, kernel values below the diagonal
 Span = tuple[int, int, int]  # start and stop of the rows of a strip, and the first row they are paired with
@@ -193,7 +193,7 @@ def relabeled_differences(
         rows, earlier, k = gram.kernel_strip(number)
         if not has_equal_weights:
             k = k * relative_weight[rows, None] * relative_weight[earlier]
-        kernel_sums = add_strip_products(k, adjusted_T[:, earlier], rows.start - earlier.start)
+        kernel_sums = strip_matrix_product(k, adjusted_T[:, earlier], rows.start - earlier.start)
         if not all_change:
             k = k[np.ix_(changing[rows], changing[earlier])]
         sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)

@@ -109,7 +109,7 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
         (-round_significant(v), axis) for v, axis in zip(splits.variance.tolist(), splits.axis.tolist(), strict=True)
     ]
     cuts, children = splits.cut.tolist(), splits.children.tolist()
-    creation_order = 0  # nodes of equal variance are split in the order of creation
+    creation_order = 0  # nodes of equal variance and axis are split in the order of creation
     # Leaves that may be split, the one of largest variance first: rank, order, number of the node and of its split.
     heap = [(*ranks[0], creation_order, 0, 0)]
     n_leaves = 1

@@ -44,19 +44,21 @@ class Consistency(HypothesisTest):
     Parameters
     ----------
     statistic : str or Estimator, default="ece"
-        Any estimator. Its own settings (bins, partition, distance, …) may be passed beside it.
+        Any estimator. In `to.test`, its own settings (bins, partition, distance, …) may be passed beside its name.
     redraw : {"labels", "both", "all"}, default="labels"
         "labels" keeps the predictions. "both" also resamples the rows (the scheme of the 2019 paper). "all" enumerates
         every labeling of a few rows (up to 2^20), which gives the exact p-value without random draws.
     resamples : int, default=999
         Number of null draws.
-    aggregate : {"mean", "max", "sum", "prevalence"}, optional
+    aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How a lens with several views is reduced to one number. Default: the lens's own, for most lenses the mean.
 
     Raises
     ------
     InputError
-        TO203 for unknown settings. TO205 for ``redraw="both"`` with clusters.
+        TO202 for unknown settings, or settings beside an instance. TO203 for invalid values. TO205 for
+        ``redraw="both"`` with clusters, ``redraw="all"`` with too many labelings, and tallies with a redraw other than
+        "labels".
 
     Notes
     -----
@@ -166,7 +168,7 @@ class Consistency(HypothesisTest):
         return self._statistic()
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
-        """The statistic through this lens."""
+        """The statistic through this lens; None if more than labels are redrawn."""
         if self.redraw != "labels":
             return None
         return Estimand.from_predictions(self._statistic(), lens, preds, self.aggregate or lens.aggregate)

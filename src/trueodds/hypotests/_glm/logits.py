@@ -89,7 +89,7 @@ class LogitPolynomials:
     monomial_coefficients: Array  # (m + 1, m + 1): column j is Σ_i monomial_coefficients[i, j] x^i
     information_whitening: Array  # (m + 1, m + 1) lower triangular: whitens the scores by the information
     variance_whitening: Array  # (m + 1, m + 1) whitens the scores by their variance
-    n_coin_tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
+    n_coin_tosses: Array  # (m + 1,) effective number of fair coin tosses: 4 (Σw²vx²)² / Σw⁴vx⁴ with v = p(1 − p)
 
     @classmethod
     def from_logits(cls, logits: Logits, degree: int) -> LogitPolynomials:
@@ -129,7 +129,8 @@ class LogitPolynomials:
             scaled_columns.T @ (weights[:, None] * scaled_columns)
             for weights in (logits.information, logits.score_variance)
         )
-        # For rare outcomes the fourth cumulant of y is about its variance, so rows with a large fourth power dominate.
+        # For rare outcomes the fourth cumulant of y is about its variance: few rows with a large fourth power make the
+        # number of tosses small.
         fourth_moment = (logits.score_variance * logits.squared_weight) @ scaled_columns**4
         squared_variance = np.diag(score_variance) ** 2
         n_coin_tosses = np.divide(4 * squared_variance, fourth_moment, out=np.zeros(m), where=fourth_moment > 0)
@@ -147,7 +148,7 @@ class LogitPolynomials:
         return self.columns.shape[1] - 1
 
     def coefficients(self, beta: Array) -> Array:
-        """Return the coefficients of 1, x, x², … in the fitted log odds x + Xβ, from β (m,)."""
+        """Return the coefficients of 1, x, x², … in the fitted log odds x + Xβ, from the first b values of β, (b,)."""
         b = self.monomial_coefficients[: len(beta), : len(beta)] @ beta
         b[1:2] += 1.0  # the offset x; a slice, because b has no such element if β is a shift only
         return b

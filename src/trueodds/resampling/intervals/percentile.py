@@ -38,8 +38,8 @@ def bca_interval(value: float, draws: Array, jackknife_values: Array, level: flo
 
     is the level of the percentile that replaces Φ(z), with :math:`z_0` from the share of resamples below the estimate
     (and half of those equal to it) and the acceleration a from the skewness of the delete-one values
-    `jackknife_values`. If all resamples are on one side of the estimate, it is the percentile interval. Source: Efron
-    (1987).
+    `jackknife_values`. If all resamples are strictly on one side of the estimate, the percentile interval is returned.
+    Source: Efron (1987).
     """
     share_below = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
     if not 0 < share_below < 1:

@@ -120,7 +120,7 @@ def _is_same_run(saved_header: Any, header: Mapping[str, Any]) -> bool:
 def _measure_cells(
     cells: Sequence[KeyedCell], measure: Callable[[Any, Any], Row], plan: Any
 ) -> Iterator[tuple[KeyedCell, Row]]:
-    """Each cell with its row, in order; in worker processes if there are several cells and threads."""
+    """Each cell with its row, in order; in worker processes if there are at least 8 cells and several threads."""
     if count_threads() == 1 or len(cells) < 8:
         yield from ((cell, measure(cell, plan)) for cell in cells)
         return

@@ -425,5 +425,5 @@ def test_the_brier_score_beside_the_default_takes_no_interval_that_it_lacks(inte
 def test_an_estimator_that_is_given_twice_is_refused() -> None:
     """Regression: the keyword was ignored."""
     a, b = calibrated_and_overconfident(60)
-    with pytest.raises(InputError, match="TO205.*twice.*'brier' and 'log_loss'"):
+    with pytest.raises(InputError, match=r"TO205.*twice.*'brier' and 'log_loss'"):
         to.compare([a, b], "brier", estimator="log_loss")

@@ -161,3 +161,12 @@ def test_far_tails_of_vectors_stay_finite_and_fall():
     log_p = tails.log_p(np.stack([steps, rest, rest], axis=1)[:, None, :])[:, 0]
     assert np.isfinite(log_p).all()
     assert (np.diff(log_p) < 0).all()
+
+
+def test_shares_of_votes_have_one_dispersion_for_all_bins_by_hand() -> None:
+    # Σp(1 − p) is .25 + .25 = .5 and .16; Σ(y − p)² is 0 + .25 = .25 and .01, so the dispersion is .26/.66.
+    tails = CountTails(View([0.5, 0.5, 0.2], [0.5, 1.0, 0.3]), np.array([0, 0, 1]), 2)
+    np.testing.assert_allclose(tails.standard_error**2, [0.5 * 26 / 66, 0.16 * 26 / 66], rtol=1e-12)
+    # The third row alone has the label 0: its bin has the variance of labels, and no part in the dispersion.
+    labeled = CountTails(View([0.5, 0.5, 0.2], [0.5, 1.0, 0.0]), np.array([0, 0, 1]), 2)
+    np.testing.assert_allclose(labeled.standard_error**2, [0.25, 0.16], rtol=1e-12)

@@ -20,6 +20,7 @@ from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
 from trueodds.resampling.null_draws_by_row import (
+    LabelUnits,
     draw_label_sums,
     draw_row_labels,
     draw_sign_flips,
@@ -188,7 +189,7 @@ def _draw_row_statistics(
     draws_votes = not flips_signs and units.row is not None
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
-        drawn_block = _draw_signs_or_labels(preds, key, start, stop, flips_signs, cluster_share or 0.0)
+        drawn_block = _draw_signs_or_labels(preds, units, key, start, stop, flips_signs, cluster_share or 0.0)
         for drawn in drawn_block:
             shares = units.shares_by_row(drawn, preds.n) if draws_votes else None
             for i, estimand in enumerate(estimands):
@@ -258,7 +259,13 @@ def _draw_vote_statistics(
 
 
 def _draw_signs_or_labels(
-    preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
+    preds: Predictions,
+    units: LabelUnits,
+    key: int,
+    start: int,
+    stop: int,
+    flips_signs: bool,
+    cluster_share: float = 0.0,
 ) -> Array:
     """Return signs (draws, n), labels (draws, units), or outcomes (draws, n, K) of several labels, of some draws."""
     if flips_signs:
@@ -275,7 +282,6 @@ def _draw_signs_or_labels(
             return np.stack(columns, axis=2) > 0
         labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
         return np.stack(labels)
-    units = label_units(preds)
     return draw_labels(units.P, key, cluster=units.cluster)
 
 
@@ -292,7 +298,8 @@ def _draw_rows_and_labels(
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
-        sample = sample.with_labels(_draw_signs_or_labels(sample, stream_key(rng), 0, 1, flips_signs=False)[0])
+        labels = _draw_signs_or_labels(sample, label_units(sample), stream_key(rng), 0, 1, flips_signs=False)
+        sample = sample.with_labels(labels[0])
         for i, estimand in enumerate(estimands):
             views = estimand.lens.views(sample)
             statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))

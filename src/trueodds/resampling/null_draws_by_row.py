@@ -30,7 +30,7 @@ from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_est
 from trueodds.resampling.estimand import Estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
-MAX_DRAWN_VOTES = 1_000_000  # votes of all rows up to which single votes are drawn
+MAX_SINGLE_VOTES = 1_000_000  # votes of all rows up to which single votes are drawn
 
 
 class LabelUnits(NamedTuple):
@@ -52,12 +52,12 @@ class LabelUnits(NamedTuple):
 def votes_per_row(preds: Predictions) -> Array | None:
     """Return the number of votes of each row, (n,), if single votes can be drawn; None for labels and unknown numbers.
 
-    It is None for more than MAX_DRAWN_VOTES votes, too.
+    It is None for more than MAX_SINGLE_VOTES votes, too.
     """
     if preds.votes is None or preds.counts is None:
         return None
     counts = np.rint(preds.counts).astype(np.int64)
-    return counts if counts.sum() <= MAX_DRAWN_VOTES else None
+    return counts if counts.sum() <= MAX_SINGLE_VOTES else None
 
 
 def label_units(preds: Predictions) -> LabelUnits:

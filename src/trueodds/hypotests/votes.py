@@ -21,8 +21,8 @@ TWICE_THE_MEAN_TEXT = f"; p is twice the mean p-value over {LABEL_DRAWS} draws o
 
 _ONE_VOTE_TEXT = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
 _SEVERAL_VOTES_TEXT = (
-    "Rows have several votes, so the null distribution does not draw one label per row: the signs of all residuals of a"
-    " row are flipped together, at random."
+    "Rows have several votes, so not one label per row is drawn: the signs of all residuals of a row are flipped"
+    " together, and if the number of votes is known, single votes are drawn."
 )
 
 

@@ -50,7 +50,7 @@ def test_a_missing_file_is_an_error_that_lists_near_names(tmp_path: Path) -> Non
 def test_a_folder_is_an_error_that_says_what_it_contains(tmp_path: Path) -> None:
     with refusal("TO301", "a folder without files"):
         read(str(tmp_path))
-    (tmp_path / "readme.txt").write_text("x")
+    (tmp_path / "readme.md").write_text("x")
     with refusal("TO301", "a folder with 1 other file"):
         read(str(tmp_path))
     for name in ("a.CSV", "b.csv", "c.parquet"):
@@ -72,7 +72,7 @@ def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("a.tsv", "Convert it to .csv"), ("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
+    [("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
 )
 def test_a_related_format_gets_advice_on_conversion(tmp_path: Path, name: str, fix: str) -> None:
     (tmp_path / name).write_text("x")

@@ -149,12 +149,6 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
         read({"label": [0], "p_0": [0.5]}, probs="q_*")
 
 
-def test_a_file_with_other_separators_is_recognized(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("label;p_0;p_1\n0;0.5;0.5\n")
-    with refusal("TO304", "separated"):
-        read(tmp_path / "a.csv")
-
-
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("label,p_0,p_0\n0,0.5,0.5\n")
     with refusal("TO313", "'p_0'"):

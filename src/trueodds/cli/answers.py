@@ -9,7 +9,7 @@ import click
 
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import refuse_repeated
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
@@ -38,7 +38,7 @@ def _add_record_options(command: Any) -> Any:
     # In the order of the help: --logprobs, --samples, --confidence, --correct, --percent and the others.
     other_options = dict(record_options.RECORD_OPTIONS)
     first_options = [(option, other_options.pop(option)) for option in ("--logprobs", "--samples")]
-    for option, settings in reversed((*first_options, *confidence_options, *other_options.items())):
+    for option, settings in reversed((*first_options, *confidence_options, *other_options.items(), *TEXT_FILE_OPTIONS)):
         command = click.option(option, **settings)(command)
     return FILES(command)
 

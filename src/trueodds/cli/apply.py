@@ -10,7 +10,7 @@ import click
 
 from trueodds.cli import output, record_options
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import pop_columns
+from trueodds.cli.options import TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from trueodds.io.columns import ColumnRoles
 
 CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence in an answer
+
+
+def _text_file_options(command: Any) -> Any:
+    """Add the options of text files."""
+    for option, option_settings in reversed(TEXT_FILE_OPTIONS):
+        command = click.option(option, **option_settings)(command)
+    return command
 
 
 @click.command(short_help="Apply a saved calibrator to a file.")
@@ -35,6 +42,7 @@ CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence 
 @click.option(
     "--sum-tolerance", type=float, metavar="X", help="Largest deviation of the sum of a row from 1 (rounded tables)."
 )
+@_text_file_options
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
 def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
     """Apply a saved calibrator: write the file again, with recalibrated probabilities.
@@ -115,7 +123,7 @@ def _apply_to_table(
         rows_written = rewrite(
             source, recalibrate, out, logits=on_logits, percent=scale, progress=report_in_rows(progress)
         )
-    _print_applied(calibrator, rows_written, out, [] if scale is None else scale.notes())
+    _print_applied(calibrator, rows_written, out, [*source.notes, *([] if scale is None else scale.notes())])
     if roles.logits:
         renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]
         listed = ", ".join(renamed if len(renamed) <= MAX_LISTED_ITEMS else [*renamed[:2], "…", renamed[-1]])
@@ -143,11 +151,13 @@ def _apply_to_records(
     calibrator: Any, files: Sequence[str], out: str, columns: dict[str, Any], *, percent: bool
 ) -> None:
     """Write records of answers again, with recalibrated confidences or probabilities of the options."""
+    from trueodds.io.csv_format import CsvSettings
     from trueodds.io.recalibrated_records import recalibrate_options, recalibrate_stated
 
     data = files[0] if len(files) == 1 else list(files)
     abstained = columns.get("abstained", ())
     abstained = [abstained] if isinstance(abstained, str) else abstained
+    csv_settings = CsvSettings(columns.get("separator"), columns.get("decimal"))
     notes: list[Any] = []
     if "confidence" in columns:
         _check_is_for_confidence(calibrator, columns)
@@ -158,6 +168,7 @@ def _apply_to_records(
             confidence=columns["confidence"],
             percent=percent,
             abstained=abstained,
+            csv_settings=csv_settings,
         )
     else:
         if tuple(calibrator.classes) == CORRECTNESS_CLASSES:
@@ -170,6 +181,7 @@ def _apply_to_records(
             options=columns["logprobs"],
             class_names=calibrator.classes,
             abstained=abstained,
+            csv_settings=csv_settings,
         )
     _print_applied(calibrator, rows_written, out, notes)
 

@@ -18,6 +18,7 @@ from trueodds.cli.saved_files import add_tallies, is_tally, refuse_calibrators, 
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.registry import METHOD_FAMILIES
 
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 _ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
 # The option of each command that names a method.
 _METHOD_KEYWORD_OF_COMMAND = {
@@ -73,8 +74,15 @@ def open_models(files: Sequence[str], columns: Mapping[str, Any], notify: Callab
     for number, file in enumerate(files):
         notify(number / len(files), "reading")
         is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
-        models.append(open_data([file], {} if is_tally_beside_files else columns))
+        models.append(open_data([file], {} if is_tally_beside_files else _columns_of_model(file, files, columns)))
     return models
+
+
+def _columns_of_model(file: str, files: Sequence[str], columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of one of several files, without those of text files if only other files are such."""
+    text_files = [other for other in files if other.lower().endswith(TEXT_SUFFIXES)]
+    is_other = bool(text_files) and file not in text_files
+    return {name: value for name, value in columns.items() if not (is_other and name in ("separator", "decimal"))}
 
 
 def open_models_by_name(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +91,7 @@ def open_models_by_name(files: Sequence[str], columns: Mapping[str, Any]) -> dic
     A file whose name is a number is an epoch, and its folder is the run.
     """
     names = [_stem(file) for file in files]
-    folders = [Path(file).expanduser().resolve().parent for file in files]
+    folders = [Path(os.path.expanduser(file)).resolve().parent for file in files]
     if len(set(folders)) > 1 and all(map(_is_number, names)):
         names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
     if repeated_names := {name for name in names if names.count(name) > 1}:
@@ -93,7 +101,10 @@ def open_models_by_name(files: Sequence[str], columns: Mapping[str, Any]) -> dic
             ", ".join(sorted(repeated_names)),
             "Rename the files so that their names differ.",
         )
-    return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
+    return {
+        name: open_data([file], _columns_of_model(file, files, columns))
+        for name, file in zip(names, files, strict=True)
+    }
 
 
 def names_of_files(files: Sequence[str]) -> list[str]:

@@ -56,6 +56,13 @@ ENGINE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
 )
+TEXT_FILE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--separator",
+        {"metavar": "';'", "help": "Character between the columns of a text file. [default: the only possible one]"},
+    ),
+    ("--decimal", {"metavar": ",", "help": "Decimal mark of the numbers in a text file, . or ,."}),
+)
 COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
     (
@@ -76,6 +83,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"type": float, "metavar": "X", "help": "Largest deviation of the sum of a row from 1 (rounded tables)."},
     ),
     *record_options.RECORD_OPTIONS,
+    *TEXT_FILE_OPTIONS,
     *ENGINE_OPTIONS,
 )
 _COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)

@@ -43,7 +43,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
     files = {option: path for option, path in destinations.items() if path != "-"}
     _check_distinct(files, inputs)
     for path in files.values():
-        output_path = Path(path).expanduser()
+        output_path = Path(os.path.expanduser(path))
         folder = output_path.resolve().parent
         if output_path.is_dir():
             raise InputError("TO602", "The output path is a folder.", path, "Name a file in the folder.")

@@ -30,7 +30,7 @@ def read_json(path: str | os.PathLike[str], code: str) -> Any:
 def read_text(path: str | os.PathLike[str], code: str) -> str:
     """Return the content of a text file, with unchanged line ends; `code` is that of the error if it cannot be read."""
     try:
-        with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
+        with Path(os.path.expanduser(path)).open(encoding="utf-8", newline="") as file:
             return file.read()
     except (OSError, ValueError) as problem:
         raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
@@ -75,7 +75,7 @@ def parse_json(text: str, code: str, source: str = "the text") -> Any:
 def read_schema_family(path: str | os.PathLike[str]) -> str | None:
     """Return the schema family of a file, such as `trueodds.tally`, or None if it has none."""
     try:
-        with Path(path).expanduser().open(encoding="utf-8") as file:
+        with Path(os.path.expanduser(path)).open(encoding="utf-8") as file:
             beginning = file.read(SCHEMA_CHARACTERS)
     except (OSError, ValueError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from trueodds.core.errors import MAX_LISTED_ITEMS, InputError, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
-from trueodds.data.remedies import count_phrase
+from trueodds.data.remedies import count_phrase, number_text_remedies
 
 
 def as_array(x: Any, name: str) -> Array:
@@ -148,14 +147,10 @@ def _not_numeric_error(array: Array, name: str) -> InputError:
     """Return the error of an array that does not hold numbers, with what the texts of `y_prob` look like."""
     got, fix = f"dtype {array.dtype}", "Convert it to float64."
     if array.dtype.kind in "US" and name == "y_prob":
-        texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str)
-        got = f"{describe(str(texts[0]))} in row 0"
-        if all(re.fullmatch(r"\s*[\d.,]+\s*%\s*", text) for text in texts):
-            fix = "These are percentages as text: remove the % and divide by 100."
-        elif all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", text) for text in texts):
-            fix = "These are numbers as text: convert them, for example by astype(float)."
-        else:
-            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str).tolist()
+        got = f"{describe(texts[0])} in row 0"
+        label_remedy = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        fix = next(iter(number_text_remedies(texts)), label_remedy)
     return InputError("TO114", f"{name} must hold numbers.", got, fix)
 
 

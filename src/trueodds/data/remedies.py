@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from trueodds.core.errors import InputError
 
@@ -37,3 +38,28 @@ def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> I
 def count_phrase(count: int) -> str:
     """Return the number of such values in parentheses, for the end of `got`."""
     return f" ({count:,} such {'value' if count == 1 else 'values'})"
+
+
+_COMMA_REMEDY = "replace it by a point and convert the texts to numbers"
+# What texts in place of numbers look like, and the remedies.
+_NUMBER_TEXT_REMEDIES = (
+    (r"\s*[\d.,]+\s*%\s*", "These are percentages as text: remove the % and divide by 100."),
+    (r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", "This is a decimal comma: {}."),
+    (r"\s*\*[\d.,]+\s*", "These are numbers behind a star, as Weka marks the predicted class: remove the star."),
+    (r"\s*[\[(].*[\])]\s*", "These are lists as text: write one column of numbers for each class."),
+    (r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", "These are numbers as text: convert them, for example by astype(float)."),
+)
+
+
+def number_text_remedies(texts: Sequence[str], comma_remedy: str = _COMMA_REMEDY) -> list[str]:
+    """Return the remedy for texts in place of numbers, from what they look like; empty if they look like no number.
+
+    `comma_remedy` is the one for a decimal comma.
+
+    >>> number_text_remedies(["74.4%"]), number_text_remedies(["cat"])
+    (['These are percentages as text: remove the % and divide by 100.'], [])
+    """
+    for pattern, remedy in _NUMBER_TEXT_REMEDIES:
+        if all(re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL) for text in texts):
+            return [remedy.format(comma_remedy)]
+    return []

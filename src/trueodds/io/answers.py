@@ -20,6 +20,7 @@ from trueodds.io.abstentions import (
     find_abstentions,
     ignored_confidence_notes,
 )
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.option_confidence import (
     predictions_from_options,
 )
@@ -195,6 +196,8 @@ def read_answers(
     question: str | Sequence[str] | None = None,
     abstained: str | Sequence[str] | None = None,
     group: str | Sequence[str] | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> Answers:
     """Read the answers of a language model from the records of an evaluation.
 
@@ -236,6 +239,10 @@ def read_answers(
         rows with an empty confidence that do not say yes are counted as answers without a confidence (note TN183).
     group : str or sequence of str, optional
         Fields of subgroups, such as the subject, or ``"file"``.
+    separator : str, optional
+        Character between the columns of a .csv or .txt file, as in `read`.
+    decimal : {".", ","}, optional
+        Decimal mark of the numbers in such a file, as in `read`.
 
     Returns
     -------
@@ -282,7 +289,8 @@ def read_answers(
     group_fields, question_fields, abstained_fields = _as_tuple(group), _as_tuple(question), _as_tuple(abstained)
     confidence_field = samples or confidence or options or "logprobs"
     correct = correct or ("correct" if confidence is not None else None)
-    rows = _read_records(data, needs_file_names=FILE_FIELD in (*group_fields, *question_fields))
+    needs_file_names = FILE_FIELD in (*group_fields, *question_fields)
+    rows = _read_records(data, CsvSettings(separator, decimal), needs_file_names=needs_file_names)
 
     # Which rows have an answer with a confidence, and the questions of all rows and of these.
     abstentions = find_abstentions(rows, abstained_fields, confidence_field)
@@ -350,9 +358,9 @@ def _as_tuple(fields: str | Sequence[str] | None) -> tuple[str, ...]:
     return (fields,) if isinstance(fields, str) else tuple(fields or ())
 
 
-def _read_records(data: Any, *, needs_file_names: bool) -> list[Record]:
+def _read_records(data: Any, csv_settings: CsvSettings, *, needs_file_names: bool) -> list[Record]:
     """Return the records, with the names of their files as a field if needed; raise TO312 if there are none."""
-    rows = list(iterate_records(data))
+    rows = list(iterate_records(data, csv_settings))
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     return add_file_names(rows, data) if needs_file_names else rows

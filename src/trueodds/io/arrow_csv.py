@@ -18,7 +18,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, view_as_numpy
 from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
-from trueodds.io.csv_reader import BOM, Chunk, CsvRows, CsvTable, RowSlice
+from trueodds.io.csv_format import BOM
+from trueodds.io.csv_reader import Chunk, CsvRows, CsvTable, RowSlice
 from trueodds.io.table import ColumnBatch
 
 
@@ -30,7 +31,13 @@ class ArrowRows(CsvRows):
     """
 
     def __init__(
-        self, types: Mapping[str, Any], chunk: Chunk, columns: Sequence[str], start: int, has_header: bool
+        self,
+        types: Mapping[str, Any],
+        decimal: str,
+        chunk: Chunk,
+        columns: Sequence[str],
+        start: int,
+        has_header: bool,
     ) -> None:
         super().__init__(chunk, columns, start, has_header)
         self.table: Any = None
@@ -38,14 +45,14 @@ class ArrowRows(CsvRows):
         if chunk.data.startswith(BOM):
             return  # Arrow skips a byte order mark at the start of any chunk
         try:
-            self.table = self._parse_with_arrow(types)
+            self.table = self._parse_with_arrow(types, decimal)
         except pa.ArrowException as problem:
             self.arrow_error = str(problem).strip().split("\n")[0][:200]
 
     def __len__(self) -> int:
         return len(self.cells) if self.table is None else self.table.num_rows
 
-    def _parse_with_arrow(self, types: Mapping[str, Any]) -> Any:
+    def _parse_with_arrow(self, types: Mapping[str, Any], decimal: str) -> Any:
         """Parse the chunk as an Arrow table; the type None of a column is inferred."""
         return csv.read_csv(
             pa.py_buffer(self.chunk.data),
@@ -53,12 +60,13 @@ class ArrowRows(CsvRows):
                 column_names=None if self.has_header else list(self.columns),
                 block_size=len(self.chunk.data) + 1,  # one block: columns are parsed side by side
             ),
-            parse_options=csv.ParseOptions(newlines_in_values=self.chunk.has_quotes),
+            parse_options=csv.ParseOptions(delimiter=self.chunk.separator, newlines_in_values=self.chunk.has_quotes),
             convert_options=csv.ConvertOptions(
                 include_columns=list(types),
                 column_types={name: kind for name, kind in types.items() if kind is not None},
                 null_values=[""],
                 strings_can_be_null=False,
+                decimal_point=decimal,
             ),
         )
 
@@ -72,14 +80,15 @@ class ArrowCsvTable(CsvTable):
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns; those not in `numeric` have the types that Arrow infers from the first chunk."""
-        types: dict[str, Any] = {name: pa.float64() if name in numeric else None for name in self.columns}
+        types: dict[str, Any] = {name: self._arrow_type(name) if name in numeric else None for name in self.columns}
+        has_number_texts = any(types[name] == pa.string() for name in numeric)
 
         def parse_typed_rows(*chunk_arguments: Any) -> CsvRows:
             """Parse a chunk by the types of the previous ones, and record the types found in it."""
-            rows = ArrowRows(types, *chunk_arguments)
-            if rows.table is None:
+            rows = ArrowRows(types, self.file_format.decimal, *chunk_arguments)
+            if rows.table is None or has_number_texts:
                 rows = self._parse_with_new_types(types, numeric, *chunk_arguments)
-            types.update((field.name, field.type) for field in rows.table.schema)
+            types.update((field.name, field.type) for field in rows.table.schema if field.name not in numeric)
             return rows
 
         for _, row_slices in self._slices_by_batch(size, parse_typed_rows):
@@ -89,18 +98,25 @@ class ArrowCsvTable(CsvTable):
         self, types: Mapping[str, Any], numeric: Collection[str], *chunk_arguments: Any
     ) -> ArrowRows:
         """Parse a chunk with a number that Arrow cannot read, or with a cell of another type than before."""
-        rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, *chunk_arguments)
+        decimal = self.file_format.decimal
+        rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, decimal, *chunk_arguments)
         if rows.table is None and rows.cells:
             fix = "Write the column as a single type, or the output as csv or jsonl."
             raise InputError("TO309", f"A column of {self.name} changes its type.", rows.arrow_error, fix)
         for i, name in enumerate(self.columns):
             if name in numeric:
-                values = parse_cells(rows.table.column(name).to_pylist(), "number", Place(self.name, name, rows.start))
-                rows.table = rows.table.set_column(i, name, pa.array(values))
+                place = Place(self.name, name, rows.start)
+                values = parse_cells(rows.table.column(name).to_pylist(), self._number_kind(name), place, decimal)
+                rows.table = rows.table.set_column(i, name, _to_arrow(values))
         return rows
 
     def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
-        return partial(ArrowRows, {name: pa.float64() if name in numeric else pa.string() for name in names})
+        types = {name: self._arrow_type(name) if name in numeric else pa.string() for name in names}
+        return partial(ArrowRows, types, self.file_format.decimal)
+
+    def _arrow_type(self, name: str) -> Any:
+        """Return the type as which Arrow reads a column of numbers: text, if they are percentages for example."""
+        return pa.float64() if self._number_kind(name) == "number" else pa.string()
 
     def _parse_batch(
         self, row_slices: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int
@@ -109,7 +125,10 @@ class ArrowCsvTable(CsvTable):
         if all(part.rows.table is not None for part in row_slices if isinstance(part.rows, ArrowRows)):
             try:
                 columns = _join_slices(row_slices)
-                return {name: _parse_column(columns[name], kinds, Place(self.name, name, start)) for name in names}
+                decimal = self.file_format.decimal
+                return {
+                    name: _parse_column(columns[name], kinds, Place(self.name, name, start), decimal) for name in names
+                }
             except InputError:
                 pass
         return super()._parse_batch(row_slices, names, kinds, start)
@@ -126,7 +145,13 @@ def _join_slices(row_slices: list[RowSlice]) -> dict[str, Any]:
     return {name: column.chunk(0) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
-def _parse_column(cells: Any, kinds: dict[str, str], place: Place) -> Array:
+def _to_arrow(values: Array) -> Any:
+    """Return numbers (n,), or lists of numbers (n, K), as an Arrow array."""
+    flat = pa.array(values.ravel())
+    return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def _parse_column(cells: Any, kinds: dict[str, str], place: Place, decimal: str) -> Array:
     """Convert a column to an array; raise InputError if a value is invalid, without its row."""
     if not pa.types.is_string(cells.type):
         values = arrow_to_array(cells, place)
@@ -135,8 +160,8 @@ def _parse_column(cells: Any, kinds: dict[str, str], place: Place) -> Array:
         return values
     coded = cells.dictionary_encode()
     distinct_texts = coded.dictionary.to_pylist()
-    kind = kinds.get(place.column) or infer_kind(distinct_texts)
-    values = parse_cells(distinct_texts, kind, place)
+    kind = kinds.get(place.column) or infer_kind(distinct_texts, decimal)
+    values = parse_cells(distinct_texts, kind, place, decimal)
     if values.itemsize * len(cells) > MAX_TEXT_BYTES:
         raise place.wrong_type_error("a long text")
     kinds[place.column] = kind

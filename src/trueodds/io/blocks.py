@@ -16,7 +16,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.labels import suggest_classes
-from trueodds.data.remedies import restate_own_arguments
+from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import ColumnBatch
@@ -153,9 +153,8 @@ def column_matrix(batch: ColumnBatch, names: Sequence[str], table_name: str, fir
     columns = [batch[name] for name in names]
     for name, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "biuf":
-            raise Place(table_name, name, first_row).wrong_type_error(
-                f"text {str(values[0])!r} in row {first_row}, which is not a number"
-            )
+            got = f"text {str(values[0])!r} in row {first_row}, which is not a number"
+            raise Place(table_name, name, first_row).wrong_type_error(got, *number_text_remedies([str(values[0])]))
         if values.ndim != 1 and len(columns) > 1:
             raise Place(table_name, name, first_row).wrong_type_error("a column of lists", "Name only that column.")
     if len(columns) == 1:

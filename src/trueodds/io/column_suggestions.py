@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trueodds.core.suggestions import did_you_mean, list_names
+from trueodds.io.csv_format import SEPARATORS
 
 # Usual names of the column of the outcome, which a remedy proposes.
 _OUTCOME_NAMES = ("y", "y_true", "target", "outcome", "event", "class", "truth", "observed")
@@ -84,7 +85,18 @@ def list_columns(columns: Sequence[str]) -> str:
 
 def suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
     """Return the hint for an unknown column: similar columns, or all of them."""
-    hint = did_you_mean(name, columns) or list_columns(columns)
-    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
-        hint += " The columns look separated by something else than commas."
-    return hint
+    return did_you_mean(name, columns) or list_columns(columns)
+
+
+def suggest_separator(columns: Sequence[str]) -> str | None:
+    """Return the remedy for columns of a text file that another separator splits, or None.
+
+    >>> suggest_separator(["label;p_0;p_1"]), suggest_separator(["label", "p_0"])
+    ("The columns look separated by ';': pass separator=';'.", None)
+    """
+    marks = (*SEPARATORS, " ") if len(columns) == 1 else SEPARATORS  # names of several columns may have blanks
+    in_all = [mark for mark in marks if all(mark in column for column in columns)]
+    if not in_all:
+        return None
+    mark = max(in_all, key=lambda mark: (mark != " ", sum(column.count(mark) for column in columns)))
+    return f"The columns look separated by {mark!r}: pass separator={mark!r}."

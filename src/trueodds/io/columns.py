@@ -9,7 +9,12 @@ from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.data.class_names import are_numbers
-from trueodds.io.column_suggestions import suggest_numbered_columns, suggest_outcome_columns, suggest_similar_columns
+from trueodds.io.column_suggestions import (
+    suggest_numbered_columns,
+    suggest_outcome_columns,
+    suggest_separator,
+    suggest_similar_columns,
+)
 from trueodds.io.table import Table
 
 
@@ -170,8 +175,12 @@ class _ColumnFinder:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.column_names = frozenset(table.columns)
+        self.column_names = frozenset([*table.columns, *table.partition])
         self.notes: list[Note] = []
+
+    def _suggest_separator(self) -> str | None:
+        """Return the remedy for a text file whose columns another separator splits, or None."""
+        return suggest_separator(self.table.columns) if self.table.format == "csv" else None
 
     def find_one(self, name: str | None, keyword: str) -> str | None:
         """Return the column of that name, or None for None; raise TO304 if the table does not have it.
@@ -183,7 +192,8 @@ class _ColumnFinder:
                 "TO304",
                 f"{self.table.name} has no such column.",
                 f"{keyword}={name!r}",
-                suggest_similar_columns(name, self.table.columns),
+                self._suggest_separator()
+                or suggest_similar_columns(name, (*self.table.columns, *self.table.partition)),
             )
         return name
 
@@ -199,7 +209,7 @@ class _ColumnFinder:
         if (
             name == "label"
             and name not in self.column_names
-            and (suggestion := suggest_outcome_columns(self.table.columns, probs))
+            and (suggestion := self._suggest_separator() or suggest_outcome_columns(self.table.columns, probs))
         ):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", suggestion)
         return self.find_one(name, "label")
@@ -251,7 +261,8 @@ class _ColumnFinder:
                 "TO305",
                 f"No column of {self.table.name} matches {requested!r}.",
                 f"{keyword}={requested!r}",
-                suggest_numbered_columns(keyword, self.table.columns)
+                self._suggest_separator()
+                or suggest_numbered_columns(keyword, self.table.columns)
                 or f"{suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,6 +12,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.data.remedies import number_text_remedies
 
 ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
 MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
@@ -41,6 +43,11 @@ class Place:
     def wrong_type_error(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
         """Create the error for cells that are neither numbers nor text."""
         return InputError("TO307", f"Column {self.column!r} of {self.table_name} has the wrong type.", got, fix)
+
+    def not_a_number_error(self, cell: str, row: int) -> InputError:
+        """Create the error for text in place of a number, with what it looks like."""
+        got = f"{cell[:QUOTED_CHARACTERS]!r} in row {self.first_row + row}, which is not a number"
+        return self.wrong_type_error(got, *number_text_remedies([cell], "pass decimal=','"))
 
     def type_change_error(self, row: int, first: str, later: str) -> InputError:
         """Create the error for a cell of another type than the preceding ones."""
@@ -208,38 +215,43 @@ def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
     return to_array(values, place).reshape(-1, width)
 
 
-def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
-    """Parse text cells, as of a CSV file, as a kind: "int", "float", "bool", "text", or "number" for float64.
+def parse_cells(cells: Sequence[str], kind: str, place: Place, decimal: str = ".") -> Array:
+    """Parse text cells, as of a CSV file, as a kind: "int", "float", "bool", "text", or one of `NUMBER_KINDS`.
 
     >>> parse_cells(["1", "2"], infer_kind(["1", "2"]), Place("a.csv", "label")).tolist()
     [1, 2]
+    >>> parse_cells(["0,5", "1"], "number", Place("a.csv", "p"), decimal=",").tolist()
+    [0.5, 1.0]
     """
     missing = [i for i, cell in enumerate(cells) if cell == ""]
     if missing:
         raise place.missing_value_error(missing[0], len(missing))
     if kind == "text":
         return text_array(cells, place)
-    parse = PARSERS[kind]
     try:
-        return np.array([parse(cell) for cell in cells], dtype=DTYPES[kind])
+        values = [_parse(cell, kind, decimal) for cell in cells]
     except (ValueError, KeyError, OverflowError):
-        row = next(i for i, cell in enumerate(cells) if not is_readable(cell, kind))
-        raise parse_error(cells[row], row, kind, place) from None
+        row = next(i for i, cell in enumerate(cells) if not is_readable(cell, kind, decimal))
+        raise parse_error(cells[row], row, kind, place, decimal) from None
+    return _lists_to_matrix(values, place) if kind == "list" else np.array(values, dtype=DTYPES[kind])
 
 
-def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
+def parse_error(cell: str, row: int, kind: str, place: Place, decimal: str = ".") -> InputError:
     """Create the error for a text cell that cannot be parsed as its column's kind."""
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing_value_error(row, 1)
-    if kind == "number":
-        return place.wrong_type_error(
-            f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is not a number"
-        )
+    if kind in NUMBER_KINDS:
+        got = f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is {NUMBER_KINDS[kind]}"
+        if kind != "number":
+            return place.wrong_type_error(got, "Write all cells of the column in one form.")
+        if decimal != "." and "." in cell:
+            return place.wrong_type_error(got, "Write all numbers of the file with the same decimal mark.")
+        return place.not_a_number_error(cell, row)
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
     return place.type_change_error(row, names[kind], f"{cell[:QUOTED_CHARACTERS]!r}")
 
 
-def infer_kind(cells: Sequence[str]) -> str:
+def infer_kind(cells: Sequence[str], decimal: str = ".") -> str:
     """Return the narrowest kind that reads every cell: int, float, bool, else text.
 
     >>> infer_kind(["0", "1"]), infer_kind(["0", "0.5"]), infer_kind(["true"]), infer_kind(["0", "cat"])
@@ -248,7 +260,7 @@ def infer_kind(cells: Sequence[str]) -> str:
     'text'
     """
     for kind in ("int", "float", "bool"):
-        if all(is_readable(cell, kind) for cell in cells):
+        if all(is_readable(cell, kind, decimal) for cell in cells):
             return kind
     return "text"
 
@@ -257,6 +269,17 @@ def infer_filled_kind(cells: Sequence[str]) -> str:
     """Return the kind of the nonempty cells; 00123 is text, not an integer."""
     kind = infer_kind([cell for cell in cells if cell])
     return "text" if kind == "int" and any(cell and str(int(cell)) != cell for cell in cells) else kind
+
+
+def infer_number_kind(cells: Sequence[str], decimal: str = ".") -> str | None:
+    """Return the form in which all cells are numbers, of `NUMBER_KINDS`; None if there is none.
+
+    >>> [infer_number_kind(cells) for cells in (["0.5", "1"], ["74.4%"], ["0.2", "*0.8"], ["[0.2 0.8]"], ["1", "2%"])]
+    ['number', 'percent', 'starred', 'list', None]
+    """
+    if not cells:
+        return None
+    return next((kind for kind in NUMBER_KINDS if all(is_readable(cell, kind, decimal) for cell in cells)), None)
 
 
 def parse_cell(cell: str, kind: str) -> Any:
@@ -272,13 +295,22 @@ def parse_cell(cell: str, kind: str) -> Any:
     return PARSERS[kind](cell) if is_readable(cell, kind) else cell
 
 
-def is_readable(cell: str, kind: str) -> bool:
+def is_readable(cell: str, kind: str, decimal: str = ".") -> bool:
     """Return whether a text cell can be parsed as this kind; 1_000 cannot, because it is a number only in Python."""
     try:
-        PARSERS[kind](cell)
+        _parse(cell, kind, decimal)
     except (ValueError, KeyError, OverflowError):
         return False
     return True
+
+
+def _parse(cell: str, kind: str, decimal: str) -> Any:
+    """Parse a text cell; with a decimal comma, a point is not a decimal mark, and may separate thousands."""
+    if decimal != "." and kind != "bool":
+        if "." in cell:
+            raise ValueError(cell)
+        cell = cell.replace(decimal, ".")
+    return PARSERS[kind](cell)
 
 
 def _parse_int(cell: str) -> int:
@@ -306,11 +338,44 @@ def _parse_exact_float(cell: str) -> float:
     return value
 
 
+def _parse_percent(cell: str) -> float:
+    """Parse a percentage with its sign as the nearest float to the fraction."""
+    numeral = cell.strip()
+    if not numeral.endswith("%"):
+        raise ValueError(cell)
+    return _parse_float(f"{numeral.removesuffix('%').strip()}e-2")
+
+
+def _parse_starred(cell: str) -> float:
+    """Parse a number that may have a star before it."""
+    return _parse_float(cell.strip().removeprefix("*"))
+
+
+def _parse_list(cell: str) -> list[float]:
+    """Parse a list in brackets, whose items are separated by blanks or commas, as Python and NumPy print it."""
+    text = cell.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        raise ValueError(cell)
+    return [_parse_float(item) for item in re.split(r"\s*,\s*|\s+", text[1:-1].strip())]
+
+
 # Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers.
 PARSERS: dict[str, Any] = {
     "int": _parse_int,
     "float": _parse_exact_float,
     "number": _parse_float,
+    "percent": _parse_percent,
+    "starred": _parse_starred,
+    "list": _parse_list,
     "bool": {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}.__getitem__,
 }
-DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "number": np.float64, "bool": np.bool_}
+DTYPES: dict[str, Any] = {"int": np.int64, "bool": np.bool_} | dict.fromkeys(
+    ("float", "number", "percent", "starred"), np.float64
+)
+# The forms of a column of numbers, and what a cell is that does not have it.
+NUMBER_KINDS = {
+    "number": "not a number",
+    "percent": "not a percentage as the cells before it",
+    "starred": "not a number",
+    "list": "not a list of numbers as the cells before it",
+}

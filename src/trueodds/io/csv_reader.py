@@ -9,24 +9,43 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
+from trueodds.io.csv_format import (
+    BOM,
+    SEPARATORS,
+    CsvFormat,
+    CsvSettings,
+    detect_format,
+    percent_note,
+    with_decimal_point,
+)
 from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
+_COMMAS, _DETECTED = CsvFormat(), CsvSettings()
 
-BOM = b"\xef\xbb\xbf"
 _QUOTE = ord('"')
-# Bytes allowed before an opening and after a closing quote: cell delimiters, or the other half of a doubled quote.
-_IS_ALLOWED_BESIDE_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
-# A quoted or an unquoted cell, and the delimiter after it.
-_CELL_PATTERN = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
+
+
+@cache
+def _is_allowed_beside_quote(separator: str) -> Array:
+    """Return, by byte, what may precede an opening and follow a closing quote: a delimiter or another quote."""
+    return np.isin(np.arange(256), list(f'{separator}\r\n"'.encode()))
+
+
+@cache
+def _cell_pattern(separator: str) -> re.Pattern[str]:
+    """Return the pattern of a quoted or an unquoted cell, and the delimiter after it."""
+    sep = re.escape(separator)
+    return re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|([^"{sep}\r\n][^{sep}\r\n]*)?)({sep}|\r\n|\r|\n|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,7 @@ class Chunk:
     path: str
     data: bytes  # as in the file
     offset: int  # position of its first byte in the file
+    separator: str = ","
 
     @property
     def has_quotes(self) -> bool:
@@ -47,13 +67,13 @@ class Chunk:
         text = self.data.decode()
         if not self.has_quotes:
             plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-            yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
+            yield from ((number, line.split(self.separator)) for number, line in enumerate(plain.split("\n")) if line)
             return
         start, line = 0, 0  # of the current record: its first character and the number of its first line
         while start < len(text):
-            cells, position, delimiter = [], start, ","
-            while delimiter == ",":
-                match = _CELL_PATTERN.match(text, position)
+            cells, position, delimiter = [], start, self.separator
+            while delimiter == self.separator:
+                match = _cell_pattern(self.separator).match(text, position)
                 assert match is not None  # the quotes were checked
                 quoted, unquoted, delimiter = match.groups()
                 cells.append(unquoted or "" if quoted is None else quoted.replace('""', '"'))
@@ -72,23 +92,25 @@ class Chunk:
         return _line_number_at(self.path, self.offset) + number
 
 
-def read_chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
-    """Read the file in chunks of about `size` bytes, without its byte order mark.
+def read_chunks(path: str, size: int | None = None, file_format: CsvFormat = _COMMAS) -> Iterator[Chunk]:
+    """Read the file in chunks of about `size` bytes, from its header on.
 
     Raises InputError: TO303 if the file is not UTF-8 text, TO311 for a quote that is not closed, text behind a closing
     quote, and a record longer than `MAX_RECORD_BYTES`.
     """
     try:
         with open(path, "rb") as file:
-            yield from _read_complete_records(path, file, size or CHUNK_BYTES)
+            for data, offset in _read_complete_records(path, file, size or CHUNK_BYTES, file_format):
+                yield Chunk(path, data, offset, file_format.separator)
     except OSError as problem:
         raise _unreadable_error(path, str(problem)[:200]) from None
 
 
-def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
-    """Yield chunks of about `size` bytes that end with a complete record."""
-    data = file.read(len(BOM))
-    offset, is_last, has_header = 0, False, False
+def _read_complete_records(path: str, file: BinaryIO, size: int, file_format: CsvFormat) -> Iterator[tuple[bytes, int]]:
+    """Yield about `size` bytes that end with a complete record, and their position in the file."""
+    file.seek(file_format.start)
+    data = b"" if file_format.start else file.read(len(BOM))
+    offset, is_last, has_header = file_format.start, False, False
     if data == BOM:
         data, offset = b"", len(BOM)
     while not is_last:
@@ -98,11 +120,11 @@ def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chu
         if not has_header:  # the header is the first line that is not blank
             blank = len(data) - len(data.lstrip(b"\r\n"))
             data, offset = data[blank:], offset + blank
-        end = _find_end_of_records(path, data, offset, is_last)
+        end = _find_end_of_records(path, data, offset, is_last, file_format.separator)
         if end:
             complete, has_header = data[:end], True
             _check_text(path, complete, offset)
-            yield Chunk(path, complete, offset)
+            yield complete, offset
             data, offset = data[end:], offset + end
 
 
@@ -120,12 +142,12 @@ def _check_text(path: str, data: bytes, offset: int) -> None:
         )
 
 
-def _find_end_of_records(path: str, data: bytes, offset: int, is_last: bool) -> int:
+def _find_end_of_records(path: str, data: bytes, offset: int, is_last: bool, separator: str) -> int:
     """Return the position after the last complete record of `data`, which begins at `offset` in the file; 0 if none.
 
     `is_last` says that the file ends with `data`, so that its last record is complete without a line end.
     """
-    opens, closes = _find_quotes(path, data, offset)
+    opens, closes = _find_quotes(path, data, offset, separator)
     is_open = len(opens) > len(closes)  # whether the data end inside of quotes
     end = len(data)
     if not is_last:
@@ -145,7 +167,7 @@ def _find_end_of_records(path: str, data: bytes, offset: int, is_last: bool) -> 
     return end
 
 
-def _find_quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
+def _find_quotes(path: str, data: bytes, offset: int, separator: str) -> tuple[Array, Array]:
     """Return the positions of opening and of closing quotes; the last one may still be open.
 
     A cell with doubled quotes counts as several quoted parts.
@@ -155,29 +177,35 @@ def _find_quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
     opens, closes = quotes[::2], quotes[1::2]
     # At either end of the data a quote is its own neighbor, which is allowed.
     preceding, following = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
-    if _IS_ALLOWED_BESIDE_QUOTE[preceding].all() and _IS_ALLOWED_BESIDE_QUOTE[following].all():
+    is_allowed = _is_allowed_beside_quote(separator)
+    if is_allowed[preceding].all() and is_allowed[following].all():
         return opens, closes
-    return _find_quotes_one_by_one(path, data, offset, quotes.tolist())
+    return _find_quotes_one_by_one(path, data, offset, separator, quotes.tolist())
 
 
-def _find_quotes_one_by_one(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
+def _find_quotes_one_by_one(
+    path: str, data: bytes, offset: int, separator: str, quotes: list[int]
+) -> tuple[Array, Array]:
     """Return the positions of opening and of closing quotes, where unquoted cells contain literal quotes.
 
     `quotes` are the positions of all quotes; one inside an unquoted cell is neither.
     """
     opens: list[int] = []
     closes: list[int] = []
+    sep = separator.encode()
     for position in quotes:
         if len(opens) > len(closes):
             closes.append(position)
-            if data[position + 1 : position + 2] not in (b"", b",", b"\r", b"\n", b'"'):
+            if data[position + 1 : position + 2] not in (b"", sep, b"\r", b"\n", b'"'):
                 first, last = (_line_number_at(path, offset + quote) for quote in (opens[-1], position))
-                behind = re.split(rb"[,\r\n]", data[position + 1 : position + 41])[0].decode(errors="replace")
+                behind = re.split(rb"[\r\n]|" + re.escape(sep), data[position + 1 : position + 41])[0].decode(
+                    errors="replace"
+                )
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
-                is_separated = behind[:1] in (";", "\t", "|")
-                fix = "Separate the columns by commas; they look separated by something else." if is_separated else None
-                raise _malformed_error(path, got, fix)
-        elif position == 0 or data[position - 1] in b",\r\n" or (closes and closes[-1] == position - 1):
+                other = behind[:1]
+                fix = f"If {other!r} separates the columns, pass separator={other!r}."
+                raise _malformed_error(path, got, fix if other in SEPARATORS else None)
+        elif position == 0 or data[position - 1] in sep + b"\r\n" or (closes and closes[-1] == position - 1):
             opens.append(position)
     return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)
 
@@ -240,9 +268,19 @@ class CsvRows:
                 "TO311",
                 f"Every row of {self.chunk.path} must have {len(self.columns)} cells, as its first line has.",
                 f"{len(cells)} in row {row} (line {self.chunk.line_number_in_file(line)})",
-                "Correct that line; a cell with a comma or a line break must be in double quotes.",
+                self._cell_count_remedy(row, cells),
             )
         return cells
+
+    def _cell_count_remedy(self, row: int, cells: list[str]) -> str:
+        """Return the remedy for a row with another number of cells than columns."""
+        separator = self.chunk.separator
+        if row == 0 and separator in " \t" and len(cells) == len(self.columns) + 1:
+            return "If rows begin with their names, as R's write.table writes them, write with row.names = FALSE."
+        if separator == " ":
+            return "Separate columns by exactly one blank; a cell with a blank must be in double quotes."
+        name = "comma" if separator == "," else repr(separator)
+        return f"Correct that line; a cell with a {name} or a line break must be in double quotes."
 
 
 class RowSlice(NamedTuple):
@@ -254,27 +292,51 @@ class RowSlice(NamedTuple):
 
 
 class CsvTable(Table):
-    """A comma-separated file in UTF-8 whose first line names the columns."""
+    """A text file in UTF-8 whose first line names the columns, separated by commas or another character."""
 
     format = "csv"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, settings: CsvSettings = _DETECTED) -> None:
         self.name = path
-        header = next((cells for chunk in read_chunks(path, _HEADER_BYTES) for _, cells in chunk.records()), None)
+        self.file_format = detect_format(path, settings)
+        self.notes, self.text_columns = self.file_format.notes, self.file_format.text_columns
+        chunks = read_chunks(path, _HEADER_BYTES, self.file_format)
+        header = next((cells for chunk in chunks for _, cells in chunk.records()), None)
         if header is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
         self.columns = unique_columns(path, header)
 
+    def number_notes(self, names: Collection[str]) -> list[Note]:
+        """Return a note on the columns whose cells are percentages."""
+        columns = [name for name in self.columns if name in names and self._number_kind(name) == "percent"]
+        return [percent_note(self.name, columns)] if columns else []
+
+    def _number_kind(self, name: str) -> str:
+        """Return the form in which the numbers of a column are written."""
+        return self.file_format.number_kinds.get(name, "number")
+
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Parse cells as numbers, or as the kind that the first batch of their column has."""
-        kinds = dict.fromkeys(numeric, "number")
+        kinds = {name: self._number_kind(name) for name in numeric}
         for start, row_slices in self._slices_by_batch(size, self._rows_constructor(names, numeric)):
             yield self._parse_batch(row_slices, names, kinds, start)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as unparsed text cells."""
-        for _, row_slices in self._slices_by_batch(size, CsvRows):
-            yield self._cells_by_column(row_slices, self.columns)
+        for start, row_slices in self._slices_by_batch(size, CsvRows):
+            yield self._with_decimal_points(self._cells_by_column(row_slices, self.columns), numeric, start)
+
+    def _with_decimal_points(
+        self, cells: dict[str, list[str]], numeric: Collection[str], start: int
+    ) -> dict[str, list[str]]:
+        """Return the columns with a decimal point in place of a decimal comma, which is written again in no format."""
+        decimal = self.file_format.decimal
+        if decimal == ".":
+            return cells
+        for name in numeric:
+            if any("." in cell for cell in cells[name]):
+                parse_cells(cells[name], self._number_kind(name), Place(self.name, name, start), decimal)
+        return {name: [with_decimal_point(cell) for cell in column] for name, column in cells.items()}
 
     def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
         """Return every column, with typed values for the nonnumeric ones, for formats that distinguish 1 from "1"."""
@@ -288,7 +350,7 @@ class CsvTable(Table):
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
         """Parse text cells as numbers."""
-        return parse_cells(cells, "number", place)
+        return parse_cells(cells, self._number_kind(place.column), place)
 
     def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         """Return the constructor of the rows of a chunk, for these columns."""
@@ -301,7 +363,7 @@ class CsvTable(Table):
         """
         row_slices: list[RowSlice] = []
         batch_start, n_in_batch, rows_read = 0, 0, 0
-        for number, chunk in enumerate(read_chunks(self.name)):
+        for number, chunk in enumerate(read_chunks(self.name, None, self.file_format)):
             rows = make_rows(chunk, self.columns, rows_read, number == 0)
             start, rows_read = 0, rows_read + len(rows)
             while start < len(rows):
@@ -318,11 +380,11 @@ class CsvTable(Table):
         self, row_slices: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int
     ) -> ColumnBatch:
         """Parse one batch; the kinds of the columns of the first batch are stored in `kinds`."""
-        cells = self._cells_by_column(row_slices, names)
+        cells, decimal = self._cells_by_column(row_slices, names), self.file_format.decimal
         for name in names:
             if name not in kinds:
-                kinds[name] = infer_kind(cells[name])
-        return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
+                kinds[name] = infer_kind(cells[name], decimal)
+        return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start), decimal) for name in names}
 
     def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the cells of the rows in these slices, by column."""

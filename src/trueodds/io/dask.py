@@ -34,8 +34,8 @@ class DaskSource(PartitionedSource):
 
     def __init__(self, data: Any, reading: ReadingSettings) -> None:
         if isinstance(data, list):
-            super().__init__(files.open_tables(data[0])[0], reading, data)
-            self._openers: list[Any] = [partial(open_file, path) for path in data]
+            super().__init__(files.open_tables(data[0], reading.csv_settings)[0], reading, data)
+            self._openers: list[Any] = [partial(open_file, path, reading.csv_settings) for path in data]
             return
         kind = type(data).__name__.lower()
         if kind not in ("dataframe", "bag"):

@@ -6,29 +6,37 @@ import filecmp
 import glob
 import importlib
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.table import Table
 
 FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of the file
     ".parquet": "parquet",
+    ".pq": "parquet",
+    ".parquet.gzip": "parquet",  # compressed inside, as pandas names it
     ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".arrow": "arrow",
     ".feather": "arrow",
     ".npz": "npz",
 }
+_DETECTED = CsvSettings()
+_REMOTE_PATH = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_LISTED_COPIES = 5  # number of copies that a note names
 _UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by itself."
 _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpful than a similar suffix
-    ".tsv": "Convert it to .csv, with commas.",
-    ".txt": "Convert it to .csv, with commas.",
     ".xlsx": "Convert it to .csv.",
     ".json": "Convert it to .jsonl, one object per line, or to .csv.",
     ".pkl": "Pickles are never read: convert it to .parquet or .csv.",
@@ -36,16 +44,43 @@ _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpf
 }
 
 
-def open_tables(path: str | os.PathLike[str]) -> list[Table]:
+def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = _DETECTED) -> list[Table]:
     """Return a table for each file that matches the path or pattern, sorted by name."""
     files = matching_files(path)
     formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening
-    return [_table_constructor(file_format)(file) for file, file_format in zip(files, formats, strict=True)]
+    tables = []
+    for file, file_format in zip(files, formats, strict=True):
+        table = _table_constructor(file_format, csv_settings)(file)
+        table.partition = _partition_of(file)
+        tables.append(table)
+    return tables
+
+
+def check_csv_settings(data: Any, csv_settings: CsvSettings) -> None:
+    """Raise TO205 if a separator or a decimal mark is specified for data without any text file."""
+    if not csv_settings.are_given:
+        return
+    paths = as_paths(data)
+    if paths is None or not any(format_of(file) == "csv" for path in paths for file in matching_files(path)):
+        name = "separator" if csv_settings.separator is not None else "decimal"
+        got = f"{name}={getattr(csv_settings, name)!r}"
+        raise InputError("TO205", f"{name} is only for .csv, .tsv and .txt files.", got, "Leave it out.")
+
+
+def _partition_of(path: str) -> dict[str, str]:
+    """Return the columns in the names of the folders of a file, as Hive and Spark write them.
+
+    >>> _partition_of("data/region=north%20east/part-0.parquet")
+    {'region': 'north east'}
+    """
+    folders = [part.partition("=") for part in Path(path).parts[:-1]]
+    return {name: unquote(value) for name, equals, value in folders if name and equals}
 
 
 def format_of(path: str, error_code: str = "TO302") -> str:
     """Return the format of a file from its suffix; raise `error_code` for an unknown suffix."""
-    suffix = Path(path).suffix.lower()
+    known = [suffix for suffix in FORMAT_OF_SUFFIX if Path(path).name.lower().endswith(suffix)]
+    suffix = max(known, key=len, default=Path(path).suffix.lower())
     if suffix not in FORMAT_OF_SUFFIX:
         fix = _CONVERSION_REMEDIES.get(suffix) if error_code == "TO302" else None
         raise InputError(
@@ -64,12 +99,15 @@ def require_pyarrow(name: str) -> None:
 
 
 def matching_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the files that match a path or pattern, sorted by name."""
+    """Return the files that match a path or pattern, or are in a partitioned folder, sorted by name."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
-        raise _folder_error(path)
+        return _partitioned_files(path)
     if os.path.exists(path):
         return [path]
+    if _REMOTE_PATH.match(path):
+        fix = "Copy the file to this machine first, or read it with another library and pass its data frame."
+        raise InputError("TO301", "Remote paths are not read.", repr(path), fix)
     if glob.has_magic(path):
         files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
         if files:
@@ -79,6 +117,21 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     siblings = os.listdir(folder) if os.path.isdir(folder) else []
     fix = did_you_mean(os.path.basename(path), siblings) or "Check the path."
     raise InputError("TO301", "There is no such file.", repr(path), fix)
+
+
+def _partitioned_files(folder: str) -> list[str]:
+    """Return the files in folders named column=value, except hidden ones; raise TO301 if there is no such folder."""
+    if not any("=" in name.strip("=") and os.path.isdir(os.path.join(folder, name)) for name in os.listdir(folder)):
+        raise _folder_error(folder)
+    paths = [
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if not name.startswith(("_", "."))
+    ]
+    if not paths:
+        raise _folder_error(folder)
+    return sorted(paths)
 
 
 def _folder_error(folder: str) -> InputError:
@@ -100,7 +153,7 @@ def _folder_error(folder: str) -> InputError:
     return InputError("TO301", problem, got, fix)
 
 
-def _table_constructor(file_format: str) -> Callable[[str], Table]:
+def _table_constructor(file_format: str, csv_settings: CsvSettings) -> Callable[[str], Table]:
     """Return the function that opens a file of this format as a table."""
     if file_format == "npz":
         from trueodds.io.arrays import NpzTable
@@ -113,11 +166,11 @@ def _table_constructor(file_format: str) -> Callable[[str], Table]:
     if file_format == "csv" and not _has_pyarrow():
         from trueodds.io.csv_reader import CsvTable
 
-        return CsvTable
-    return _arrow_table_constructor(file_format)
+        return partial(CsvTable, settings=csv_settings)
+    return _arrow_table_constructor(file_format, csv_settings)
 
 
-def _arrow_table_constructor(file_format: str) -> Callable[[str], Table]:
+def _arrow_table_constructor(file_format: str, csv_settings: CsvSettings) -> Callable[[str], Table]:
     """Return the function that opens a file as a table by pyarrow, which is imported only then."""
 
     def open_table(path: str) -> Table:
@@ -127,7 +180,8 @@ def _arrow_table_constructor(file_format: str) -> Callable[[str], Table]:
             "arrow": ("arrow_files", "FeatherTable"),
             "csv": ("arrow_csv", "ArrowCsvTable"),
         }[file_format]
-        table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path)
+        settings = {"settings": csv_settings} if file_format == "csv" else {}
+        table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path, **settings)
         return table
 
     return open_table

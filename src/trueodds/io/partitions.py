@@ -13,20 +13,22 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ROWS_PER_BATCH, Table
 from trueodds.io.table_source import TableSource
 
+_DETECTED = CsvSettings()
 SUMS_PER_TASK = 16  # number of sums added in one task
 CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
 TableOpener = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
 
 
-def open_file(path: str) -> Sequence[Table]:
+def open_file(path: str, csv_settings: CsvSettings) -> Sequence[Table]:
     """Return the tables of a file that a worker reads itself."""
     from trueodds.io import files
 
-    return files.open_tables(path)
+    return files.open_tables(path, csv_settings)
 
 
 def open_frame(data: Any, name: str) -> Sequence[Table]:
@@ -78,6 +80,7 @@ class ReadingSettings:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = ROWS_PER_BATCH
+    csv_settings: CsvSettings = _DETECTED
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:

@@ -12,6 +12,7 @@ from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.models import refuse_several_models
 from trueodds.io.partitions import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
@@ -41,6 +42,8 @@ def read(
     sum_tolerance: float | None = None,
     batch_rows: int = ROWS_PER_BATCH,
     engine: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> Source:
     """Read predictions from files, a data frame or arrays.
 
@@ -50,8 +53,11 @@ def read(
     Parameters
     ----------
     data : path, pattern, list of paths, data frame, mapping, tuple or Predictions
-        Files by their suffix: .parquet, .csv, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such as
-        ``part-*.parquet`` means all matching files in the order of their names. Data frames: pandas, Polars (eager and
+        Files by their suffix: .parquet, .pq, .csv, .tsv, .txt, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such
+        as ``part-*.parquet`` means all matching files in the order of their names, and a folder the files in its
+        folders ``column=value``, whose names are columns, too. Cells of text files may be numbers, percentages such as
+        ``74.4%`` (note TN312), lists such as ``[0.3 0.7]``, and numbers with Weka's star (note TN313). Lines that begin
+        with ``#`` before the header are skipped (note TN311). Data frames: pandas, Polars (eager and
         lazy), PyArrow tables and DuckDB relations. Data frames of Dask and Spark and bags of Dask are not collected but
         tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``, with
         `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields pairs
@@ -93,6 +99,13 @@ def read(
         Largest number of rows in memory at a time; fewer if there are many classes.
     engine : {"arrow", "dask", "spark"}, optional
         What reads the files: this process, or the workers of the active Dask client or Spark session, one file each.
+    separator : str, optional
+        Character between the columns of a .csv or .txt file. By default it is a comma, or the only one of semicolon,
+        tab and ``|`` that the header contains, if it splits all rows alike; note TN310 then names it. It is a tab in a
+        .tsv file.
+    decimal : {".", ","}, optional
+        Decimal mark of the numbers in such a file. By default it is a point; with another separator than a comma, it is
+        a comma if that is the only way to read the first numbers (note TN310).
 
     Returns
     -------
@@ -116,6 +129,8 @@ def read(
     (('cat', 'dog'), 4)
     """
     batch_rows = check("batch_rows", batch_rows, Count, ROWS_PER_BATCH)
+    csv_settings = CsvSettings(separator, decimal)
+    files.check_csv_settings(data, csv_settings)
     if isinstance(data, Source):
         return data
     refuse_several_models(data)
@@ -130,8 +145,8 @@ def read(
         return InMemorySource(_check_no_other_settings(data, selection, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
         return InMemorySource(_predictions_of_pair(data, selection, classes, sum_tolerance), batch_rows)
-    reading = ReadingSettings(_check_columns_are_named(selection), classes, sum_tolerance, batch_rows)
-    return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data))
+    reading = ReadingSettings(_check_columns_are_named(selection), classes, sum_tolerance, batch_rows, csv_settings)
+    return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data, csv_settings))
 
 
 def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
@@ -159,11 +174,11 @@ def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> S
     return source
 
 
-def _open_tables(data: Any) -> list[Table]:
+def _open_tables(data: Any, csv_settings: CsvSettings) -> list[Table]:
     """Open the tables of paths, of a mapping of arrays or of a data frame."""
     paths = files.as_paths(data)
     if paths is not None:
-        return [table for path in paths for table in files.open_tables(path)]
+        return [table for path in paths for table in files.open_tables(path, csv_settings)]
     if isinstance(data, Mapping):
         from trueodds.io.arrays import MappingTable
 

@@ -64,7 +64,7 @@ def rewrite(
     """
     if not isinstance(source, TableSource):
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
-    target = Path(out).expanduser()
+    target = Path(os.path.expanduser(out))
     file_format = writable_format(target)
     if not target.parent.is_dir():
         raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
@@ -87,6 +87,9 @@ def _transform_chunks(
 
     `file_format` is the format that is written. For the other arguments see `rewrite`.
     """
+    if percent is not None and any(table.number_notes(source.roles.probs) for table in source.tables):
+        # Read as records, which count percentages with and without a sign apart.
+        raise Place(source.name, source.roles.probs[0]).wrong_type_error("percentages as text")
     roles, columns = source.roles, source.tables[0].columns
     is_empty = True
     for table in source.tables:
@@ -108,6 +111,7 @@ def _transform_chunks(
                 percent.add_column(p, table.name, next_row)
                 transformed = transformed * 100
             ordered_chunk = {name: chunk[name] for name in columns}
+            ordered_chunk |= {name: [value] * len(p) for name, value in table.partition.items() if name not in chunk}
             yield _replace_columns(ordered_chunk, roles, transformed, p.ndim, table.name), len(p)
             next_row, is_empty = next_row + len(p), False
     if is_empty:

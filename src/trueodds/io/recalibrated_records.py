@@ -10,10 +10,13 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.io.abstentions import find_abstentions
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.option_confidence import option_log_probs
 from trueodds.io.records import Record, iterate_records
 from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.io.write import write_columns
+
+_DETECTED = CsvSettings()
 
 
 def recalibrate_stated(
@@ -24,6 +27,7 @@ def recalibrate_stated(
     confidence: str,
     percent: bool = False,
     abstained: Sequence[str] = (),
+    csv_settings: CsvSettings = _DETECTED,
 ) -> tuple[int, list[Note]]:
     """Write records with recalibrated confidences, and return their number and notes on the scale.
 
@@ -35,7 +39,7 @@ def recalibrate_stated(
     InputError
         TO307, TO308 and TO317 for the confidences; TO319 if every record abstains; TO314 if the file cannot be written.
     """
-    records, answered_numbers = _answered_records(data, abstained, confidence)
+    records, answered_numbers = _answered_records(data, abstained, confidence, csv_settings)
     answered_rows = [records[i] for i in answered_numbers]
     stated, notes = read_stated_confidences(answered_rows, confidence, percent, refuse_fractions=True)
     recalibrated = transform(stated) * (100 if percent else 1)
@@ -54,6 +58,7 @@ def recalibrate_options(
     options: str,
     class_names: Sequence[Any],
     abstained: Sequence[str] = (),
+    csv_settings: CsvSettings = _DETECTED,
 ) -> int:
     """Write records with the recalibrated probabilities of their options in new fields ``p_…``; return their number.
 
@@ -66,7 +71,7 @@ def recalibrate_options(
         TO315 and TO316 for the log-probabilities; TO607 for another number of options than classes; TO313 if a record
         already has such a field; TO319 if every record abstains; TO314 if the file cannot be written.
     """
-    records, answered_numbers = _answered_records(data, abstained, options)
+    records, answered_numbers = _answered_records(data, abstained, options, csv_settings)
     log_probs = [option_log_probs(records[i], options) for i in answered_numbers]
     for i, values in zip(answered_numbers, log_probs, strict=True):
         if len(values) != len(class_names):
@@ -87,9 +92,11 @@ def recalibrate_options(
     return len(records)
 
 
-def _answered_records(data: Any, abstained: Sequence[str], field: str) -> tuple[list[Record], list[int]]:
+def _answered_records(
+    data: Any, abstained: Sequence[str], field: str, csv_settings: CsvSettings
+) -> tuple[list[Record], list[int]]:
     """Return all records, and the numbers of those with an answer; raise TO319 if there is none."""
-    records = list(iterate_records(data))
+    records = list(iterate_records(data, csv_settings))
     if not records:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     is_answered = find_abstentions(records, abstained, field).is_answered

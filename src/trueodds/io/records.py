@@ -16,11 +16,13 @@ from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_ke
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
 
 TRUE_WORDS = ("yes", "true", "1", "correct")
 FALSE_WORDS = ("no", "false", "0", "incorrect")
+_DETECTED = CsvSettings()
 _NO_FIELD = object()  # stands for a field that a record does not have
 
 
@@ -129,8 +131,9 @@ class Record:
         )
 
 
-def iterate_records(data: Any) -> Iterator[Record]:
+def iterate_records(data: Any, csv_settings: CsvSettings = _DETECTED) -> Iterator[Record]:
     """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
+    files.check_csv_settings(data, csv_settings)
     paths = files.as_paths(data)
     if paths is None:
         yield from _records_in_memory(data)
@@ -139,7 +142,7 @@ def iterate_records(data: Any) -> Iterator[Record]:
         if str(path).lower().endswith(".json"):
             yield from _records_of_json_document(os.fspath(path))
             continue
-        for table in files.open_tables(path):
+        for table in files.open_tables(path, csv_settings):
             for row, (line, fields) in enumerate(_rows_by_column(table)):
                 yield Record(table.name, row, line, fields)
 

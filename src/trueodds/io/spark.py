@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.arrow import arrow_batches
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.partitions import (
     SUMS_PER_TASK,
     PartitionedSource,
@@ -56,7 +57,7 @@ class SparkSource(PartitionedSource):
         self._paths = data if isinstance(data, list) else None
         if self._paths is not None:
             self._spark = spark or SparkSession.builder.getOrCreate()
-            super().__init__(files.open_tables(self._paths[0])[0], reading, self._paths)
+            super().__init__(files.open_tables(self._paths[0], reading.csv_settings)[0], reading, self._paths)
             return
         if type(data).__module__ not in DATAFRAME_MODULES:
             got = f"{type(data).__module__} {type(data).__name__}"
@@ -81,7 +82,7 @@ class SparkSource(PartitionedSource):
         """Sum the partitions on the workers, `SUMS_PER_TASK` sums at a time; Spark itself shows the progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
-            sums = paths.map(partial(_sum_file, sum_partition=sum_partition))
+            sums = paths.map(partial(_sum_file, sum_partition=sum_partition, csv_settings=self.reading.csv_settings))
         else:
             sums = self._frame.mapInArrow(_make_row_summer(sum_partition, self.roles.names), SUM_SCHEMA).rdd.map(tuple)
             # From the sums and not the data frame: Spark plans partitions at run time, and differently for both.
@@ -100,7 +101,7 @@ class SparkSource(PartitionedSource):
     def iterate_tables(self) -> Iterator[Table]:
         """Read files in this process; a data frame is collected in record batches, one partition at a time."""
         if self._paths is not None:
-            yield from (table for path in self._paths for table in open_file(path))
+            yield from (table for path in self._paths for table in open_file(path, self.reading.csv_settings))
             return
         rows = self._frame.mapInArrow(_serialize_batches, "rows binary").toLocalIterator()
         batches = (batch for row in rows for batch in pa.ipc.open_stream(row["rows"]))
@@ -120,10 +121,12 @@ def _make_row_summer(
     return sum_batches
 
 
-def _sum_file(numbered: tuple[int, str], sum_partition: Callable[[int, TableOpener], PartitionSum]) -> NumberedSum:
+def _sum_file(
+    numbered: tuple[int, str], sum_partition: Callable[[int, TableOpener], PartitionSum], csv_settings: CsvSettings
+) -> NumberedSum:
     """Sum up a file on a worker, given its number and path."""
     number, path = numbered
-    return number, pickle.dumps(sum_partition(number, partial(open_file, path)))
+    return number, pickle.dumps(sum_partition(number, partial(open_file, path, csv_settings)))
 
 
 def _add_sums(sums: Iterable[NumberedSum]) -> Iterator[NumberedSum]:

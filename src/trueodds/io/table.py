@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, ClassVar, Self
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
@@ -24,6 +24,9 @@ class Table(ABC):
     name: str  # file name, or a description such as "pandas frame"; errors begin with it
     columns: tuple[str, ...]  # in the order of the file
     rows: int | None = None  # number of rows, if known without reading
+    notes: tuple[Note, ...] = ()  # on how the table is read
+    text_columns: frozenset[str] = frozenset()  # columns that are known to hold text
+    partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
 
     @abstractmethod
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -32,6 +35,10 @@ class Table(ABC):
         Text formats parse the columns of `numeric` as float64; the types of the others are determined by the first
         batch. Other formats have types.
         """
+
+    def number_notes(self, names: Collection[str]) -> list[Note]:
+        """Return notes on how the numbers in these columns are written."""
+        return []
 
     def n_classes(self, name: str) -> int:
         """Return the number of classes of a single column: the length of its lists, or 2 for numbers."""

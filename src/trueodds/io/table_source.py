@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.class_names import are_numbers, looks_like_a_number
 from trueodds.data.predictions import Predictions
@@ -25,6 +25,7 @@ from trueodds.io.columns import (
     numbered_suffixes,
     without_common_prefix,
 )
+from trueodds.io.conversion import Place, infer_filled_kind
 from trueodds.io.files import copy_notes
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, Table
@@ -32,6 +33,7 @@ from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, Table
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
 MAX_ORDERS_LENGTH = 110  # characters of two orders of columns that an error writes out
+_MISSING_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # folder of the rows without a value
 MIN_BATCH_ROWS = 1024  # with however many classes, so that the fixed cost of a batch does not dominate
 
 _ABSTENTION_REMEDY = (
@@ -66,11 +68,16 @@ class TableSource(Source):
         self.rows = sum(counts) if len(counts) == len(tables) else None
         if self.rows == 0:
             raise self._empty_error()
-        self.notes = self.roles.notes
+        reading_notes = [note for table in self.tables for note in self._notes_on(table)]
+        self.notes = tuple(dict.fromkeys([*self.roles.notes, *reading_notes]))
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
+
+    def _notes_on(self, table: Table) -> list[Note]:
+        """Return the notes on how a table is read."""
+        return [*table.notes, *table.number_notes(self.roles.numeric)]
 
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
         """Read the columns in the roles and the order that they have in the first table of a partitioned source.
@@ -141,7 +148,7 @@ class TableSource(Source):
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
         preds = self.validate_block(join_blocks(blocks), is_part=False)
-        return preds.with_notes(*copy_notes([table.name for table in self.tables]))
+        return preds.with_notes(*self.notes, *copy_notes([table.name for table in self.tables]))
 
     @property
     def n_probabilities(self) -> int | None:
@@ -208,14 +215,25 @@ class TableSource(Source):
 
     def _read_batches(self, table: Table) -> Iterator[ColumnBatch]:
         """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
+        in_file = [name for name in self.roles.names if name in table.columns or name not in table.partition]
+        in_folders = [name for name in self.roles.names if name not in in_file]
         try:
-            yield from table.column_batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
+            for batch in table.column_batches(in_file, self.roles.numeric, self.max_batch_rows):
+                n = len(batch[self.roles.probs[0]])
+                yield {**batch, **{name: self._partition_column(table, name, n) for name in in_folders}}
         except InputError as problem:
             if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
             raise InputError(
                 problem.code, problem.problem, problem.got, f"{problem.fix} {_ABSTENTION_REMEDY}"
             ) from None
+
+    def _partition_column(self, table: Table, name: str, n: int) -> Array:
+        """Return the value of a column in the names of folders for n rows: a number if it is one in every table."""
+        if (value := table.partition[name]) == _MISSING_PARTITION:
+            raise Place(table.name, name).missing_value_error(0, n)
+        kind = infer_filled_kind([other.partition[name] for other in self.tables])
+        return np.full(n, int(value) if kind == "int" else value)
 
     def _merge_weightless_blocks(self, skip_rows: int = 0) -> Iterator[Block]:
         """Yield the blocks; one whose weights are all 0, which `Predictions` refuses, is merged with a neighbor."""

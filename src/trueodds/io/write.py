@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from trueodds.io.table import Writer, to_list
 
 def write_columns(path: str, columns: Mapping[str, Any]) -> None:
     """Write columns of equal length to a file atomically, in the format of the suffix."""
-    target = Path(path).expanduser()
+    target = Path(os.path.expanduser(path))
     file_format = writable_format(target)
     with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
         writer.write(columns, 0)
@@ -44,7 +45,9 @@ def make_writer(file_format: str, file: IO[bytes], target: str) -> Writer:
         return ArrowWriter(file, target, file_format)
     if file_format == "npz":
         return NpzWriter(file, target)
-    return CsvWriter(file, target) if file_format == "csv" else JsonLinesWriter(file, target)
+    if file_format == "csv":
+        return CsvWriter(file, target, "," if target.lower().endswith(".csv") else "\t")
+    return JsonLinesWriter(file, target)
 
 
 class _TextWriter(Writer):
@@ -62,9 +65,9 @@ class _TextWriter(Writer):
 class CsvWriter(_TextWriter):
     """Writer of CSV: floats in the shortest form that round-trips, and a matrix as one column per class."""
 
-    def __init__(self, file: IO[bytes], target: str) -> None:
+    def __init__(self, file: IO[bytes], target: str, separator: str) -> None:
         super().__init__(file, target)
-        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._rows = csv.writer(self._text, delimiter=separator, lineterminator="\n")
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows; the first call writes the header before them."""

@@ -263,7 +263,7 @@ def audit(
         diagrams = _draw_diagrams(rows, level)
         notify(1.0, "done")
     source_notes = data.notes if isinstance(data, Source) else ()
-    notes = [*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]
+    notes = list(dict.fromkeys([*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]))
     report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,

@@ -160,7 +160,7 @@ def test_bas_of_a_certain_error_is_finite_with_a_floor_only(run: Run, folder: Pa
         ("exam.jsonl --confidence c --correct ok --out exam.jsonl", "TO603"),
         ("exam.jsonl --confidence c --correct ok --out a.csv --curve a.csv", "TO603"),
         ("exam.jsonl --confidence c --correct ok --abstained skip", "TO317"),
-        ("exam.jsonl --confidence c --correct ok --abstained skip --percent --out a.txt", "TO314"),
+        ("exam.jsonl --confidence c --correct ok --abstained skip --percent --out a.doc", "TO314"),
         ("exam.jsonl --confidence c --correct ok --label ok", "TO601"),
     ],
 )

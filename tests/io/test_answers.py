@@ -342,9 +342,9 @@ def test_what_holds_no_records_is_refused(tmp_path: Path) -> None:
         read_answers(7, confidence="c")
     with refused("TO302", "list"):
         read_answers([[1, 2]], confidence="c")
-    (tmp_path / "a.txt").write_text("confidence,correct\n0.5,1\n")
+    (tmp_path / "a.doc").write_text("confidence,correct\n0.5,1\n")
     with refused("TO302"):
-        read_answers(tmp_path / "a.txt", confidence="confidence")
+        read_answers(tmp_path / "a.doc", confidence="confidence")
     (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence":\n')
     with refused("TO311"):
         read_answers(tmp_path / "b.jsonl", confidence="confidence")
@@ -431,8 +431,20 @@ def test_records_in_memory_may_hold_what_numpy_makes() -> None:
 def test_what_frames_write_for_nothing_is_no_group_and_no_confidence_of_who_abstains() -> None:
     rows = [{"c": 0.5, "correct": 1, "skip": 0, "g": "a"}, {"c": math.nan, "skip": 1, "g": math.nan}]
     assert [note.code for note in read_answers(rows, confidence="c", abstained="skip", group="g").notes] == ["TN146"]
-    with refused("TO308", "row 1", fix="abstained="):
+    with refused("TO308", "row 1", fix="Correct or remove the row."):
         read_answers([rows[0], rows[0] | {"g": math.nan}], confidence="c", group="g")
+
+
+def test_a_verdict_that_a_judge_did_not_give_is_no_abstention() -> None:
+    """Regression: the remedy was to pass the verdict itself as abstained, which raised the same error."""
+    judged = {"judge_response": {"confidence": 0.5, "correct": "yes"}}
+    fields = {"confidence": "judge_response.confidence", "correct": "judge_response.correct"}
+    with refused("TO308", "null in row 1", fix="Correct or remove the row."):
+        read_answers([judged, {"judge_response": {"confidence": 0.5, "correct": None}}], **fields)
+    with refused("TO308", "null in row 1", fix="pass abstained='judge_response.confidence'"):
+        read_answers([judged, {"judge_response": None}], **fields)
+    result = read_answers([judged, {"judge_response": None}], **fields, abstained="judge_response.confidence")
+    assert (result.predictions.n, result.n_queries, result.abstained) == (1, 2, 1)
 
 
 def test_a_percent_sign_where_no_percentages_were_declared_is_reported() -> None:

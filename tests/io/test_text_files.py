@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds import InputError, fit, read
+from trueodds import InputError, Predictions, fit, read, read_answers
 from trueodds.calibrators import fitted_calibrator
 from trueodds.io import csv_reader
 from trueodds.io.recalibrated_files import rewrite
@@ -213,3 +213,54 @@ def test_a_calibrator_of_a_semicolon_file_is_that_of_the_same_rows(tmp_path: Pat
     fitted = fit(read(tmp_path / "a.csv", probs="p"), "platt")
     assert isinstance(fitted, fitted_calibrator.FittedCalibrator)
     assert fitted.predict_proba(p).tolist() == fit((y, p), "platt").predict_proba(p).tolist()
+
+
+@pytest.mark.parametrize("odd", ["NA", "NULL", "None", "?", "Total", "unknown"])
+@pytest.mark.parametrize("names", [["risk"], ["p_0", "p_1"]])
+def test_a_label_that_is_no_number_as_the_others_is_named_with_its_row(
+    tmp_path: Path, odd: str, names: list[str]
+) -> None:
+    """Regression: a single text made all labels texts, and the error showed the first label."""
+    rows = [f"{i % 2}," + ",".join(["0.5"] * len(names)) for i in range(300)]
+    rows[9] = rows[9].replace("1,", f"{odd},", 1)
+    (tmp_path / "a.csv").write_text(f"label,{','.join(names)}\n" + "\n".join(rows) + "\n")
+    with pytest.raises(InputError, match=rf"TO105.*'{re.escape(odd)}' in row 9 .*other 299 labels are numbers"):
+        read(tmp_path / "a.csv", probs=names if len(names) > 1 else names[0]).collect()
+
+
+def test_a_number_with_a_blank_is_the_label_of_that_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("label,p_1\n0,0.25\n1 ,0.5\n")
+    assert read(tmp_path / "a.csv").collect().y.tolist() == [0, 1]
+
+
+def test_one_name_too_many_is_named_with_its_row(tmp_path: Path) -> None:
+    rows = ["cat,0.5", "dog,0.5"] * 5
+    rows[7] = "NA,0.5"
+    (tmp_path / "a.csv").write_text("label,p_dog\n" + "\n".join(rows) + "\n")
+    with pytest.raises(InputError, match=r"TO106.*3 labels for 2 classes, such as 'NA' in row 7"):
+        read(tmp_path / "a.csv").collect()
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [("CORRECT", "INCORRECT"), ("right", "wrong"), ("pass", "fail"), ("T", "F"), ("Y", "N"), ("Yes", "No")],
+)
+def test_correctness_may_be_a_text_in_any_source(tmp_path: Path, true: str, false: str) -> None:
+    """Regression: a .csv file was refused where a .jsonl file was read."""
+    texts = [true if y else false for y in Y]
+    (tmp_path / "a.csv").write_text("c,ok\n" + "".join(f"{p},{t}\n" for p, t in zip(P, texts, strict=True)))
+    lines = [f'{{"c": {p}, "ok": "{text}"}}' for p, text in zip(P, texts, strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    for data in (tmp_path / "a.csv", tmp_path / "a.jsonl", {"c": np.array(P), "ok": np.array(texts)}):
+        assert read(data, confidence="c", correct="ok").collect().y.tolist() == Y
+    assert Predictions.from_confidence(P, texts).y.tolist() == Y
+    records = [{"c": p, "ok": text} for p, text in zip(P, texts, strict=True)]
+    assert read_answers(records, confidence="c", correct="ok").predictions.y.tolist() == Y
+
+
+@pytest.mark.parametrize("texts", [["C", "I", "C", "I"], ["1", "0", "NA", "1"]])
+def test_correctness_of_an_unknown_text_is_refused_with_its_value(tmp_path: Path, texts: list[str]) -> None:
+    (tmp_path / "a.csv").write_text("c,ok\n" + "".join(f"{p},{t}\n" for p, t in zip(P, texts, strict=True)))
+    row = {"C": 0, "1": 2}[texts[0]]
+    with pytest.raises(InputError, match=rf"TO116.*'{texts[row]}' in row {row} .*true or false, 1 or 0, yes or no"):
+        read(tmp_path / "a.csv", confidence="c", correct="ok").collect()

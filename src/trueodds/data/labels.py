@@ -14,9 +14,14 @@ from trueodds.data.arrays import (
     check_one_dimensional,
     refuse_first_invalid,
 )
-from trueodds.data.class_names import are_unambiguous_numbers, to_plain_name
+from trueodds.data.class_names import are_unambiguous_numbers, looks_like_a_number, to_plain_name
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
 from trueodds.data.remedies import count_phrase, predictions_call
+
+# Texts that say whether an answer was correct, or any other statement is true.
+_TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "correct", "right", "pass", "passed")
+_FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "incorrect", "wrong", "fail", "failed")
+TRUTH_REMEDY = "Write true or false, 1 or 0, yes or no."
 
 
 def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, is_single: bool = False) -> Array:
@@ -104,8 +109,15 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
 def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
     """Return the class numbers (n,) of labels (n,) that are class names; `remedy` is for classes without names."""
     if not has_names:
+        refuse_odd_label(y, np.ones(len(y), dtype=bool))
         problem = "Labels are names, but the classes have no names."
-        raise InputError("TO106", problem, f"{describe(str(y[0]))} in row 0", remedy)
+        labels, counts = np.unique(y, return_counts=True)
+        got = f"{describe(str(y[0]))} in row 0"
+        if len(labels) > len(names):  # a label that is missing, for example, is the rarest one
+            rarest = labels[int(np.argmin(counts))]
+            row = int(np.argmax(y == rarest))
+            got = f"{len(labels):,} labels for {len(names)} classes, such as {describe(str(rarest))} in row {row}"
+        raise InputError("TO106", problem, got, remedy)
     # Names given as text, for instance on the command line, match the text form of numeric labels.
     is_text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
     number_of_name = {str(name) if is_text else name: i for i, name in enumerate(names)}
@@ -117,6 +129,7 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
             label = f"{label:g}" if isinstance(label, float) and label.is_integer() else str(label)
         if label not in number_of_name:
             row = int(np.argmax(inverse == i))
+            refuse_odd_label(y, ~np.isin(y, [str(name) for name in names]))
             raise InputError(
                 "TO105",
                 "A label is not one of the classes.",
@@ -125,6 +138,24 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
             )
         codes[i] = number_of_name[label]
     return codes[inverse.reshape(-1)]
+
+
+def refuse_odd_label(y: Array, is_unknown: Array) -> None:
+    """Raise TO105 for the first label (n,) that is no number if most others are; only `is_unknown` (n,) may be odd.
+
+    A single text, such as NA for a missing value, makes all labels of a text file texts.
+    """
+    if y.dtype.kind not in "US":
+        return
+    labels, inverse = np.unique(y, return_inverse=True)
+    is_number = np.array([looks_like_a_number(label) for label in labels.tolist()])[inverse.reshape(-1)]
+    is_odd = is_unknown & ~is_number
+    if not is_odd.any() or 2 * int(is_number.sum()) <= len(y):
+        return
+    row, n_odd = int(np.argmax(is_odd)), int(is_odd.sum())
+    got = f"{describe(str(y[row]))} in row {row}{count_phrase(n_odd)}; the other {len(y) - n_odd:,} labels are numbers"
+    problem = "A label is missing, or is no number as the others."
+    raise InputError("TO105", problem, got, "Correct or remove those rows; rows are never dropped silently.")
 
 
 def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
@@ -192,9 +223,29 @@ def _mixed_votes_error(votes: Array, n_votes: Array, is_count: Array, is_share: 
 
 
 def check_correctness(correct: Array) -> Array:
-    """Convert the correctness of answers (n,), which may be boolean, to integers 0 and 1."""
+    """Convert the correctness of answers (n,), which may be boolean or a text such as yes, to integers 0 and 1."""
     check_one_dimensional(correct, "correct")
-    return check_binary(correct, "correct")
+    if correct.dtype.kind not in "US":
+        return check_binary(correct, "correct")
+    texts, inverse = np.unique(correct, return_inverse=True)
+    values = [truth_value(text) for text in texts.tolist()]
+    is_unknown = np.array([value is None for value in values])[inverse.reshape(-1)]
+    if is_unknown.any():
+        row = int(np.argmax(is_unknown))
+        count = count_phrase(int((correct == correct[row]).sum()))
+        problem = "correct must say whether each answer was correct."
+        raise InputError("TO116", problem, f"{describe(str(correct[row]))} in row {row}{count}", TRUTH_REMEDY)
+    return np.array(values, dtype=np.int64)[inverse.reshape(-1)]
+
+
+def truth_value(text: Any) -> bool | None:
+    """Return the meaning of a text such as yes or incorrect, in whatever case; None if it is unknown.
+
+    >>> truth_value("CORRECT"), truth_value("n"), truth_value("I")
+    (True, False, None)
+    """
+    word = (text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)).strip().lower()
+    return True if word in _TRUE_WORDS else False if word in _FALSE_WORDS else None
 
 
 def check_binary(y: Array, name: str = "Y") -> Array:

@@ -128,13 +128,13 @@ def _single_value(value: Any) -> Any:
 
 def option_log_probs(record: Record, field: str) -> list[float]:
     """Return the log-probabilities of the options in a record, of which there must be two or more."""
-    if isinstance(value := record.value(field), Mapping):
+    if isinstance(value := record.value(field, is_confidence=True), Mapping):
         fix = (
             "Write the log-probabilities as a list, list(x.values()), and the names of the options as another one,"
             " list(x); pass the field of the names as choices=."
         )
         raise record.wrong_type_error(field, value, fix)
-    options = record.list_value(field)
+    options = record.list_value(field, is_confidence=True)
     are_texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
     )

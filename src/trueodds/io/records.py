@@ -14,14 +14,13 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.core.suggestions import did_you_mean, list_names
+from trueodds.data.labels import TRUTH_REMEDY, truth_value
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
 
-TRUE_WORDS = ("yes", "true", "1", "correct")
-FALSE_WORDS = ("no", "false", "0", "incorrect")
 _DETECTED = CsvSettings()
 _NO_FIELD = object()  # stands for a field that a record does not have
 
@@ -41,10 +40,11 @@ class Record:
         line = f" (line {self.line})" if self.line is not None else ""
         return f"row {self.row}{line} of {self.source}"
 
-    def value(self, field: str) -> Any:
+    def value(self, field: str, *, is_confidence: bool = False) -> Any:
         """Return the value of a field; `doc.answer` is the field answer inside doc, `resps.0` the first item of a list.
 
-        Raises TO304 if the record has no such field, and TO308 if the field is empty.
+        Raises TO304 if the record has no such field, and TO308 if the field is empty. `is_confidence` says that the
+        confidence is computed from the field, which may be empty because no answer was given.
 
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
@@ -55,7 +55,7 @@ class Record:
             fix = (did_you_mean(field, self.fields) or listed) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.location}", fix)
         if field_value is None:
-            raise self.missing_field_error(field)
+            raise self.missing_field_error(field, is_confidence=is_confidence)
         return field_value
 
     def has_field(self, field: str) -> bool:
@@ -63,9 +63,10 @@ class Record:
         field_value = _to_python(_find_field(self.fields, field))
         return not is_nan(field_value) and field_value not in (_NO_FIELD, None, "", [], {})
 
-    def missing_field_error(self, field: str) -> InputError:
-        """Return the error of an empty field."""
-        fix = f"Correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
+    def missing_field_error(self, field: str, *, is_confidence: bool = False) -> InputError:
+        """Return the error of an empty field; one without a confidence may be declared to be no answer."""
+        fix = "Correct or remove the row"
+        fix += f"; if it means that no answer was given, pass abstained={field!r}." if is_confidence else "."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.location}", fix)
 
     def to_number(self, field: str, value: Any) -> float:
@@ -105,24 +106,21 @@ class Record:
             raise self.wrong_type_error(field, value, "Choose a field of texts or numbers.")
         return self.to_name(field, value)
 
-    def list_value(self, field: str) -> list[Any]:
+    def list_value(self, field: str, *, is_confidence: bool = False) -> list[Any]:
         """Return the list in the field."""
-        value = self.value(field)
+        value = self.value(field, is_confidence=is_confidence)
         if not isinstance(value, list):
             raise self.wrong_type_error(field, value, "Choose a field that holds a list.")
         return value
 
     def is_true(self, field: str, value: Any = _NO_FIELD) -> bool:
-        """Return whether the field is true: a boolean, 0 or 1, or the words yes and no."""
+        """Return whether the field is true: a boolean, 0 or 1, or a word such as yes or no."""
         value = self.value(field) if value is _NO_FIELD else _to_python(value)
-        word = self.to_text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
-        word = {"1.0": "1", "0.0": "0"}.get(word, word)
-        if word not in TRUE_WORDS + FALSE_WORDS:
+        is_true = truth_value(self.to_text(field, value)) if isinstance(value, (bool, int, float, str)) else None
+        if is_true is None:
             got = f"{describe_cell(value)} in {self.location}"
-            raise InputError(
-                "TO116", f"The field {field!r} must be yes or no.", got, "Write true or false, 1 or 0, yes or no."
-            )
-        return word in TRUE_WORDS
+            raise InputError("TO116", f"The field {field!r} must be yes or no.", got, TRUTH_REMEDY)
+        return is_true
 
     def wrong_type_error(self, field: str, value: Any, fix: str) -> InputError:
         """Create the error for a value of an invalid type."""
@@ -198,7 +196,12 @@ def _records_in_memory(data: Any) -> Iterator[Record]:
 
 
 def _find_field(fields: Any, name: str) -> Any:
-    """Look up a field by its whole name, else by the part before a dot and then inside it."""
+    """Look up a field by its whole name, else by the part before a dot and then inside it.
+
+    A field inside an empty one is empty, too.
+    """
+    if fields is None:
+        return None
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]

@@ -60,7 +60,7 @@ class SampleAgreement:
 
 def has_sample_lists(records: list[Record], samples_field: str) -> bool:
     """Return whether a record lists all samples of a question, and is not one of them."""
-    return isinstance(records[0].value(samples_field), list)
+    return isinstance(records[0].value(samples_field, is_confidence=True), list)
 
 
 def single_samples(names: Sequence[str | None], answered_names: Sequence[str]) -> set[str]:
@@ -126,7 +126,7 @@ def _samples_of_record(
     record: Record, samples_field: str, correct_answer_field: str, grade_field: str | None
 ) -> _QuestionSamples:
     """Return the samples of a question whose record lists them all."""
-    values = record.list_value(samples_field)
+    values = record.list_value(samples_field, is_confidence=True)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
     texts = [_answer_text(record, samples_field, value) for value in values]
@@ -162,7 +162,7 @@ def _samples_by_question(
         )
     samples_by_question: dict[str, _QuestionSamples] = {}
     for record in records:
-        text = _answer_text(record, samples_field, record.value(samples_field))
+        text = _answer_text(record, samples_field, record.value(samples_field, is_confidence=True))
         correct_text = None
         if grade_field is None:
             correct_text = _answer_text(record, correct_answer_field, record.value(correct_answer_field))

@@ -26,7 +26,7 @@ def read_stated_confidences(
     >>> read_stated_confidences([Record("a", 0, None, {"c": "85%"}), Record("a", 1, None, {"c": 60})], "c", True)
     (array([0.85, 0.6 ]), [])
     """
-    values = [row.value(name) for row in rows]
+    values = [row.value(name, is_confidence=True) for row in rows]
     numerals = [_without_percent_sign(value) for value in values]
     invalid = [i for i, numeral in enumerate(numerals) if not _is_number(numeral)]
     if invalid:

@@ -14,6 +14,7 @@ from trueodds.cli.options import TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
+from trueodds.data.class_names import names_of_labels
 
 if TYPE_CHECKING:
     from trueodds.io.columns import ColumnRoles
@@ -209,6 +210,7 @@ def _match_classes(classes: list[str], columns: list[str]) -> list[int] | None:
 
     Classes are matched by name if both sides have names, because a calibrator treats each class differently.
     """
+    columns = list(names_of_labels(columns, classes)) if len(columns) > 1 else columns
     if columns == classes or not columns:
         return None
     if sorted(columns) == sorted(classes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,8 @@ def _classes_from_names(
     if y.ndim == 1 and y.dtype.kind in "US":
         labels = set(y.astype(str).tolist())
         matching = [candidate for candidate in candidates if labels <= set(candidate)]
-        return (matching or candidates)[0], []
+        parts = list(names_of_labels(names, labels))
+        return matching[0] if matching else parts if parts != names else candidates[0], []
     numeric_names = next((candidate for candidate in candidates if are_numbers(candidate)), None)
     if numeric_names is None or numeric_names == [str(i) for i in range(len(names))]:
         return None, []
@@ -193,3 +194,32 @@ def _refuse_other_order(
                     f"{', '.join(candidate)} and {', '.join(expected)}",
                     "Reorder the columns.",
                 )
+
+
+def names_of_labels(names: Sequence[str], labels: Collection[str]) -> tuple[str, ...]:
+    """Return the parts of column names that are labels, without the beginning and the end that all names share.
+
+    The names are unchanged if labels are names themselves, or if there are none or several such parts. There may be
+    more labels than names, for an error that names these.
+
+    >>> names_of_labels(["P (Churn=no)", "P (Churn=yes)"], {"yes"}), names_of_labels(["p_cat", "p_dog"], {"eel"})
+    (('no', 'yes'), ('p_cat', 'p_dog'))
+    """
+    labels = set(labels)
+    if labels <= set(names) or set(names) <= labels:
+        return tuple(names)
+    shortest = min(map(len, names))
+    n_before, n_behind = _common_length(names), _common_length([name[::-1] for name in names])
+    candidates = set()
+    for start in range(min(n_before, shortest - 1) + 1):
+        for end in range(min(n_behind, shortest - 1 - start) + 1):
+            parts = tuple(name[start : len(name) - end] for name in names)
+            if labels <= set(parts) or set(parts) <= labels:
+                candidates.add(parts)
+    return candidates.pop() if len(candidates) == 1 else tuple(names)
+
+
+def _common_length(names: Sequence[str]) -> int:
+    """Return the number of characters with which all names begin."""
+    columns = zip(*names, strict=False)
+    return next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names)))

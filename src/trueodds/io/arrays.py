@@ -35,6 +35,8 @@ class MappingTable(Table):
         self.name = "the mapping"
         self.columns = tuple(str(key) for key in arrays)
         self._arrays = dict(zip(self.columns, arrays.values(), strict=True))
+        texts = (name for name, array in self._arrays.items() if getattr(array, "dtype", np.dtype(float)).kind == "U")
+        self.text_columns = frozenset(texts)
         lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 

@@ -30,12 +30,21 @@ class ArrowTable(Table):
     def __init__(self, table: Any) -> None:
         self.name = self.format
         self.columns = unique_columns(self.name, table.column_names)
-        self.rows = table.num_rows
+        self.rows, self.text_columns = table.num_rows, text_columns(table.schema)
         self._table = table
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read batches without copying if the types allow it."""
         return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
+
+
+def text_columns(schema: Any) -> frozenset[str]:
+    """Return the columns of an Arrow schema that hold text, which may be encoded as a dictionary."""
+    value_types = {
+        field.name: field.type.value_type if types.is_dictionary(field.type) else field.type for field in schema
+    }
+    text_types = ("string", "large_string", "string_view")
+    return frozenset(name for name, value_type in value_types.items() if str(value_type) in text_types)
 
 
 def arrow_batches(name: str, batches: Any, size: int) -> Iterator[ColumnBatch]:

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_batches, arrow_to_array, convert_arrow_errors, validate_batch
+from trueodds.io.arrow import arrow_batches, arrow_to_array, convert_arrow_errors, text_columns, validate_batch
 from trueodds.io.conversion import Place
 from trueodds.io.table import ColumnBatch, Table, Writer, unique_columns
 
@@ -27,7 +27,7 @@ class ParquetTable(Table):
         self.name = path
         with convert_arrow_errors(path, self.format), parquet.ParquetFile(_open_file(path)) as file:
             self.columns = unique_columns(path, file.schema_arrow.names)
-            self.rows = file.metadata.num_rows
+            self.rows, self.text_columns = file.metadata.num_rows, text_columns(file.schema_arrow)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Decode only the named columns, one batch at a time."""
@@ -71,7 +71,7 @@ class FeatherTable(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         with convert_arrow_errors(path, self.format), self._open_reader(path, None) as reader:
-            self.columns = unique_columns(path, reader.schema.names)
+            self.columns, self.text_columns = unique_columns(path, reader.schema.names), text_columns(reader.schema)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the named columns; only these are decompressed."""

@@ -254,6 +254,12 @@ class _ColumnFinder:
                     f"{keyword} {requested!r} also matches {name!r}, which is read as the {role_of_column[name]} only.",
                 )
             )
+        texts = [name for name in matches if name in self.table.text_columns]
+        if texts and len(matches) - len(texts) > 1:
+            for name in texts:
+                del matches[name]
+            text = f"{keyword} {requested!r} also matches the text in {', '.join(texts)}, which was not read."
+            self.notes.append(Note("TN314", text))
         if not matches and self.table.has_keys and requested == "p_*" and "probs" in self.column_names:
             return ("probs",), None
         if not matches:

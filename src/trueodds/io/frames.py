@@ -14,6 +14,8 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import ColumnBatch, Table, unique_columns
 
+_POLARS_TEXT_TYPES = ("String", "Categorical", "Enum")
+
 
 def open_table(data: Any) -> Table:
     """Return the table of a data frame; narwhals recognizes its library without importing it."""
@@ -49,6 +51,7 @@ class FrameTable(Table):
         self._native_names = {str(name): name for name in frame.columns}
         self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
         self.rows = len(frame)
+        self.text_columns = _text_columns(frame)
         self._frame = frame
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -65,7 +68,9 @@ class LazyTable(Table):
         self.name = "the polars lazy frame"
         self._query = query
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
-            self.columns = tuple(query.collect_schema().names())
+            schema = query.collect_schema()
+        self.columns = tuple(schema.names())
+        self.text_columns = frozenset(name for name, dtype in schema.items() if str(dtype) in _POLARS_TEXT_TYPES)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns, so that the query reads no others."""
@@ -90,6 +95,8 @@ class RelationTable(Table):
     def __init__(self, relation: Any) -> None:
         self.name = "the duckdb relation"
         self.columns = unique_columns(self.name, relation.columns)
+        types = zip(self.columns, map(str, relation.types), strict=True)
+        self.text_columns = frozenset(name for name, kind in types if kind == "VARCHAR")
         self._relation = relation
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -105,6 +112,13 @@ class RelationTable(Table):
             is_new = hasattr(projection, "to_arrow_reader")  # which replaces fetch_record_batch
             read_batches = projection.to_arrow_reader if is_new else projection.fetch_record_batch
             yield from arrow_batches(self.name, read_batches(size), size)
+
+
+def _text_columns(frame: Any) -> frozenset[str]:
+    """Return the columns of a narwhals data frame that hold text."""
+    import narwhals as nw
+
+    return frozenset(str(name) for name, dtype in frame.schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum))
 
 
 def _iterate_slices(

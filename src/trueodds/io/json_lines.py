@@ -29,6 +29,7 @@ class JsonLinesTable(Table):
             raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
         _, fields = first_record
         self.columns = unique_columns(path, tuple(fields))
+        self.text_columns = frozenset(name for name, value in fields.items() if isinstance(value, str))
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""

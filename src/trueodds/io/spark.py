@@ -63,7 +63,9 @@ class SparkSource(PartitionedSource):
             got = f"{type(data).__module__} {type(data).__name__}"
             fix = "Give a dataframe; one of Spark Connect as files."
             raise InputError("TO302", "Data of this type cannot be read.", got, fix)
-        super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
+        head = SparkTable(data.columns, (), "the spark dataframe")
+        head.text_columns = frozenset(name for name, kind in data.dtypes if kind == "string")
+        super().__init__(head, reading)
         # Columns are renamed to c0, c1, …, because Spark does not support all names.
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
         renamed_columns = (

@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.data.class_names import are_numbers, looks_like_a_number
+from trueodds.data.class_names import are_numbers, looks_like_a_number, names_of_labels
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
 from trueodds.io.columns import (
@@ -74,6 +74,7 @@ class TableSource(Source):
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
+        self._names_of_labels: tuple[str, ...] | None = None  # of the classes, from the first labels that are text
 
     def _notes_on(self, table: Table) -> list[Note]:
         """Return the notes on how a table is read."""
@@ -289,7 +290,9 @@ class TableSource(Source):
                 self._check_order_is_known()
             return self._classes
         if block.y is not None and block.y.dtype.kind == "U":
-            return suffixes
+            if self._names_of_labels is None:
+                self._names_of_labels = names_of_labels(suffixes, set(np.unique(block.y).tolist()))
+            return self._names_of_labels
         if self.roles.kind in ("votes", "multilabel"):
             if not all(column.endswith(name) for column, name in zip(self.roles.truth, suffixes, strict=False)):
                 self._check_order_is_known()
@@ -367,7 +370,10 @@ def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
     """Return whether the columns have the names of the classes; raise TO113 if they have, but in another order."""
     suffixes = roles.suffixes or ()
     names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
-    for column_names in {tuple(suffixes), without_common_prefix(suffixes)}:
+    candidates = {tuple(suffixes), without_common_prefix(suffixes)}
+    if suffixes and names:
+        candidates.add(names_of_labels(suffixes, names))
+    for column_names in candidates:
         if sorted(names) == sorted(column_names):
             if names != list(column_names):
                 ordered = [roles.probs[column_names.index(name)] for name in names]

@@ -19,6 +19,7 @@ from trueodds.hypotests.multiple_testing import family_pvalue
 from trueodds.hypotests.null_draws import min_cluster_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import notes_on_edges
 from trueodds.resampling.null_distribution import enumerate_labelings
 from trueodds.resampling.pvalues import exact_pvalues, pvalue
 
@@ -66,7 +67,8 @@ def verdict_from_rows(
 
     `null` describes the first of the null distributions.
     """
-    is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
+    edge_notes = [note for estimand in estimands for note in notes_on_edges(preds, estimand)]
+    is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds), *edge_notes]
     verdicts = [
         verdict_from_draws(
             estimands,

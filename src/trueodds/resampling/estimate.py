@@ -11,11 +11,14 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
+from trueodds.binning.edge_rounding import edge_rounding_notes
+from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import ProperScore
+from trueodds.estimators.base import Estimator, ProperScore
+from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.effective_sample_size import cluster_count_note
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult
@@ -215,7 +218,24 @@ def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
     estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
     cluster_note = None if preds.cluster is None else cluster_count_note(preds.w, preds.cluster)
     cluster_notes = [] if cluster_note is None else [cluster_note]
-    return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes, *cluster_notes]
+    edge_notes = notes_on_edges(preds, estimand)
+    return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes, *edge_notes, *cluster_notes]
+
+
+def notes_on_edges(preds: Predictions, estimand: Estimand) -> list[Note]:
+    """Return a note if many scores are edges of the bins of an estimator but for their rounding."""
+    view, estimator = estimand.views[0], estimand.estimator
+    partition = estimator.partition_for(view) if isinstance(estimator, BinnedError) else estimator_partition(estimator)
+    if view.joint or partition is None or not partition.ignores_scores:
+        return []
+    scores = view.partition_values if len(estimand.views) == 1 else preds.P
+    return edge_rounding_notes(scores, partition, partition.fit(view))
+
+
+def estimator_partition(estimator: Estimator) -> Partition | None:
+    """Return the bins that are a setting of an estimator, or None."""
+    partition = getattr(estimator, "partition", None)
+    return partition if isinstance(partition, Partition) else None
 
 
 def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:

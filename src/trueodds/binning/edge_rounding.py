@@ -1,0 +1,57 @@
+"""Note on scores that rounding has moved from a bin edge into the other bin, such as the decimal 0.2 as float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.binning.partition import Partition
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins
+
+SAMPLE_SIZE = 1 << 16  # number of scores from which the precision is inferred, and whether to count at all
+MIN_SHARE = 1e-3  # share of the scores from which on it is noted; fewer cannot change a result noticeably
+MAX_CHANCE_FACTOR = 3  # how many times as many as by chance are noted
+
+
+def edge_rounding_notes(scores: Array, partition: Partition, bins: object) -> list[Note]:
+    """Return a note if many scores differ from a bin edge only by rounding, and lie in another bin than the edge.
+
+    `bins` is the partition fitted to the scores. Edges that depend on the scores are scores themselves.
+    """
+    if not partition.ignores_scores or not isinstance(bins, Bins) or scores.size == 0:
+        return []
+    scores = scores.ravel()
+    sample = scores[:: max(1, len(scores) // SAMPLE_SIZE)]
+    dtype = _precision(sample)
+    tolerance = float(np.finfo(dtype).eps)
+    if not _count_moved(sample, bins, tolerance):
+        return []
+    count = _count_moved(scores, bins, tolerance)
+    if count < len(scores) * max(MIN_SHARE, MAX_CHANCE_FACTOR * (bins.size - 1) * tolerance):
+        return []
+    cause = "in a computation such as 1 − p" if dtype == np.float64 else f"to {np.dtype(dtype).name}"
+    side = "above" if bins.closed == "right" else "below"
+    text = (
+        f"{count:,} of {len(scores):,} values lie within rounding of a bin edge: by rounding {cause} they fall into the"
+        f" bin {side} it, and the same decimals as float64 into the other bin. To count them as these decimals, round"
+        " them as float64, such as np.round(p.astype(float), 6); or pass partition='equal-mass'."
+    )
+    return [Note("TN315", text)]
+
+
+def _precision(scores: Array) -> type[np.floating]:
+    """Return the type with the fewest digits that holds all scores exactly."""
+    types: tuple[type[np.floating], ...] = (np.float16, np.float32)
+    return next((dtype for dtype in types if (scores.astype(dtype) == scores).all()), np.float64)
+
+
+def _count_moved(scores: Array, bins: Bins, tolerance: float) -> int:
+    """Return the number of scores within the tolerance of an inner edge that lie in another bin than the edge."""
+    inner = bins.edges[1:-1]
+    shifted = inner + tolerance if bins.closed == "right" else inner - tolerance
+    edges = np.sort(np.concatenate([bins.edges, shifted]))
+    if len(edges) > 2 and (np.diff(edges) <= 0).any():  # bins as narrow as rounding
+        return 0
+    counts = np.bincount(Bins(edges, bins.closed).index(scores), minlength=len(edges) - 1)
+    return int(counts[1::2].sum())

@@ -1,0 +1,94 @@
+"""Is it noted that scores differ from a bin edge only by rounding, so that their storage changes the result?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trueodds as to
+
+# With 5 bins 0.2 is the edge of the first bin, (0, 0.2], and 0.25 is in the second. The first bin has 5 rows of mean
+# 0.2 and rate 1, the second 5 of mean 0.25 and rate 0: (0.8 + 0.25)/2 = 0.525. As float32, 0.2 is 0.2000000030, in the
+# second bin: |0.225 − 0.5| = 0.275.
+P = np.array([0.2] * 5 + [0.25] * 5)
+Y = np.array([1] * 5 + [0] * 5)
+
+
+def estimate(p: np.ndarray, **settings: Any) -> tuple[float, list[str]]:
+    result = to.measure(Y, p, "ece", interval=None, **({"bins": 5} | settings))
+    return round(result.value, 3), [note.text for note in result.notes if note.code == "TN315"]
+
+
+def test_float32_scores_on_an_edge_are_counted_and_unchanged() -> None:
+    assert estimate(P) == (0.525, [])
+    value, (text,) = estimate(P.astype(np.float32))
+    assert value == 0.275
+    assert "5 of 10 values" in text
+    assert "to float32" in text
+
+
+def test_both_remedies_work() -> None:
+    p = P.astype(np.float32)
+    assert estimate(np.round(p.astype(float), 6)) == (0.525, [])
+    assert estimate(p, partition="equal-mass")[1] == []
+
+
+def test_a_score_that_rounding_leaves_in_the_bin_of_its_edge_is_not_counted() -> None:
+    assert estimate(P.astype(np.float16)) == (0.525, [])  # 0.2 as float16 is 0.19995
+    assert estimate(P.astype(np.float32), closed="left") == (0.275, [])  # [0.2, 0.4) has both scores in either type
+    assert estimate(1 - (1 - P)) == (0.525, [])  # 0.19999999999999996
+
+
+def test_a_complement_that_falls_below_its_edge_is_counted_in_left_closed_bins() -> None:
+    assert estimate(P, closed="left") == (0.275, [])
+    value, (text,) = estimate(1 - (1 - P), closed="left")
+    assert value == 0.525
+    assert "such as 1 − p" in text
+
+
+def test_float16_scores_beyond_an_edge_are_counted() -> None:
+    p = np.array([0.6] * 5 + [0.65] * 5)  # 0.6 as float16 is 0.60010
+    assert estimate(p.astype(np.float16))[1] != []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_without_a_grid_get_no_note(dtype: type) -> None:
+    # Of 100,000 uniform scores about 100,000 · 14 · 1e-7 = 0.2 lie within the rounding of float32 of an edge.
+    rng = np.random.default_rng(0)
+    p = rng.random(100_000).astype(dtype)
+    y = rng.integers(0, 2, 100_000)
+    assert "TN315" not in [note.code for note in to.measure(y, p, "ece", interval=None).notes]
+
+
+def test_every_result_with_fixed_bins_has_the_note() -> None:
+    rng = np.random.default_rng(0)
+    p = np.round(rng.beta(2, 3, 300), 2).astype(np.float32)
+    y = (rng.random(300) < p).astype(int)
+    two_columns = np.stack([1 - p, p], axis=1)
+    results = [
+        to.measure(y, p, "mce", interval=None),
+        to.measure(y, two_columns, "ece", lens="classwise", interval=None),
+        to.measure(y, two_columns, "ece", lens="confidence", interval=None),
+        to.test(y, p, "consistency", statistic="ece", resamples=99),
+        to.draw((y, p), "reliability"),
+        to.draw((y, p), "confidence_histogram"),
+    ]
+    assert all("TN315" in [note.code for note in result.notes] for result in results)
+    for result in (to.measure(y, p, "brier", interval=None), to.draw((y, p), "corp")):
+        assert "TN315" not in [note.code for note in result.notes]
+
+
+def test_a_file_that_stores_float32_has_the_note_that_its_text_has_not(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": Y, "risk": P.astype(np.float32)})
+    frame.to_csv(tmp_path / "a.csv")
+    frame.to_parquet(tmp_path / "a.parquet")
+    codes = {
+        name: [note.code for note in to.measure(to.read(tmp_path / name, probs="risk"), bins=5).notes]
+        for name in ("a.csv", "a.parquet")
+    }
+    assert "TN315" not in codes["a.csv"]
+    assert "TN315" in codes["a.parquet"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueodds.core.printable import to_printable
+from trueodds.core.printable import to_printable, with_visible_characters
 
 MAX_MESSAGE_LENGTH = 400  # characters of a message, so that it fits on a few lines of a terminal
 MAX_GOT_LENGTH = 160  # characters of its part on what was got
@@ -41,8 +41,8 @@ class InputError(ValueError):
     """
 
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
-        got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
-        problem, fix = to_printable(problem), to_printable(fix)
+        got = shorten(with_visible_characters(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
+        problem, fix = with_visible_characters(problem), with_visible_characters(fix)
         max_text_length = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
         if len(problem) + len(fix) > max_text_length:
             fix = shorten(fix, max(max_text_length - len(problem), max_text_length // 2))

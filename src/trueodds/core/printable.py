@@ -8,6 +8,7 @@ is written as Python would write it in a literal, `\x1b` or `\u202e`. So are lon
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from typing import Any
 _UNSAFE_RANGES = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE_OR_LINE_FEED = re.compile(f"[\n{_UNSAFE_RANGES}]")
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE_RANGES}]")
+# Spaces other than the blank, soft hyphens, zero-width characters and byte order marks.
+_INVISIBLE_CHARACTER = re.compile("[\u00a0\u00ad\u1680\u180e\u2000-\u200f\u202f\u205f-\u2064\u3000\ufeff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
@@ -30,6 +33,26 @@ def to_printable(text: object) -> str:
     """
     text = str(text)
     return text if text.isprintable() else _UNSAFE_OR_LINE_FEED.sub(_escape, text)
+
+
+def with_visible_characters(text: object) -> str:
+    r"""Return printable text in which characters that look like nothing or like a blank are escaped as well.
+
+    >>> print(with_visible_characters("label\u200b"), with_visible_characters("no\u00a0event"))
+    label\u200b no\xa0event
+    """
+    text = to_printable(text)
+    return text if text.isprintable() else _INVISIBLE_CHARACTER.sub(_escape, text)
+
+
+def visible_part(text: str) -> str:
+    r"""Return text without surrounding blanks and invisible characters, and with plain blanks, to compare names.
+
+    >>> visible_part("\ufefflabel "), visible_part("no\u00a0event")
+    ('label', 'no event')
+    """
+    letters = (" " if unicodedata.category(letter) == "Zs" else letter for letter in text)
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf").strip()
 
 
 def printable_lines(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
+from trueodds.core.printable import visible_part
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
@@ -130,11 +131,14 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
         if label not in number_of_name:
             row = int(np.argmax(inverse == i))
             refuse_odd_label(y, ~np.isin(y, [str(name) for name in names]))
+            fix = f"The classes are {list(names)}; labels must match them exactly."
+            if alike := [str(name) for name in names if visible_part(str(name)) == visible_part(str(label))]:
+                fix = f"It differs from the class {alike[0]!r} only by blanks or invisible characters: remove them."
             raise InputError(
                 "TO105",
                 "A label is not one of the classes.",
                 f"{describe(label)} in row {row}{count_phrase(int((inverse == i).sum()))}",
-                f"The classes are {list(names)}; labels must match them exactly.",
+                fix,
             )
         codes[i] = number_of_name[label]
     return codes[inverse.reshape(-1)]

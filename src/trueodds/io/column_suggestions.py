@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from trueodds.core.printable import visible_part
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io.csv_format import SEPARATORS
 
@@ -85,7 +87,20 @@ def list_columns(columns: Sequence[str]) -> str:
 
 def suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
     """Return the hint for an unknown column: similar columns, or all of them."""
-    return did_you_mean(name, columns) or list_columns(columns)
+    alike = [column for column in columns if visible_part(column) == visible_part(name)]
+    return _suggest_alike(alike) or did_you_mean(name, columns) or list_columns(columns)
+
+
+def _suggest_alike(columns: Sequence[str]) -> str:
+    """Return the remedy for columns whose names differ from a requested one only by what cannot be seen."""
+    if not columns:
+        return ""
+    return f"{columns[0]!a} differs only by blanks or invisible characters: remove them from the name."
+
+
+def suggest_alike_matches(pattern: re.Pattern[str], columns: Sequence[str]) -> str:
+    """Return the remedy for columns that match a pattern but for what cannot be seen; empty if there are none."""
+    return _suggest_alike([column for column in columns if pattern.fullmatch(visible_part(column))])
 
 
 def suggest_separator(columns: Sequence[str]) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.data.class_names import are_numbers
 from trueodds.io.column_suggestions import (
+    suggest_alike_matches,
     suggest_numbered_columns,
     suggest_outcome_columns,
     suggest_separator,
@@ -268,6 +269,7 @@ class _ColumnFinder:
                 f"No column of {self.table.name} matches {requested!r}.",
                 f"{keyword}={requested!r}",
                 self._suggest_separator()
+                or suggest_alike_matches(pattern, self.table.columns)
                 or suggest_numbered_columns(keyword, self.table.columns)
                 or f"{suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )

@@ -16,6 +16,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.io.models import is_array
+from trueodds.io.source import Source
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.region import select_region
@@ -136,9 +137,13 @@ def reported_call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str
     return settings
 
 
-def data_notes(*rows: Predictions | Tally) -> list[Note]:
-    """Return the notes of validation and of the plausibility checks of one or several data sets; tallies have none."""
-    notes: list[Note] = []
+def data_notes(*rows: Predictions | Tally, source: Any = None) -> list[Note]:
+    """Return the notes of validation and of the plausibility checks of one or several data sets.
+
+    Tallies have none of their own, but `source`, from which a tally was made, may have notes on how it is read.
+    """
+    is_tallied = isinstance(source, Source) and any(isinstance(data, Tally) for data in rows)
+    notes: list[Note] = list(source.notes) if is_tallied else []
     for preds in rows:
         if isinstance(preds, Predictions):
             notes += [*preds.notes, *plausibility_notes(preds)]

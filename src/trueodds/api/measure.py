@@ -135,7 +135,9 @@ def measure(
     aggregation = aggregate or resolved_lens.aggregate
     estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
     settings_used = dict(estimate.settings) | reported_call_settings(rng, rows, weight_kind, region)
-    return replace(estimate, settings=settings_used, notes=tuple(dict.fromkeys([*data_notes(rows), *estimate.notes])))
+    return replace(
+        estimate, settings=settings_used, notes=tuple(dict.fromkeys([*data_notes(rows, source=data), *estimate.notes]))
+    )
 
 
 def measure_value(tally: Tally, estimator: str | Estimator = "ece", *, lens: Any = None, **settings: Any) -> float:

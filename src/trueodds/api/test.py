@@ -141,7 +141,7 @@ def test(
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         hypothesis_text = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
         verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", hypothesis_text))
-    notes = dict.fromkeys([*data_notes(rows), *verdict.notes])
+    notes = dict.fromkeys([*data_notes(rows, source=data), *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))
 
 

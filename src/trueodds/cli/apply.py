@@ -107,8 +107,9 @@ def _apply_to_table(
     on_logits = roles.logits and (calibration_map.logits or calibration_map.takes_logs)
     # Columns that are listed are in the order of the classes; those of a pattern are matched by name.
     has_listed_columns = any(isinstance(column, list) for column in columns.values())
-    column_suffixes = [] if has_listed_columns else list(roles.suffixes or ())
     classes = [str(name) for name in calibrator.classes]
+    has_suffixes = roles.suffixes is not None and not has_listed_columns
+    column_suffixes = list(names_of_labels(roles.suffixes or (), classes)) if has_suffixes else []
     class_columns = _match_classes(classes, column_suffixes)
 
     def recalibrate(P: Any) -> Any:
@@ -210,7 +211,6 @@ def _match_classes(classes: list[str], columns: list[str]) -> list[int] | None:
 
     Classes are matched by name if both sides have names, because a calibrator treats each class differently.
     """
-    columns = list(names_of_labels(columns, classes)) if len(columns) > 1 else columns
     if columns == classes or not columns:
         return None
     if sorted(columns) == sorted(classes):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from trueodds.cli import output
+from trueodds.cli.messages import restate_keywords
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import data_options, pop_columns
 from trueodds.cli.saved_files import add_tallies
@@ -50,13 +52,14 @@ def tally(
     with ProgressBar() as progress:
         data = open_data(files, columns)
         import trueodds as to
+        from trueodds.io.source import Source
         from trueodds.tallies import tally_sums
 
         result = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
         tally_sums.save(result, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # its sums are in the tally
-    _print_tally(f"{result.n:,} rows", result, out)
+    _print_tally(f"{result.n:,} rows", result, out, data.notes if isinstance(data, Source) else ())
 
 
 @click.command(short_help="Merge tallies.")
@@ -72,7 +75,8 @@ def merge(files: tuple[str, ...], out: str) -> None:
     _print_tally(f"{merged.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}", merged, out)
 
 
-def _print_tally(rows: str, result: Any, out: str) -> None:
-    """Print `rows`, their number as text, then the note if some of them count twice, and the file."""
-    repeated = "".join(f"\n  {note}" for note in result.notes() if note.code == "TN172")
-    output.print_text(f"{rows}{repeated}\n{out}")
+def _print_tally(rows: str, result: Any, out: str, source_notes: Sequence[Any] = ()) -> None:
+    """Print `rows`, their number as text, the notes on how they were read and if some count twice, and the file."""
+    notes = [*source_notes, *(note for note in result.notes() if note.code == "TN172")]
+    note_lines = "".join(f"\n  {restate_keywords(str(note))}" for note in notes)
+    output.print_text(f"{rows}{note_lines}\n{out}")

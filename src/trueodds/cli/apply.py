@@ -14,7 +14,6 @@ from trueodds.cli.options import TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
-from trueodds.data.class_names import names_of_labels
 
 if TYPE_CHECKING:
     from trueodds.io.columns import ColumnRoles
@@ -93,6 +92,7 @@ def _apply_to_table(
 
     `tolerance` is that of the sum of a row, and `percent` says that a confidence of 70 means 70 %.
     """
+    from trueodds.data.class_names import names_of_labels
     from trueodds.io import read
     from trueodds.io.recalibrated_files import output_column_names, rewrite
     from trueodds.io.stated_confidence import PercentScale

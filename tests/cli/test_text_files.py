@@ -54,9 +54,9 @@ def test_a_file_with_a_single_possible_separator_is_read_with_a_note(
     assert measured(run, folder / name) == pytest.approx(ECE)
     for command in (("measure",), ("measure", "--mode", "tally"), ("test", "--test", "spiegelhalter")):
         assert "[TN310]" in run(command[0], folder / name, *command[1:]).stdout
-    given = run("measure", folder / name, "--separator", separator, "--decimal", decimal)
-    assert given.exit_code == 0
-    assert "TN310" not in given.stdout
+    explicit = run("measure", folder / name, "--separator", separator, "--decimal", decimal)
+    assert explicit.exit_code == 0
+    assert "TN310" not in explicit.stdout
 
 
 def test_a_file_with_blanks_is_read_by_the_option_that_the_error_names(run: Run, folder: Path) -> None:

@@ -387,7 +387,7 @@ def test_a_parquet_of_lists_says_what_the_lines_say(write: Write, tmp_path: Path
 
 
 def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path: Path) -> None:
-    file = tmp_path / "judged.json"
+    file = tmp_path / "graded_record.json"
     for document in (GRADED, {row["id"]: {"judge_response": row["judge_response"]} for row in GRADED}):
         file.write_text(json.dumps(document))
         result = read_answers(file, **HLE, percent=True, group="id")
@@ -437,13 +437,13 @@ def test_what_frames_write_for_nothing_is_no_group_and_no_confidence_of_who_abst
 
 def test_a_verdict_that_a_judge_did_not_give_is_no_abstention() -> None:
     """Regression: the remedy was to pass the verdict itself as abstained, which raised the same error."""
-    judged = {"judge_response": {"confidence": 0.5, "correct": "yes"}}
+    graded_record = {"judge_response": {"confidence": 0.5, "correct": "yes"}}
     fields = {"confidence": "judge_response.confidence", "correct": "judge_response.correct"}
     with refused("TO308", "null in row 1", fix="Correct or remove the row."):
-        read_answers([judged, {"judge_response": {"confidence": 0.5, "correct": None}}], **fields)
+        read_answers([graded_record, {"judge_response": {"confidence": 0.5, "correct": None}}], **fields)
     with refused("TO308", "null in row 1", fix="pass abstained='judge_response.confidence'"):
-        read_answers([judged, {"judge_response": None}], **fields)
-    result = read_answers([judged, {"judge_response": None}], **fields, abstained="judge_response.confidence")
+        read_answers([graded_record, {"judge_response": None}], **fields)
+    result = read_answers([graded_record, {"judge_response": None}], **fields, abstained="judge_response.confidence")
     assert (result.predictions.n, result.n_queries, result.abstained) == (1, 2, 1)
 
 

@@ -186,8 +186,8 @@ def test_recalibrated_files_have_decimal_points_whatever_is_read(tmp_path: Path,
     path = tmp_path / "a.csv"
     path.write_text("label;p_1;w\n0;0,25;1,5\n1;0,5;2,5\n")
     assert rewrite(read(path, label=None), lambda p: p, out) == 2
-    written_again = read(out, weight="w").collect()
-    assert (written_again.p.tolist(), written_again.weight.tolist()) == ([0.25, 0.5], [1.5, 2.5])
+    reread_rows = read(out, weight="w").collect()
+    assert (reread_rows.p.tolist(), reread_rows.weight.tolist()) == ([0.25, 0.5], [1.5, 2.5])
     if suffix != ".jsonl":
         separator = {".csv": ",", ".tsv": "\t"}[suffix]
         assert out.read_text().splitlines()[1] == separator.join(["0", "0.25", "1.5"])
@@ -210,9 +210,9 @@ def test_a_calibrator_of_a_semicolon_file_is_that_of_the_same_rows(tmp_path: Pat
     y = (rng.random(200) < p).astype(int)
     rows = "".join(f"{label};{str(x).replace('.', ',')}\n" for label, x in zip(y, p, strict=True))
     (tmp_path / "a.csv").write_text("label;p\n" + rows)
-    fitted = fit(read(tmp_path / "a.csv", probs="p"), "platt")
-    assert isinstance(fitted, fitted_calibrator.FittedCalibrator)
-    assert fitted.predict_proba(p).tolist() == fit((y, p), "platt").predict_proba(p).tolist()
+    calibrator = fit(read(tmp_path / "a.csv", probs="p"), "platt")
+    assert isinstance(calibrator, fitted_calibrator.FittedCalibrator)
+    assert calibrator.predict_proba(p).tolist() == fit((y, p), "platt").predict_proba(p).tolist()
 
 
 @pytest.mark.parametrize("odd", ["NA", "NULL", "None", "?", "Total", "unknown"])

@@ -199,7 +199,7 @@ class Predictions(PredictionArrays):
         confidence : array (n,)
             Predicted probability that the chosen answer is correct.
         correct : array (n,)
-            Whether the answer was correct: 0 and 1, or booleans.
+            Whether the answer was correct: 0 and 1, booleans, or texts such as yes and no.
         weight : array (n,), optional
             Nonnegative weight of each row.
         group : array (n,) or mapping of name to array (n,), optional

@@ -47,9 +47,9 @@ class CsvSettings:
         object.__setattr__(self, "separator", separator)
 
     @property
-    def are_given(self) -> bool:
-        """Whether the caller specified any of them."""
-        return self.separator is not None or self.decimal is not None
+    def is_default(self) -> bool:
+        """Whether both are to be detected."""
+        return self.separator is None and self.decimal is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
             data = file.read(SAMPLE_BYTES)
     except OSError:
         return CsvFormat(settings.separator or ",", settings.decimal or ".")  # the error is raised by `read_chunks`
-    is_whole = len(data) < SAMPLE_BYTES
+    is_entire_file = len(data) < SAMPLE_BYTES
     start = len(BOM) if data.startswith(BOM) else 0
     text = data[start:].decode(errors="replace")
     notes: list[Note] = []
@@ -86,8 +86,8 @@ def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
         lines = "1 line that begins" if n_comments == 1 else f"{n_comments:,} lines that begin"
         notes.append(Note("TN311", f"{lines} with # before the header of {path} {_was(n_comments)} skipped."))
     if separator is None:
-        separator = "\t" if path.lower().endswith(_TAB_SUFFIXES) else _detect_separator(body, is_whole)
-    records = _sample_records(body, separator, is_whole)
+        separator = "\t" if path.lower().endswith(_TAB_SUFFIXES) else _detect_separator(body, is_entire_file)
+    records = _sample_records(body, separator, is_entire_file)
     decimal = settings.decimal or ("." if separator == "," else _detect_decimal(records[1:]))
     is_expected = separator == "," or (separator == "\t" and path.lower().endswith(_TAB_SUFFIXES))
     if (not is_expected and settings.separator is None) or (decimal != "." and settings.decimal is None):
@@ -130,25 +130,25 @@ def _partition_line(text: str) -> tuple[str, str, str]:
     return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
 
 
-def _detect_separator(body: str, is_whole: bool) -> str:
+def _detect_separator(body: str, is_entire_file: bool) -> str:
     """Return the only candidate that occurs in the header, if it splits the first rows alike; else a comma."""
     header = re.sub(r'"[^"]*"', "", _partition_line(body)[0])
     candidates = [separator for separator in SEPARATORS if separator in header]
     if len(candidates) != 1:
         return ","
-    widths = {len(record) for record in _sample_records(body, candidates[0], is_whole)}
+    widths = {len(record) for record in _sample_records(body, candidates[0], is_entire_file)}
     return candidates[0] if len(widths) == 1 else ","
 
 
-def _sample_records(body: str, separator: str, is_whole: bool) -> list[list[str]]:
+def _sample_records(body: str, separator: str, is_entire_file: bool) -> list[list[str]]:
     """Return the cells of the first lines, of which the last one is left out if it may be incomplete."""
-    if not is_whole:
+    if not is_entire_file:
         body = body[: max(body.rfind("\n"), body.rfind("\r")) + 1]
     try:
         records = [record for record in csv.reader(io.StringIO(body, newline=""), delimiter=separator) if record]
     except csv.Error:  # a NUL or a cell of more than 128 KiB, which `read_chunks` reports
         return []
-    return records if is_whole else records[: max(1, len(records) - 1)]  # the last record may have an open quote
+    return records if is_entire_file else records[: max(1, len(records) - 1)]  # the last record may have an open quote
 
 
 def _detect_decimal(rows: Sequence[Sequence[str]]) -> str:

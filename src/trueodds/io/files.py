@@ -58,7 +58,7 @@ def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = _DETEC
 
 def check_csv_settings(data: Any, csv_settings: CsvSettings) -> None:
     """Raise TO205 if a separator or a decimal mark is specified for data without any text file."""
-    if not csv_settings.are_given:
+    if csv_settings.is_default:
         return
     paths = as_paths(data)
     if paths is None or not any(format_of(file) == "csv" for path in paths for file in matching_files(path)):

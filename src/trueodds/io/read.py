@@ -73,7 +73,8 @@ def read(
     confidence : str, optional
         Column of the confidence in the chosen answer.
     correct : str, optional
-        Column that says whether the chosen answer was correct.
+        Column that says whether the chosen answer was correct: 0 and 1, or texts such as yes and no, correct and
+        incorrect, pass and fail, T and F.
     multilabel : str or sequence of str, optional
         Columns of independent labels, 0 or 1. They are matched to `probs` by the text that the wildcard matches.
     votes : str or sequence of str, optional
@@ -89,7 +90,8 @@ def read(
         hold, the random sample of rows then does not depend on how they are distributed over files or partitions. The
         default is the position in the file or partition.
     classes : sequence, optional
-        Names of the classes in the order of the columns. By default they are the texts that the wildcard matches.
+        Names of the classes in the order of the columns. By default they are the texts that the wildcard matches, or,
+        if labels are text, the parts of the names of the columns that are labels.
         Labels that are text are these names; labels that are numbers count the columns from 0, in the order of the
         file. Columns that are numbered other than 0..K−1 are matched by their number. Files with other orders of the
         columns are read by name; if their labels are numbers, `probs` must list the columns.

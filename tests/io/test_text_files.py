@@ -193,6 +193,20 @@ def test_recalibrated_files_have_decimal_points_whatever_is_read(tmp_path: Path,
         assert out.read_text().splitlines()[1] == separator.join(["0", "0.25", "1.5"])
 
 
+def test_percentages_with_a_decimal_comma_are_read_and_written_as_fractions(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sep=;\nlabel;p_1\n0;25,0%\n1;74,4%\n")
+    assert read(tmp_path / "a.csv").collect().p.tolist() == [0.25, 0.744]
+    assert rewrite(read(tmp_path / "a.csv", label=None), np.asarray, tmp_path / "out.csv") == 2
+    assert (tmp_path / "out.csv").read_text() == "label,p_1\n0,0.25\n1,0.744\n"
+
+
+def test_files_that_are_read_alike_have_one_note(tmp_path: Path) -> None:
+    for name in "abc":
+        written(tmp_path / f"{name}.csv", ";", ",")
+    (note,) = read(tmp_path / "*.csv").notes
+    assert note.text.endswith("a.csv (and 2 more files) was read with the separator ';' and the decimal comma.")
+
+
 def test_a_separator_of_other_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n')
     for data in (tmp_path / "a.jsonl", {"label": [0], "p_1": [0.5]}):

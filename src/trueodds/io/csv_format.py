@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.io.conversion import MISSING_TEXTS, infer_number_kind, is_readable
+from trueodds.io.conversion import MISSING_TEXTS, infer_number_kind
 
 SEPARATORS = (",", ";", "\t", "|")  # candidates; blanks also occur in names
 _SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-_TAB_SUFFIXES = (".tsv", ".tab")
+_TAB_SUFFIX = ".tsv"
 SAMPLE_BYTES = 1 << 16  # number of bytes at the start of the file from which its format is detected
 BOM = b"\xef\xbb\xbf"
 _SEPARATOR_LINE = re.compile(r'"?sep=([^"\r\n])"?\s*')  # the first line that Excel writes or reads
@@ -86,10 +86,10 @@ def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
         lines = "1 line that begins" if n_comments == 1 else f"{n_comments:,} lines that begin"
         notes.append(Note("TN311", f"{lines} with # before the header of {path} {_was(n_comments)} skipped."))
     if separator is None:
-        separator = "\t" if path.lower().endswith(_TAB_SUFFIXES) else _detect_separator(body, is_entire_file)
+        separator = "\t" if path.lower().endswith(_TAB_SUFFIX) else _detect_separator(body, is_entire_file)
     records = _sample_records(body, separator, is_entire_file)
     decimal = settings.decimal or ("." if separator == "," else _detect_decimal(records[1:]))
-    is_expected = separator == "," or (separator == "\t" and path.lower().endswith(_TAB_SUFFIXES))
+    is_expected = separator == "," or (separator == "\t" and path.lower().endswith(_TAB_SUFFIX))
     if (not is_expected and settings.separator is None) or (decimal != "." and settings.decimal is None):
         mark = " and the decimal comma" if decimal == "," else ""
         notes.append(Note("TN310", f"{path} was read with the separator {separator!r}{mark}."))
@@ -196,7 +196,8 @@ def percent_note(path: str, columns: Sequence[str]) -> Note:
 def with_decimal_point(cell: str) -> str:
     """Return the text of a number with a decimal comma with a point; any other text is unchanged.
 
-    >>> with_decimal_point("0,75"), with_decimal_point("a,b"), with_decimal_point("1.000,5")
-    ('0.75', 'a,b', '1.000,5')
+    >>> [with_decimal_point(cell) for cell in ("0,75", "74,4%", "a,b", "1.000,5")]
+    ['0.75', '74.4%', 'a,b', '1.000,5']
     """
-    return cell.replace(",", ".") if _NUMBER_WITH_COMMA.fullmatch(cell) and is_readable(cell, "number", ",") else cell
+    is_number = _NUMBER_WITH_COMMA.fullmatch(cell) is not None and infer_number_kind([cell], ",") is not None
+    return cell.replace(",", ".") if is_number else cell

@@ -16,7 +16,7 @@ from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ROWS_PER_BATCH, Table
-from trueodds.io.table_source import TableSource
+from trueodds.io.table_source import TableSource, notes_on_reading
 
 _DETECTED = CsvSettings()
 SUMS_PER_TASK = 16  # number of sums added in one task
@@ -145,7 +145,8 @@ class PartitionedSource(Source):
         self.roles: ColumnRoles = reading.selection.resolve(head)
         self.reading = replace(reading, first_table=TableHeader(head.name, self.roles))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
-        self.notes, self.rows, self._files = self.roles.notes, None, list(files)
+        self.notes = (*self.roles.notes, *notes_on_reading([head], self.roles))
+        self.rows, self._files = None, list(files)
         self._format = head.format
         self._n_probabilities: int | None = None
 

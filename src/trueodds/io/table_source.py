@@ -68,17 +68,12 @@ class TableSource(Source):
         self.rows = sum(counts) if len(counts) == len(tables) else None
         if self.rows == 0:
             raise self._empty_error()
-        reading_notes = [note for table in self.tables for note in self._notes_on(table)]
-        self.notes = tuple(dict.fromkeys([*self.roles.notes, *reading_notes]))
+        self.notes = (*self.roles.notes, *notes_on_reading(self.tables, self.roles))
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
         self._names_of_labels: tuple[str, ...] | None = None  # of the classes, from the first labels that are text
-
-    def _notes_on(self, table: Table) -> list[Note]:
-        """Return the notes on how a table is read."""
-        return [*table.notes, *table.number_notes(self.roles.numeric)]
 
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
         """Read the columns in the roles and the order that they have in the first table of a partitioned source.
@@ -332,6 +327,19 @@ class TableSource(Source):
 
     def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def notes_on_reading(tables: Sequence[Table], roles: ColumnRoles) -> list[Note]:
+    """Return the notes on how tables are read; several tables that are read alike have one note."""
+    names: dict[Note, list[str]] = {}  # names of tables by the note without the name
+    for table in tables:
+        for note in (*table.notes, *table.number_notes(roles.numeric)):
+            names.setdefault(Note(note.code, note.text.replace(table.name, "{}")), []).append(table.name)
+    notes = []
+    for note, (first, *others) in names.items():
+        more = f" (and {len(others):,} more {'file' if len(others) == 1 else 'files'})" if others else ""
+        notes.append(Note(note.code, note.text.replace("{}", f"{first}{more}")))
+    return notes
 
 
 def _file_stamp(path: str) -> list[Any]:

@@ -189,7 +189,7 @@ def test_a_number_that_is_no_name_among_number_names_is_refused() -> None:
     with refused("TO105", "0", "row 0"):
         Predictions([0, 1, 2], THREE, classes=[3, 5, 7])
     # classes are given, so a label is a name and never the number of a column: 0 is none of "1" and "2"
-    with refused("TO105", "0", "row 0", fix="must match them exactly"):
+    with refused("TO105", "0", "row 0", fix="labels must be their numbers. If labels are positions"):
         Predictions([0, 1, 1], P2, classes=["1", "2"])
 
 
@@ -407,3 +407,98 @@ def test_logits_that_look_like_probabilities_are_read_as_logits_and_noted() -> N
     preds = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
     assert [note.code for note in preds.notes] == ["TN108"]
     assert Predictions.from_logits([0, 1], [[0.3, 0.9], [0.6, 0.4]]).notes == ()
+
+
+# Class names with numbers
+
+
+GRADES = np.array([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25]])
+
+
+def positions(y: Any, names: Any, **settings: Any) -> list[int]:
+    """Return the columns that the labels mean, of a data frame with these names."""
+    preds = Predictions(y, pd.DataFrame(GRADES[:, : len(names)], columns=names), sum_tolerance=1, **settings)
+    assert preds.y is not None
+    return preds.y.tolist()
+
+
+NUMBERED_NAMES = [
+    ["1", "2", "3", "4"],
+    [1, 2, 3, 4],
+    [1.0, 2.0, 3.0, 4.0],
+    ["01", "02", "03", "04"],
+    ["1.0", "2.0", "3.0", "4.0"],
+    ["p_1", "p_2", "p_3", "p_4"],
+    ["class1", "class2", "class3", "class4"],
+    ["prob_class1", "prob_class2", "prob_class3", "prob_class4"],
+    ["p_grade_1", "p_grade_2", "p_grade_3", "p_grade_4"],
+    ["p.1", "p.2", "p.3", "p.4"],
+    ["class-1", "class-2", "class-3", "class-4"],
+    ["P(y=1)", "P(y=2)", "P(y=3)", "P(y=4)"],
+    ["class_1_prob", "class_2_prob", "class_3_prob", "class_4_prob"],
+]
+
+
+@pytest.mark.parametrize("names", NUMBERED_NAMES, ids=lambda names: str(names[0]))
+@pytest.mark.parametrize("y", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"], ["01", "02", "03"], ["1.0", "2.0", "3.0"]])
+def test_labels_are_the_numbers_in_the_names_of_columns_and_classes(names: list[Any], y: Any) -> None:
+    assert positions(y, names) == [0, 1, 2]
+    preds = Predictions(y, GRADES, classes=names)
+    assert preds.y is not None
+    assert preds.y.tolist() == [0, 1, 2]
+    logits = Predictions.from_logits(y, pd.DataFrame(np.log(GRADES), columns=names))
+    assert logits.y is not None
+    assert logits.y.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("names", NUMBERED_NAMES, ids=lambda names: str(names[0]))
+def test_a_label_that_is_no_number_of_a_name_is_refused_with_a_remedy_that_works(names: list[Any]) -> None:
+    for settings in ({}, {"classes": names}):
+        with refused("TO105", "0 in row 0", fix="pass Predictions(y_true, y_prob, classes=[0, 1, 2, 3])"):
+            positions([0, 1, 2], names, **settings)
+    assert positions([0, 1, 2], names, classes=[0, 1, 2, 3]) == [0, 1, 2]
+
+
+def test_names_numbered_from_0_in_another_order_are_matched_by_number() -> None:
+    for names in (["p_2", "p_0", "p_1"], ["class2", "class0", "class1"], ["2", "0", "1"]):
+        assert positions([0, 1, 2], names) == [1, 2, 0]
+        assert positions([0, 1, 2], names, classes=names) == [1, 2, 0]
+
+
+def test_names_numbered_from_0_in_order_mean_positions() -> None:
+    for names in (["p_0", "p_1", "p_2"], ["class0", "class1", "class2"], ["00", "01", "02"]):
+        assert positions([0, 2, 1], names) == [0, 2, 1]
+        assert positions([0, 2, 1], names, classes=names) == [0, 2, 1]
+
+
+def test_ratings_and_signs_are_numbers() -> None:
+    assert positions([0.5, 1.5, 2], ["p_.5", "p_1", "p_1.5", "p_2"]) == [0, 2, 3]
+    assert positions([0.5, 1.5, 1], GRADES[0], classes=[0.5, 1, 1.5, 2]) == [0, 2, 1]
+    assert positions([-1, 1, -1], ["p_-1", "p_1"]) == [0, 1, 0]
+    assert positions([-1, 1, -1], ["class-1", "class1"]) == [0, 1, 0]
+    assert positions([-1, 1, -1], ["p_no", "p_yes"], classes=[-1, 1]) == [0, 1, 0]
+
+
+def test_digits_by_accident_are_no_numbers_of_classes() -> None:
+    assert positions([0, 1, 0], ["gpt4", "claude3"]) == [0, 1, 0]
+    assert positions(["claude3", "gpt4", "gpt4"], ["gpt4", "claude3"]) == [1, 0, 0]
+
+
+def test_one_name_that_is_a_number_makes_labels_names() -> None:
+    assert positions([1, 2, 1], ["p_1", "p_2", "p_other"]) == [0, 1, 0]
+    with refused("TO105", "0 in row 1"):
+        positions([1, 0, 1], ["p_1", "p_2", "p_other"])
+
+
+def test_equal_numbers_are_told_apart_as_text_only() -> None:
+    assert positions(["1", "01", "1"], ["1", "01"]) == [0, 1, 0]
+
+
+def test_an_integer_beyond_the_exact_range_of_floats_is_matched_exactly() -> None:
+    large = 2**53
+    assert positions([large + 1, large, large], [f"p_{large}", f"p_{large + 1}"]) == [1, 0, 0]
+
+
+def test_classes_with_the_numbers_of_the_columns_in_another_order_are_refused() -> None:
+    with refused("TO113", fix="Reorder the columns"):
+        positions([1, 2, 1], ["p_1", "p_2"], classes=["c2", "c1"])

@@ -51,11 +51,20 @@ def test_integer_labels_and_columns_in_other_orders_are_refused(two_files: list[
 
 
 def test_of_many_columns_the_first_that_differs_is_named(tmp_path: Path) -> None:
-    names = [f"p_species{i}x" for i in range(20)]
+    names = [f"p_species{letter}" for letter in "abcdefghijklmnopqrst"]
     frame = pd.DataFrame(np.full((2, 20), 0.05), columns=names).assign(label=[0, 1])
     files = [saved(tmp_path, "a.csv", frame), saved(tmp_path, "b.csv", frame[[*names[:5], *names[:4:-1], "label"]])]
-    with refusal("TO309", "column 5 p_species5x and p_species19x in a.csv and b.csv"):
+    with refusal("TO309", "column 5 p_speciesf and p_speciest in a.csv and b.csv"):
         read(files).collect()
+
+
+def test_numbers_in_the_names_tell_which_column_a_label_means_in_any_order(tmp_path: Path) -> None:
+    names = ["p_class0", "p_class1", "p_class2"]
+    frame = pd.DataFrame([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], columns=names).assign(label=[0, 2])
+    files = [saved(tmp_path, "a.csv", frame), saved(tmp_path, "b.csv", frame[[*names[::-1], "label"]])]
+    for ordered in (files, files[::-1]):
+        # every observed class has the largest probability: the Brier score is the mean of .14 and .06
+        assert measure(ordered, "brier", interval=None).value == pytest.approx(0.1)
 
 
 def test_a_pattern_of_files_is_refused_too(two_files: list[str], tmp_path: Path) -> None:

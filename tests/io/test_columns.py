@@ -229,3 +229,41 @@ def test_a_missing_column_of_logits_names_the_keyword_that_was_passed() -> None:
         read({"label": [0, 1], "a": [0.5, 2.0], "b": [1.0, 0.0]}, logits=True)
     with refusal("TO305", r"Got logits='z_\*'"):
         read({"label": [0, 1], "a": [0.5, 2.0], "b": [1.0, 0.0]}, logits="z_*")
+
+
+NUMBERED_COLUMNS = [
+    (["p_1", "p_2", "p_3", "p_4"], "p_*"),
+    (["p_01", "p_02", "p_03", "p_04"], "p_*"),
+    (["p_1.0", "p_2.0", "p_3.0", "p_4.0"], "p_*"),
+    (["p_grade_1", "p_grade_2", "p_grade_3", "p_grade_4"], "p_*"),
+    (["prob_class1", "prob_class2", "prob_class3", "prob_class4"], "prob_*"),
+    (["1", "2", "3", "4"], ["1", "2", "3", "4"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "star"), NUMBERED_COLUMNS, ids=lambda value: value[0] if isinstance(value, list) else ""
+)
+@pytest.mark.parametrize("keyword", ["probs", "logits"])
+def test_labels_are_the_numbers_of_columns_chosen_by_star_or_by_list(names: list[str], star: Any, keyword: str) -> None:
+    P = np.full((3, 4), 0.25)
+    values = {name: P[:, j] for j, name in enumerate(names)}
+    for columns_requested in (star, names):
+        for label in ([1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"], ["01", "02", "03"]):
+            source = read({"label": label, **values}, **{keyword: columns_requested})
+            assert source.collect().y.tolist() == [0, 1, 2]
+        with refusal("TO105", "0 in row 0", r"classes=\[0, 1, 2, 3\]"):
+            read({"label": [0, 1, 2], **values}, **{keyword: columns_requested}).collect()
+        positions = read({"label": [0, 1, 2], **values}, **{keyword: columns_requested}, classes=[0, 1, 2, 3])
+        assert positions.collect().y.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_text_labels_of_other_spelling_are_matched_by_number(tmp_path: Path, kind: str) -> None:
+    data = {"label": ["01", "03", "02"], "p_1": [0.2, 0.5, 0.1], "p_2": [0.5, 0.3, 0.2], "p_3": [0.3, 0.2, 0.7]}
+    assert read(write(tmp_path / f"a.{kind}", data)).collect().y.tolist() == [0, 2, 1]
+
+
+def test_listed_columns_give_the_same_classes_as_a_star() -> None:
+    data = {"label": [1, 2, 1], "p_1": [0.2, 0.5, 0.1], "p_2": [0.8, 0.5, 0.9]}
+    assert read(data).collect().classes == read(data, probs=["p_1", "p_2"]).collect().classes == (1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -54,25 +55,78 @@ def to_plain_name(name: Any) -> Any:
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
-def are_unambiguous_numbers(names: tuple[Any, ...]) -> bool:
-    """Return whether a label that is a number can only mean a column: names are 0..K−1, or none looks like a number."""
-    none_is_number = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
-    are_column_numbers = [str(name) for name in names] == [str(c) for c in range(len(names))]
-    return none_is_number or are_column_numbers
+def to_number(value: Any) -> int | float | None:
+    """Return the number that a label or a class name is or spells; None for any other text, and for NaN.
+
+    Numbers that are equal are one label: 1, 1.0, "1", "01" and "1.0".
+
+    >>> to_number("01"), to_number(1.0), to_number("0.5"), to_number("one"), to_number("nan")
+    (1, 1, 0.5, None, None)
+    """
+    if isinstance(value, str):
+        try:
+            value = int(value)  # exact however many digits it has
+        except ValueError:
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def class_numbers(names: Sequence[Any]) -> tuple[int | float, ...] | None:
+    """Return the numbers of classes whose names are numbers, or have a common stem and a number each; else None.
+
+    Labels that are numbers are then these numbers, and not positions. Names that contain digits by accident have
+    different stems. A minus after a letter or digit is a hyphen.
+
+    >>> class_numbers(["p_1", "p_2"]), class_numbers(["grade_01", "grade_02"]), class_numbers(["1.0", "1.5"])
+    ((1, 2), (1, 2), (1, 1.5))
+    >>> class_numbers(["p_-1", "p_1"]), class_numbers(["class-1", "class-2"])
+    ((-1, 1), (1, 2))
+    >>> class_numbers(["gpt4", "claude3"]), class_numbers(["1", "01"])
+    (None, None)
+    """
+    numerals = names
+    if all(isinstance(name, str) for name in names):
+        # The parts that all names share, without the digits, the sign and the decimal point that belong to a number.
+        stem = re.sub(r"((?<![^\W_])[-+])?([0-9]+\.|(?<![^\W_])\.)?[0-9]*$", "", common_prefix(names))
+        rests = [name[len(stem) :] for name in names]
+        ending = re.sub(r"^[0-9]*(\.[0-9]*)?", "", common_prefix([rest[::-1] for rest in rests])[::-1])
+        numerals = [rest[: len(rest) - len(ending)] for rest in rests]
+        if not all(re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)", numeral) for numeral in numerals):
+            return None
+    numbers = tuple(to_number(numeral) for numeral in numerals)
+    return numbers if None not in numbers and len(set(numbers)) == len(names) else None  # type: ignore[return-value]
+
+
+def common_prefix(names: Sequence[str]) -> str:
+    """Return the longest text with which all names begin.
+
+    >>> common_prefix(["p_ant", "p_ape", "p_bee"])
+    'p_'
+    """
+    first, last = min(names), max(names)  # all others are between these two in alphabetical order
+    pairs = enumerate(zip(first, last, strict=False))
+    return first[: next((i for i, (a, b) in pairs if a != b), len(first))]
+
+
+def labels_are_positions(names: Sequence[Any]) -> bool:
+    """Return whether a label that is a number is the position of its class among these names.
+
+    This is so if the names have the numbers 0..K−1 in this order, or if no name is, or has, a number.
+    """
+    numbers = class_numbers(names)
+    if numbers is not None:
+        return list(numbers) == list(range(len(numbers)))
+    return not any(map(looks_like_a_number, names))
 
 
 def looks_like_a_number(name: Any) -> bool:
     """Return whether a class name could be mistaken for the number of a column."""
-    try:
-        float(name)
-    except (ValueError, OverflowError):
-        return False
-    return True
-
-
-def are_numbers(names: Sequence[str]) -> bool:
-    """Return whether every name is an integer of at most 18 digits."""
-    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
+    return to_number(name) is not None
 
 
 def column_names(x: Any) -> list[str] | None:
@@ -90,9 +144,9 @@ def classes_from_columns(
     """Return the classes that the columns of `y_prob` name, and notes on the columns and indexes of both arguments.
 
     The classes are in the order of the columns if `y_prob` is a data frame whose column names define them. `y` is
-    `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class names
-    if the labels are text, define the classes; other names do not. Raises InputError TO113 if `classes`, or the columns
-    of votes, are the same names in another order.
+    `y_true` as an array. The rules are those of files: names with a number each, unless these are 0..K−1 in this order,
+    and class names if the labels are text, define the classes; other names do not. Raises InputError TO113 if
+    `classes`, or the columns of votes, are the same names in another order.
     """
     named_classes, notes = _classes_from_names(y_true, y, y_prob, classes)
     return named_classes, [*notes, *_different_index_notes(y_true, y_prob)]
@@ -101,14 +155,15 @@ def classes_from_columns(
 def _classes_from_names(
     y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, list[Note]]:
-    """Return the classes that the column names define, and a note if the columns are numbered other than 0..K−1."""
+    """Return the classes that the column names define, and a note if they have other numbers than 0..K−1 in order."""
     names = column_names(y_prob)
     if names is None or len(names) < 2:
         return classes, []
     candidates = _candidate_class_names(names, "p_")
     if classes is not None:
         is_sequence = np.iterable(classes) and not isinstance(classes, str)  # `check_class_names` refuses other values
-        _refuse_other_order([[str(name) for name in classes] if is_sequence else []], candidates, "the classes")
+        expected = [str(to_plain_name(name)) for name in classes] if is_sequence else []
+        _refuse_other_order(_candidate_class_names(expected, ""), candidates, "the classes")
         return classes, []
     if y.ndim == 2:
         vote_columns = column_names(y_true)
@@ -120,14 +175,34 @@ def _classes_from_names(
         matching = [candidate for candidate in candidates if labels <= set(candidate)]
         parts = list(names_of_labels(names, labels))
         return matching[0] if matching else parts if parts != names else candidates[0], []
-    numeric_names = next((candidate for candidate in candidates if are_numbers(candidate)), None)
-    if numeric_names is None or numeric_names == [str(i) for i in range(len(names))]:
-        return None, []
-    text = (
-        f"The columns of y_prob are numbered {numeric_names[0]}, {numeric_names[1]}, …: labels are read as the numbers"
-        " of the columns."
-    )
-    return [int(number) for number in numeric_names], [Note("TN302", text)]
+    numbered_classes = classes_for_numeric_labels(candidates[0])
+    if numbered_classes is None or class_numbers(numbered_classes) is None:
+        return numbered_classes, []
+    return numbered_classes, [numbered_columns_note("The columns of y_prob", numbered_classes)]
+
+
+def classes_for_numeric_labels(names: Sequence[str]) -> list[Any] | None:
+    """Return the classes that these names define if labels are numbers; None if a label is the position of its class.
+
+    The classes are the numbers of names that are only numbers, and else the names.
+
+    >>> classes_for_numeric_labels(["01", "02"]), classes_for_numeric_labels(["grade1", "grade2"])
+    ([1, 2], ['grade1', 'grade2'])
+    >>> classes_for_numeric_labels(["0", "1"]), classes_for_numeric_labels(["no", "yes"])
+    (None, None)
+    """
+    if labels_are_positions(names):
+        return None
+    numbers = class_numbers(names)
+    return list(numbers) if numbers is not None and all(map(looks_like_a_number, names)) else list(names)
+
+
+def numbered_columns_note(subject: str, classes: Sequence[Any]) -> Note:
+    """Return the note that labels are numbers of columns and not their positions; `subject` names the columns."""
+    numbers = class_numbers(classes)
+    assert numbers is not None
+    text = f"{subject} are numbered {numbers[0]}, {numbers[1]}, …: labels are read as the numbers of the columns."
+    return Note("TN302", text)
 
 
 def _different_index_notes(y_true: Any, y_prob: Any) -> list[Note]:
@@ -161,19 +236,17 @@ def refuse_other_column_order(Y: Any, P: Any) -> None:
 def _candidate_class_names(names: list[str], prefix: str) -> list[list[str]]:
     """Return the lists of class names that column names may stand for, the most likely one first.
 
-    These are the column names without the usual prefix if all have it, the column names themselves, and their numbers
-    if they differ only in a number of 0..K−1, such as `proba_1` and `proba_0`.
+    These are the column names without the usual prefix if all have it, the column names themselves, and the numbers
+    in them, such as those of `proba_1` and `proba_0`.
 
     >>> _candidate_class_names(["p_no", "p_yes"], "p_"), _candidate_class_names(["proba_1", "proba_0"], "p_")
     ([['no', 'yes'], ['p_no', 'p_yes']], [['proba_1', 'proba_0'], ['1', '0']])
     """
     candidates = [names]
-    if all(name.startswith(prefix) for name in names):
+    if prefix and all(name.startswith(prefix) for name in names):
         candidates.insert(0, [name.removeprefix(prefix) for name in names])
-    stems = {name.rpartition("_")[0] for name in names}
-    suffixes = [name.rpartition("_")[2] for name in names]
-    if len(stems) == 1 and sorted(suffixes) == sorted(str(i) for i in range(len(names))):
-        candidates.append(suffixes)
+    if numbers := class_numbers(names):
+        candidates.append([str(number) for number in numbers])
     return candidates
 
 

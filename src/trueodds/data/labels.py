@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, describe
 from trueodds.core.printable import visible_part
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
@@ -15,10 +15,17 @@ from trueodds.data.arrays import (
     check_one_dimensional,
     refuse_first_invalid,
 )
-from trueodds.data.class_names import are_unambiguous_numbers, looks_like_a_number, to_plain_name
+from trueodds.data.class_names import (
+    class_numbers,
+    labels_are_positions,
+    looks_like_a_number,
+    to_number,
+    to_plain_name,
+)
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
 from trueodds.data.remedies import count_phrase, predictions_call
 
+UNKNOWN_LABEL_TEXT = "A label is not one of the classes."
 # Texts that say whether an answer was correct, or any other statement is true.
 _TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "correct", "right", "pass", "passed")
 _FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "incorrect", "wrong", "fail", "failed")
@@ -26,7 +33,11 @@ TRUTH_REMEDY = "Write true or false, 1 or 0, yes or no."
 
 
 def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, is_single: bool = False) -> Array:
-    """Convert labels (n,), which are class numbers or class names, to class numbers (n,) in 0..K−1.
+    """Convert labels (n,) to the positions (n,) of their classes, 0..K−1: the one rule which label means which class.
+
+    If the names of all classes have numbers (`class_numbers`), labels are these numbers; a text may also be a name.
+    Other classes have text labels, which are their names, or integers, which are their positions; but if a name looks
+    like a number, labels are always names.
 
     Parameters
     ----------
@@ -63,7 +74,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "Every label must be a number.",
             "Fill or remove those rows; rows are never dropped silently.",
         )
-    if y.dtype.kind in "US" or (has_names and not are_unambiguous_numbers(names)):
+    if y.dtype.kind in "US" or (has_names and not labels_are_positions(names)):
         return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, is_single=is_single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
@@ -108,7 +119,10 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
 
 
 def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
-    """Return the class numbers (n,) of labels (n,) that are class names; `remedy` is for classes without names."""
+    """Return the positions (n,) of labels (n,) that are class names or the numbers in them.
+
+    `remedy` is for classes without names.
+    """
     if not has_names:
         refuse_odd_label(y, np.ones(len(y), dtype=bool))
         problem = "Labels are names, but the classes have no names."
@@ -119,29 +133,43 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
             row = int(np.argmax(y == rarest))
             got = f"{len(labels):,} labels for {len(names)} classes, such as {describe(str(rarest))} in row {row}"
         raise InputError("TO106", problem, got, remedy)
-    # Names given as text, for instance on the command line, match the text form of numeric labels.
-    is_text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
-    number_of_name = {str(name) if is_text else name: i for i, name in enumerate(names)}
+    position_of_name = {str(name): i for i, name in enumerate(names)}
+    numbers = class_numbers(names)
+    position_of_number = {number: i for i, number in enumerate(numbers or ())}
     unique, inverse = np.unique(y, return_inverse=True)
-    codes = np.empty(len(unique), dtype=np.int64)
+    positions = np.empty(len(unique), dtype=np.int64)
     for i, label in enumerate(unique.tolist()):
         label = to_plain_name(label)
-        if is_text:
-            label = f"{label:g}" if isinstance(label, float) and label.is_integer() else str(label)
-        if label not in number_of_name:
+        number = to_number(label)
+        position = position_of_number.get(number) if number is not None else None
+        if isinstance(label, str) or numbers is None:  # a name, such as 01 or grade1, exactly as it is written
+            position = position_of_name.get(str(label if isinstance(label, str) else number), position)
+        if position is None:
             row = int(np.argmax(inverse == i))
             refuse_odd_label(y, ~np.isin(y, [str(name) for name in names]))
-            fix = f"The classes are {list(names)}; labels must match them exactly."
+            fix = f"The classes are {list(names)}{_unknown_label_remedy(y, names, numbers)}"
             if alike := [str(name) for name in names if visible_part(str(name)) == visible_part(str(label))]:
                 fix = f"It differs from the class {alike[0]!r} only by blanks or invisible characters: remove them."
             raise InputError(
                 "TO105",
-                "A label is not one of the classes.",
+                UNKNOWN_LABEL_TEXT,
                 f"{describe(label)} in row {row}{count_phrase(int((inverse == i).sum()))}",
                 fix,
             )
-        codes[i] = number_of_name[label]
-    return codes[inverse.reshape(-1)]
+        positions[i] = position
+    return positions[inverse.reshape(-1)]
+
+
+def _unknown_label_remedy(y: Array, names: tuple[Any, ...], numbers: tuple[int | float, ...] | None) -> str:
+    """Return the end of the remedy for a label that is no class: what labels are, and how to pass positions."""
+    k = len(names)
+    if numbers is None:
+        return "; labels must match them exactly."
+    text = "; labels must be their numbers." if any(isinstance(name, str) for name in names) else "."
+    if y.dtype.kind in "US" or y.min() < 0 or y.max() >= k:
+        return text
+    listed = str(list(range(k))) if k <= MAX_LISTED_ITEMS else "[0, 1, …]"
+    return f"{text} If labels are positions counted from 0, pass {predictions_call(f'classes={listed}')}."
 
 
 def refuse_odd_label(y: Array, is_unknown: Array) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.labels import suggest_classes
+from trueodds.data.labels import UNKNOWN_LABEL_TEXT, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
@@ -89,7 +89,10 @@ class Block:
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
             prob_keyword = "logits" if roles.logits else "probs"
             return f"Swap the columns: label={roles.probs[0]!r}, {prob_keyword}={roles.truth[0]!r}."
-        if self.y is not None and "classes=[" in problem.fix and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS:
+        has_class_names = problem.problem == UNKNOWN_LABEL_TEXT
+        is_label_error = self.y is not None and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS
+        if is_label_error and not has_class_names and "classes=[" in problem.fix:
+            assert self.y is not None
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(
                 self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.data.class_names import are_numbers
+from trueodds.data.class_names import class_numbers, classes_for_numeric_labels, numbered_columns_note
 from trueodds.io.column_suggestions import (
     suggest_alike_matches,
     suggest_numbered_columns,
@@ -62,11 +62,6 @@ class ColumnRoles:
 def numbered_suffixes(k: int) -> tuple[str, ...]:
     """Return the suffixes "0", "1", … of k columns that are only numbered."""
     return tuple(str(i) for i in range(k))
-
-
-def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
-    """Return whether the suffixes are numbers, but not 0, 1, … in this order."""
-    return are_numbers(suffixes) and suffixes != numbered_suffixes(len(suffixes))
 
 
 def without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
@@ -159,12 +154,9 @@ class ColumnSelection:
         suffixes = tuple(name_of_column.values()) if name_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, outcome_names, probs, suffixes, kind, table.name)
-        if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
-            text = (
-                f"The columns {keyword} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of"
-                " the columns."
-            )
-            finder.notes.append(Note("TN302", text))
+        classes = None if suffixes is None else classes_for_numeric_labels(without_common_prefix(suffixes))
+        if kind == "classes" and classes is not None and class_numbers(classes) is not None:
+            finder.notes.append(numbered_columns_note(f"The columns {keyword}", classes))
         return ColumnRoles(
             kind, probs, suffixes, truth, weight=weight, group=group, cluster=cluster, row_id=row_id,
             logits=self.has_logits, notes=tuple(finder.notes),

@@ -15,13 +15,17 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.data.class_names import are_numbers, looks_like_a_number, names_of_labels
+from trueodds.data.class_names import (
+    class_numbers,
+    classes_for_numeric_labels,
+    looks_like_a_number,
+    names_of_labels,
+)
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
 from trueodds.io.columns import (
     ColumnRoles,
     ColumnSelection,
-    are_nonstandard_numbers,
     numbered_suffixes,
     without_common_prefix,
 )
@@ -292,12 +296,12 @@ class TableSource(Source):
             if not all(column.endswith(name) for column, name in zip(self.roles.truth, suffixes, strict=False)):
                 self._check_order_is_known()
             return None if suffixes == numbered_suffixes(len(suffixes)) else suffixes
-        if are_numbers(suffixes):
-            # p_1, p_10, p_2: if column names end with numbers, a label refers to the column with this number.
-            return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
-        self._check_order_is_known()
-        # Label i refers to the i-th column. Its name is kept, so that tallies and calibrators know the order.
         names = without_common_prefix(suffixes)
+        if (classes := classes_for_numeric_labels(names)) is not None:
+            return classes  # p_1, p_10, p_2: a label refers to the column with this number
+        if class_numbers(names) is None:
+            self._check_order_is_known()
+        # Label i refers to the i-th column. Its name is kept, so that tallies and calibrators know the order.
         return None if any(map(looks_like_a_number, names)) else names
 
     def _check_order_is_known(self) -> None:

@@ -1,6 +1,7 @@
 """Are labels in another order than the columns, and predicted labels in place of probabilities, seen and told?"""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import trueodds as to
@@ -148,3 +149,180 @@ def test_labels_in_the_place_of_probabilities_are_recognized_as_labels(labels):
 def test_doubts_are_none_for_probabilities():
     y, P = rows()
     assert plausibility_notes(to.Predictions(y, P)) == []
+
+
+# Classes that are never observed
+
+
+def shifted(n=200, k=4, seed=3):
+    """Labels 1 to k − 1 of classes 1 to k, of which the last one is not observed, and random probabilities."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(k), n)
+    return 1 + rng.integers(0, k - 1, n), P
+
+
+def noted(rows, code="TN185"):
+    return [note.text for note in plausibility_notes(rows) if note.code == code]
+
+
+def test_integer_labels_that_are_never_0_are_noted_with_a_remedy_that_works():
+    y, P = shifted()
+    (text,) = noted(to.Predictions(y, P))
+    assert text == (
+        f"Class 0 ({P[:, 0].sum():.1f} expected) was never observed. Labels that are numbers are read as positions 0 to"
+        " 3: if they start at 1, pass classes=[1, 2, 3, 4]."
+    )
+    preds = to.Predictions(y, P, classes=[1, 2, 3, 4])
+    assert preds.y.tolist() == (y - 1).tolist()
+    assert noted(preds) == [f"Class 4 ({P[:, 3].sum():.1f} expected) was never observed."]
+
+
+def test_text_names_with_shifted_labels_are_noted_too():
+    y, P = shifted()
+    frame = pd.DataFrame(P, columns=["p_ant", "p_bee", "p_cat", "p_dog"]).assign(label=y)
+    (text,) = noted(to.read(frame).collect())
+    assert text.startswith("Class ant (")
+    assert text.endswith("if they start at 1, pass classes=[1, 2, 3, 4].")
+    assert to.read(frame, classes=[1, 2, 3, 4]).collect().y.tolist() == (y - 1).tolist()
+
+
+def test_every_verb_notes_a_class_that_is_never_observed():
+    y, P = shifted()
+    preds = to.Predictions(y, P, group=np.arange(len(y)) % 2)
+    results = {
+        "measure": to.measure(preds, "ece", interval=None),
+        "test": to.test(preds, resamples=19),
+        "compare": to.compare(preds, preds[:], "brier", resamples=20),
+        "fit": to.fit(preds, "temperature"),
+        "draw": to.draw(preds),
+        "audit": to.audit(preds, resamples=39),
+        "by_group": to.by_group(preds, "brier", resamples=20),
+        "table": to.table({"a": preds}, resamples=20),
+        "measure a tally": to.measure(to.tally(to.Predictions(y, P)), "ece", interval=None),
+        "test a tally": to.test(to.tally(to.Predictions(y, P)), resamples=19),
+        "audit a tally": to.audit(to.tally(to.Predictions(y, P))),
+    }
+    counts = {verb: codes(result).count("TN185") for verb, result in results.items()}
+    assert counts == dict.fromkeys(results, 1) | {"compare": 2}
+
+
+def test_few_expected_events_need_no_note():
+    # Class 2 of three is expected in 4.9 of 49 rows, or in 5 of 50.
+    P = np.tile([0.5, 0.4, 0.1], (50, 1))
+    y = np.arange(50) % 2
+    assert noted(to.Predictions(y, P)) == ["Class 2 (5.0 expected) was never observed."]
+    assert noted(to.Predictions(y[:49], P[:49])) == []
+
+
+def test_of_two_classes_one_that_is_always_observed_is_noted_if_the_other_was_expected():
+    (text,) = noted(to.Predictions(np.ones(20, dtype=int), np.full(20, 0.6)))
+    assert "Class 0 (8.0 expected)" in text
+    assert "pass classes=[1, 2]" in text
+    assert noted(to.Predictions(np.ones(20, dtype=int), np.full(20, 0.99))) == []
+
+
+def test_the_scale_of_weights_and_rows_without_weight_make_no_difference():
+    y, P = shifted()
+    expected = noted(to.Predictions(y, P))
+    assert noted(to.Predictions(y, P, weight=np.full(len(y), 1e-6))) == expected
+    with_others = to.Predictions(
+        np.append(y, [0, 0]), np.vstack([P, P[:2]]), weight=np.append(np.ones(len(y)), [0.0, 0.0])
+    )
+    assert noted(with_others) == expected
+
+
+def test_votes_and_independent_labels_that_never_occur_are_noted():
+    P = np.tile([0.5, 0.3, 0.2], (30, 1))
+    votes = np.tile([2, 1, 0], (30, 1))
+    assert noted(to.Predictions(votes, P)) == ["Class 2 (6.0 expected) was never observed."]
+    assert noted(to.Predictions.from_multilabel(votes > 0, P)) == ["Class 2 (6.0 expected) was never observed."]
+
+
+# Outcomes that are predictions
+
+
+def uncertain(n=400, k=3, seed=5):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), n)
+
+
+def test_predicted_classes_in_place_of_outcomes_are_noted_and_nothing_is_confirmed():
+    for P in (uncertain(), uncertain(k=2)[:, 1]):
+        called = (P > 0.5).astype(int) if P.ndim == 1 else P.argmax(axis=1)
+        preds = to.Predictions(called, P)
+        (text,) = noted(preds, "TN186")
+        assert text.startswith("All 400 outcomes are the predicted class")
+        calibrator = to.fit(preds, "auto")
+        assert calibrator.calibration_map.name == "identity"
+        audited = to.audit(preds, resamples=99)
+        assert audited.verdict["sentence"].startswith("The outcomes seem to be predicted classes")
+        assert audited.to_dict()["recalibration"]["confirmed"] is False
+        assert codes(audited).count("TN186") == 1
+        assert "TN186" in codes(to.measure(to.tally(preds), "ece", resamples=20))
+
+
+def test_a_few_other_outcomes_do_not_hide_predicted_classes():
+    P = uncertain(n=1000)
+    y = P.argmax(axis=1)
+    y[:5] = (y[:5] + 1) % 3  # 0.5 %
+    (text,) = noted(to.Predictions(y, P), "TN186")
+    assert text.startswith("995 of 1,000 outcomes")
+    y[5] = (y[5] + 1) % 3
+    assert noted(to.Predictions(y, P), "TN186") == []
+
+
+def test_a_sharp_model_that_is_never_wrong_is_left_alone():
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 3, 2000)
+    P = np.where(np.eye(3)[y] > 0, 0.999, 0.0005)
+    assert plausibility_notes(to.Predictions(y, P)) == []
+
+
+def test_an_underconfident_model_that_is_never_wrong_is_left_alone():
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 3, 899)
+    z = 2 * np.eye(3)[y] + rng.normal(scale=0.2, size=(899, 3))  # mean confidence about .79, all correct
+    P = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    assert (P.argmax(axis=1) == y).all()
+    assert noted(to.Predictions(y, P), "TN186") == []
+
+
+def test_calibrated_predictions_are_no_predicted_classes():
+    rng = np.random.default_rng(8)
+    for scale in (1, 5, 50):
+        z = rng.normal(scale=scale, size=(3000, 3))
+        P = np.exp(z - z.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        y = np.minimum((rng.random(3000)[:, None] > P.cumsum(axis=1)).sum(axis=1), 2)
+        assert noted(to.Predictions(y, P), "TN186") == []
+
+
+# Confidences that are probabilities of one class
+
+
+def test_the_probability_of_class_1_beside_correctness_is_noted_and_nothing_is_confirmed():
+    rng = np.random.default_rng(9)
+    p = rng.random(500)
+    y = rng.random(500) < p
+    preds = to.Predictions.from_confidence(p, (p > 0.5) == y)
+    (text,) = noted(preds, "TN187")
+    assert "max(p, 1 − p)" in text
+    assert to.fit(preds, "auto").calibration_map.name == "identity"
+    assert to.audit(preds, resamples=99).verdict["sentence"].startswith("The confidences seem to be probabilities of")
+    assert "TN187" in codes(to.measure(to.tally(preds), "ece", resamples=20))
+    # both remedies of the note
+    assert plausibility_notes(to.Predictions(y, p)) == []
+    assert plausibility_notes(to.Predictions.from_confidence(np.maximum(p, 1 - p), (p > 0.5) == y)) == []
+
+
+@pytest.mark.parametrize("underconfidence", [0.5, 1, 3])
+def test_low_confidences_of_ten_classes_are_left_alone(underconfidence):
+    # Of 100 calibrated data sets, at a level of 1 % or less, more than 5 would be noted in 0.1 % of runs.
+    rng = np.random.default_rng(10)
+    n_noted = 0
+    for _ in range(100):
+        z = rng.normal(size=(500, 10))
+        P, Q = (np.exp(t * z) / np.exp(t * z).sum(axis=1, keepdims=True) for t in (1, underconfidence))
+        accuracy = Q[np.arange(500), P.argmax(axis=1)]
+        n_noted += len(noted(to.Predictions.from_confidence(P.max(axis=1), rng.random(500) < accuracy), "TN187"))
+    assert n_noted <= 5

@@ -34,6 +34,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
 from trueodds.core.typing import Array
+from trueodds.data.plausibility import IMPLAUSIBLE_DATA_CODES
 from trueodds.tallies.proper_score_sums import log_loss, log_loss_from_logs
 
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
@@ -121,8 +122,9 @@ class AutoSpec(CalibratorSpec):
     def refuse_implausible_predictions(
         self, n: int, doubts: Sequence[Note]
     ) -> tuple[CalibrationMap, Recalibration] | None:
-        """The identity if the predictions look like labels or like those of other classes."""
-        return _refuse_recalibration(n, None, doubts) if doubts else None
+        """The identity if the data were probably misread, for instance because the predictions look like labels."""
+        reasons = [note for note in doubts if note.code in IMPLAUSIBLE_DATA_CODES]
+        return _refuse_recalibration(n, None, reasons) if reasons else None
 
     def _make_candidate_specs(self) -> list[CalibratorSpec]:
         """The candidates as instances; raises TO203 for invalid ones."""

@@ -123,7 +123,8 @@ class CalibratorSpec(Settings, ABC):
     def refuse_implausible_predictions(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
         """The identity and a report if `doubts` keep the calibrator from being fitted to n rows; otherwise None.
 
-        `doubts` are notes on implausible predictions, such as those that look like labels. Only `auto` refuses them.
+        `doubts` are notes on data that were probably misread, such as predictions that look like labels. Only `auto`
+        refuses them.
         """
         return None
 

@@ -1,11 +1,15 @@
-"""Recognize implausible predictions: hard labels instead of probabilities, or classes in another order."""
+"""Recognize data that were probably misread, such as hard labels in place of probabilities, or shifted labels."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.data.class_names import labels_are_positions
 from trueodds.data.predictions import Predictions
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
@@ -17,6 +21,25 @@ SAMPLE_SIZE = 2**15  # number of probabilities in the sample of rows that is che
 # as large in one of 10⁷ samples.
 MIN_SAMPLE_ROWS = 2000
 BLOCK_SIZE = 2**16  # number of probabilities per block
+MIN_EXPECTED_EVENTS = 5  # expected number of events of a class that is worth a note if none occurred: e⁻⁵ = 0.7 %
+# The same for the first of several classes if labels are positions: labels that start at 1 then leave it empty.
+MIN_EXPECTED_FIRST = 0.5
+MAX_NAMED_CLASSES = 5  # number of classes that a note names
+# Outcomes that are predictions: at most this share of them differs from the predicted class, and at most a tenth of
+# the differences that are expected, of which there must be ten, even if the model is underconfident by this factor.
+MAX_DIFFERENCES = 0.005
+MAX_SHARE_OF_EXPECTED_DIFFERENCES = 0.1
+MIN_EXPECTED_DIFFERENCES = 10
+UNDERCONFIDENCE = 3  # true log odds divided by predicted ones; random forests reach about 2.5
+# Confidences that are probabilities of one class: below 1/2, answers are right more often than stated (by this number
+# of standard errors), as often as 1 − confidence says (within a quarter of the distance), and less often the higher
+# the confidence is (by this number of standard errors) or where it is nearly 0.
+MIN_LOW_CONFIDENCES = 20
+MIN_EXCESS, MIN_DECREASE = 5, 2
+NEARLY_ZERO = 0.1
+
+# Notes on data that make a recalibration pointless.
+IMPLAUSIBLE_DATA_CODES = ("TN142", "TN149", "TN186", "TN187")
 
 HARD_LABELS_TEXT = (
     "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
@@ -25,12 +48,19 @@ HARD_LABELS_TEXT = (
 
 
 def plausibility_notes(preds: Predictions) -> list[Note]:
-    """Return notes on implausible predictions: hard labels, or classes in another order.
+    """Return notes on data that were probably misread: probabilities, the order of classes, labels or confidences.
 
-    Fractions in the first block rule out hard labels, and a sample of the rows usually rules out another order of the
-    classes. Otherwise all rows are used. Cost: half a millisecond for any number of rows if the sample is sufficient.
+    Fractions in the first block rule out hard labels, and errors in the first blocks rule out that outcomes are
+    predictions. A sample of the rows usually rules out another order of the classes, and the first rows usually have
+    all classes. Otherwise all rows are used. Cost: about a millisecond for any number of rows if that is sufficient.
     """
-    return [*check_hard_labels(preds), *check_class_order(preds)]
+    return [
+        *check_hard_labels(preds),
+        *check_class_order(preds),
+        *check_predicted_outcomes(preds),
+        *check_confidences(preds),
+        *check_observed_classes(preds),
+    ]
 
 
 def check_hard_labels(preds: Predictions) -> list[Note]:
@@ -100,3 +130,130 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
         reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
     is_better_order = reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
     return (accuracy, reordered_accuracy) if is_better_order else None
+
+
+def check_observed_classes(preds: Predictions) -> list[Note]:
+    """Return a note if a class was never observed, although it was expected or labels may start at 1."""
+    if preds.kind == "confidence" or _are_all_observed(preds, slice(0, max(1, BLOCK_SIZE // preds.k))):
+        return []
+    is_counted = preds.w > 0
+    rows = slice(None) if is_counted.all() else is_counted
+    outcomes = preds.votes if preds.votes is not None else preds.y
+    assert outcomes is not None
+    if outcomes.ndim == 1:
+        is_observed = np.bincount(outcomes[rows], minlength=preds.k) > 0
+    else:
+        is_observed = (outcomes[rows] > 0).any(axis=0)
+    is_observed[0] |= any(note.code == "TN180" for note in preds.notes)  # which says that it was not
+    expected, unobserved = np.zeros(preds.k), np.flatnonzero(~is_observed)
+    if len(unobserved):
+        w = preds.w[rows]
+        p = preds.P[rows][:, unobserved] if preds.p.ndim == 1 else preds.p[rows][:, unobserved]
+        expected[unobserved] = (w @ p.astype(np.float64)) * (len(w) / w.sum())
+    return unobserved_class_notes(is_observed, expected, preds.classes, preds.kind)
+
+
+def _are_all_observed(preds: Predictions, rows: slice) -> bool:
+    """Return whether some of the rows, which all count, have every class."""
+    if preds.y is None or preds.y.ndim > 1 or preds.weight is not None:
+        return False
+    return bool(np.bincount(preds.y[rows], minlength=preds.k).all())
+
+
+def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequence[Any], kind: str) -> list[Note]:
+    """Return the note on classes that were never observed; `expected` (K,) are their expected numbers of rows."""
+    is_expected = expected >= MIN_EXPECTED_EVENTS
+    may_start_at_1 = kind == "classes" and labels_are_positions(classes) and not is_observed[0]
+    if may_start_at_1 and len(classes) > 2:
+        is_expected[0] = is_expected[0] or expected[0] >= MIN_EXPECTED_FIRST
+    missing = np.flatnonzero(~is_observed & is_expected)
+    if len(missing) == 0:
+        return []
+    items = [f"{classes[c]} ({expected[c]:,.1f} expected)" for c in missing[:MAX_NAMED_CLASSES]]
+    if len(missing) > MAX_NAMED_CLASSES:
+        items.append(f"{len(missing) - MAX_NAMED_CLASSES:,} more")
+    what, verb = ("Class", "was") if len(missing) == 1 else ("Classes", "were")
+    text = f"{what} {', '.join(items)} {verb} never observed."
+    if may_start_at_1 and 0 in missing:
+        k = len(classes)
+        listed = str(list(range(1, k + 1))) if k <= MAX_NAMED_CLASSES else f"[1, 2, …, {k}]"
+        text += (
+            f" Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass classes={listed}."
+        )
+    return [Note("TN185", text)]
+
+
+def check_predicted_outcomes(preds: Predictions) -> list[Note]:
+    """Return a note if the outcomes are probably predicted classes, because nearly all of them equal these."""
+    if preds.kind != "classes" or preds.y is None or preds.n < MIN_EXPECTED_DIFFERENCES:
+        return []
+    max_differences = MAX_DIFFERENCES * preds.n
+    n_differences, n_rows, expected = 0, 0, 0.0
+    block_rows = max(1, BLOCK_SIZE // preds.k)
+    for first in range(0, preds.n, block_rows):
+        rows = slice(first, first + block_rows)
+        p, y = preds.p[rows].astype(np.float64), preds.y[rows]
+        P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+        if preds.weight is not None:
+            P, y = P[preds.weight[rows] > 0], y[preds.weight[rows] > 0]
+        n_differences += int((P.argmax(axis=1) != y).sum())
+        if n_differences > max_differences:
+            return []
+        n_rows += len(y)
+        sharpened = P**UNDERCONFIDENCE
+        expected += float((1 - sharpened.max(axis=1) / sharpened.sum(axis=1)).sum())
+    return predicted_outcome_notes(n_differences, n_rows, expected)
+
+
+def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list[Note]:
+    """Return the note on outcomes that are probably predicted classes.
+
+    Of n outcomes, `n_differences` are not the predicted class; `expected` differences would be expected if the log odds
+    of the model were too small by the factor UNDERCONFIDENCE.
+    """
+    if (
+        n_differences > MAX_DIFFERENCES * n
+        or expected < MIN_EXPECTED_DIFFERENCES
+        or n_differences > MAX_SHARE_OF_EXPECTED_DIFFERENCES * expected
+    ):
+        return []
+    which = f"All {n:,}" if n_differences == 0 else f"{n - n_differences:,} of {n:,}"
+    text = (
+        f"{which} outcomes are the predicted class, although even a very underconfident model would have missed about"
+        f" {expected:,.0f}: these may be predictions, not outcomes. Check which column or array has the observed class."
+    )
+    return [Note("TN186", text)]
+
+
+def check_confidences(preds: Predictions) -> list[Note]:
+    """Return a note if confidences are probably the probabilities of one class, and not of the predicted one."""
+    if preds.kind != "confidence" or preds.y is None:
+        return []
+    is_low = (preds.p < 0.5) if preds.weight is None else (preds.p < 0.5) & (preds.weight > 0)
+    return class_probability_notes(preds.p[is_low].astype(np.float64), preds.y[is_low], np.ones(int(is_low.sum())))
+
+
+def class_probability_notes(low: Array, accuracy: Array, count: Array) -> list[Note]:
+    """Return the note on confidences that are probably the probabilities of one class.
+
+    `low` are confidences below 1/2, `accuracy` the observed accuracy, and `count` the number of rows with each.
+    """
+    n = count.sum()
+    if n < MIN_LOW_CONFIDENCES:
+        return []
+    mean, mean_accuracy = count @ low / n, count @ accuracy / n
+    excess = n * (mean_accuracy - mean) / np.sqrt(max(count @ (low * (1 - low)), 1e-300))
+    deviation = abs(mean_accuracy - (1 - mean)) / (1 - 2 * mean)
+    if excess < MIN_EXCESS or deviation > 1 / 4:
+        return []
+    deviations = low - mean
+    slope_variance = mean_accuracy * (1 - mean_accuracy) * (count @ deviations**2)
+    decreases = count @ (deviations * accuracy) <= -MIN_DECREASE * np.sqrt(slope_variance)
+    if mean > NEARLY_ZERO and not decreases:
+        return []
+    text = (
+        f"The {n:,.0f} answers with confidence below 0.5 are right in {100 * mean_accuracy:.1f} %, about as often as"
+        f" 1 − confidence says ({100 * (1 - mean):.1f} %): these may be probabilities of one class, not confidences."
+        " Pass them as the probability with the true class as the label, or pass max(p, 1 − p) as the confidence."
+    )
+    return [Note("TN187", text)]

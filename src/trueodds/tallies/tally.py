@@ -12,7 +12,14 @@ import numpy as np
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.data.plausibility import MIN_LABELS, hard_labels_note
+from trueodds.data.plausibility import (
+    MIN_LABELS,
+    UNDERCONFIDENCE,
+    class_probability_notes,
+    hard_labels_note,
+    predicted_outcome_notes,
+    unobserved_class_notes,
+)
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_EQUAL_CELLS
@@ -321,6 +328,7 @@ class Tally(TallySums):
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
+        notes = (*notes, *self._plausibility_notes())
         if self.counts.ties and lens is not None and as_lens(lens).name in stored_views.LARGEST_PROBABILITY_LENSES:
             have = "row has" if self.counts.ties == 1 else "rows have"
             text = (
@@ -328,6 +336,28 @@ class Tally(TallySums):
                 " predicted."
             )
             notes = (*notes, Note("TN103", text))
+        return notes
+
+    def _plausibility_notes(self) -> list[Note]:
+        """Return the notes of `trueodds.data.plausibility` on outcomes and confidences that can be told from cells."""
+        confidences = self.views("confidence")[0] if "confidence" in self.view_names else None
+        if self.kind == "confidence":
+            assert confidences is not None
+            is_low = confidences.p < 0.5
+            return class_probability_notes(confidences.p[is_low], confidences.y[is_low], confidences.n[is_low])
+        notes: list[Note] = []
+        if confidences is not None and not self.counts.voted:
+            # Sharpened as if the other classes were equally probable, which gives the fewest differences.
+            largest = confidences.p**UNDERCONFIDENCE
+            others = (1 - confidences.p) ** UNDERCONFIDENCE * (self.k - 1) ** (1 - UNDERCONFIDENCE)
+            expected = float(confidences.n @ (others / (largest + others)))
+            n_differences = round(float(confidences.n @ (1 - confidences.y)))
+            notes += predicted_outcome_notes(n_differences, int(confidences.n.sum()), expected)
+        if all(f"class:{c}" in self.view_names for c in range(self.k)):
+            views = [self.cells.view(self.view_names.index(f"class:{c}")) for c in range(self.k)]
+            n_events = np.array([view.n @ view.p for view in views])
+            is_observed = np.array([bool((view.w * view.y > 0).any()) for view in views])
+            notes += unobserved_class_notes(is_observed, n_events, self.classes, self.kind)
         return notes
 
     def __repr__(self) -> str:

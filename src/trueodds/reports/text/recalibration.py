@@ -30,6 +30,8 @@ GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
     "TN142": "The columns of the classes seem to be in a different order than the labels.",
     "TN149": "These seem to be predicted labels, not probabilities.",
+    "TN186": "The outcomes seem to be predicted classes, because they equal these.",
+    "TN187": "The confidences seem to be probabilities of one class, not of the predicted class.",
 }
 
 # What the literature calls the calibrators; others are called as in this library.

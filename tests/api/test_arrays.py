@@ -202,7 +202,7 @@ def test_columns_in_another_order_than_the_classes_or_the_votes_are_refused() ->
 
 
 def test_columns_whose_names_say_nothing_keep_their_order() -> None:
-    for names in (("a", "b"), ("model_1", "model_2")):
+    for names in (("a", "b"), ("gpt4", "claude3")):
         assert to.Predictions(Y, pd.DataFrame({names[0]: 1 - P, names[1]: P})).classes == (0, 1)
     with pytest.raises(InputError, match=r"TO105.*'no'"):
         to.Predictions(["no", "yes"], pd.DataFrame({"a": [0.2, 0.3], "b": [0.8, 0.7]}))

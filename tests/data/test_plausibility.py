@@ -238,6 +238,13 @@ def test_votes_and_independent_labels_that_never_occur_are_noted():
     assert noted(to.Predictions.from_multilabel(votes > 0, P)) == ["Class 2 (6.0 expected) was never observed."]
 
 
+def test_answers_of_which_none_is_correct_are_noted():
+    preds = to.Predictions.from_confidence(np.full(10, 0.6), np.zeros(10, dtype=int))
+    assert noted(preds)[0].startswith("No answer is correct (6.0 expected).")
+    assert "TN185" in codes(to.measure(to.tally(preds), "ece", resamples=20))
+    assert noted(to.Predictions.from_confidence(np.full(10, 0.6), np.arange(10) == 3)) == []
+
+
 # Outcomes that are predictions
 
 

@@ -267,3 +267,74 @@ def test_text_labels_of_other_spelling_are_matched_by_number(tmp_path: Path, kin
 def test_listed_columns_give_the_same_classes_as_a_star() -> None:
     data = {"label": [1, 2, 1], "p_1": [0.2, 0.5, 0.1], "p_2": [0.8, 0.5, 0.9]}
     assert read(data).collect().classes == read(data, probs=["p_1", "p_2"]).collect().classes == (1, 2)
+
+
+CLASSIFIER_LOG = {
+    "true_label": ["cat", "dog", "dog", "Cat"],
+    "predicted_label": ["cat", "cat", "dog", "cat"],
+    "confidence": [0.9, 0.6, 0.8, 0.7],
+}
+LOG_COLUMNS = {"label": "true_label", "predicted": "predicted_label", "confidence": "confidence"}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_an_answer_is_correct_if_the_predicted_class_is_exactly_the_label(tmp_path: Path, kind: str) -> None:
+    source = read(write(tmp_path / f"a.{kind}", CLASSIFIER_LOG), **LOG_COLUMNS)
+    preds = source.collect()
+    assert (preds.kind, preds.y.tolist()) == ("confidence", [1, 0, 1, 0])  # Cat is not cat
+    assert source.describe()["columns"] == {
+        "confidence": ["confidence"],
+        "label": "true_label",
+        "predicted": "predicted_label",
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "predicted"),
+    [
+        ([1, 2, 3, 4], [1, 2, 3, 0]),
+        ([1, 2, 3, 4], [1.0, 2.0, 3.0, 0.0]),
+        ([1, 2, 3, 4], ["1", "02", "3.0", "none"]),
+        (["1", "2", "3", "other"], [1.0, 2.0, 3.0, 0.0]),
+    ],
+)
+def test_a_predicted_number_equals_a_label_of_any_spelling(labels: Any, predicted: Any) -> None:
+    data = {"label": np.array(labels), "predicted": np.array(predicted), "confidence": np.full(4, 0.5)}
+    assert read(data, predicted="predicted", confidence="confidence").collect().y.tolist() == [1, 1, 1, 0]
+
+
+def test_two_columns_of_texts_are_compared_as_they_are_written() -> None:
+    data = {"label": ["01", "1"], "predicted": ["1", "1"], "confidence": [0.5, 0.5]}
+    assert read(data, predicted="predicted", confidence="confidence").collect().y.tolist() == [0, 1]
+
+
+def test_labels_and_predicted_classes_without_a_common_value_are_refused() -> None:
+    data = {"label": ["cat", "dog"] * 60, "predicted": ["CAT", "DOG"] * 60, "confidence": [0.5] * 120}
+    with refusal("TO119", "cat, dog and CAT, DOG", "'label' and 'predicted'"):
+        read(data, predicted="predicted", confidence="confidence").collect()
+    few = {name: values[:4] for name, values in data.items()}
+    assert read(few, predicted="predicted", confidence="confidence").collect().y.tolist() == [0, 0, 0, 0]
+
+
+def test_a_missing_label_or_predicted_class_is_refused_with_its_row() -> None:
+    data = {"label": np.array([1.0, np.nan]), "predicted": np.array([1.0, 2.0]), "confidence": [0.5, 0.5]}
+    with refusal("TO103", "nan in row 1"):
+        read(data, predicted="predicted", confidence="confidence").collect()
+
+
+def test_predicted_needs_a_confidence_and_a_label_and_no_correctness() -> None:
+    data = {"label": [1, 0], "predicted": [1, 1], "confidence": [0.5, 0.5], "correct": [1, 0]}
+    for arguments, words in (
+        ({"predicted": "predicted"}, "predicted needs a confidence"),
+        ({"predicted": "predicted", "confidence": "confidence", "label": None}, "needs a label"),
+        ({"predicted": "predicted", "confidence": "confidence", "correct": "correct"}, "Both define"),
+    ):
+        with refusal("TO205", words):
+            read(data, **arguments)
+
+
+def test_a_confidence_without_an_outcome_names_the_columns_that_give_it() -> None:
+    with refusal("TO304", "label='true_label', predicted='predicted_label'"):
+        read(CLASSIFIER_LOG, confidence="confidence").collect()
+    with refusal("TO304", "confidence='confidence', label='true_label', predicted='predicted_label'"):
+        read(CLASSIFIER_LOG)

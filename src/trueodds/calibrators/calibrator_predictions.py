@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data import arrays
+from trueodds.data.class_names import class_numbers
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 from trueodds.data.probabilities import check_probabilities, prob_columns
@@ -62,6 +63,9 @@ def check_column_order(table: Any, classes: tuple[Any, ...]) -> None:
     if columns is None or callable(columns):
         return
     column_classes, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
+    numbers, expected_numbers = class_numbers(list(map(str, columns))), class_numbers(expected)
+    if numbers is not None and expected_numbers is not None:
+        column_classes, expected = list(map(str, numbers)), list(map(str, expected_numbers))
     if column_classes != expected and sorted(column_classes) == sorted(expected):
         raise InputError(
             "TO501",
@@ -88,6 +92,8 @@ def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:
     own_names, expected_names = [str(name) for name in names], [str(name) for name in classes]
     column_numbers = [str(i) for i in range(len(own_names))]
     agree = own_names == expected_names or column_numbers in (own_names, expected_names)
+    if (numbers := class_numbers(own_names)) is not None:
+        agree = agree or numbers == class_numbers(expected_names)
     if len(own_names) != len(expected_names) or not agree:
         raise InputError(
             "TO501",

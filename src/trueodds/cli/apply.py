@@ -92,7 +92,7 @@ def _apply_to_table(
 
     `tolerance` is that of the sum of a row, and `percent` says that a confidence of 70 means 70 %.
     """
-    from trueodds.data.class_names import names_of_labels
+    from trueodds.data.class_names import class_numbers, names_of_labels
     from trueodds.io import read
     from trueodds.io.recalibrated_files import output_column_names, rewrite
     from trueodds.io.stated_confidence import PercentScale
@@ -105,11 +105,14 @@ def _apply_to_table(
         _check_is_for_confidence(calibrator, columns)
     calibration_map = calibrator.calibration_map
     on_logits = roles.logits and (calibration_map.logits or calibration_map.takes_logs)
-    # Columns that are listed are in the order of the classes; those of a pattern are matched by name.
-    has_listed_columns = any(isinstance(column, list) for column in columns.values())
-    classes = [str(name) for name in calibrator.classes]
-    has_suffixes = roles.suffixes is not None and not has_listed_columns
-    column_suffixes = list(names_of_labels(roles.suffixes or (), classes)) if has_suffixes else []
+    classes, column_suffixes = [str(name) for name in calibrator.classes], list(roles.suffixes or ())
+    numbers, column_numbers = class_numbers(classes), class_numbers(column_suffixes)
+    if numbers and column_numbers and set(numbers) == set(column_numbers):  # such as 1, 2 and class01, class02
+        classes, column_suffixes = list(map(str, numbers)), list(map(str, column_numbers))
+    elif any(isinstance(column, list) for column in columns.values()):
+        column_suffixes = []  # listed columns are in the order of the classes; those of a pattern are matched by name
+    elif column_suffixes:
+        column_suffixes = list(names_of_labels(column_suffixes, classes))
     class_columns = _match_classes(classes, column_suffixes)
 
     def recalibrate(P: Any) -> Any:

@@ -70,8 +70,15 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"metavar": "'p_*'", "help": "Columns of the probabilities: a pattern, or names a,b,c. [default: p_*]"},
     ),
     ("--logits", {"metavar": "'z_*'", "help": "Columns of logits or log-probabilities, in place of --probs."}),
-    ("--confidence", {"metavar": "C", "help": "Column of the confidence in the chosen answer, with --correct."}),
+    (
+        "--confidence",
+        {"metavar": "C", "help": "Column of the confidence in the chosen answer, with --correct or --predicted."},
+    ),
     ("--correct", {"metavar": "C", "help": "Column that says whether the chosen answer was correct."}),
+    (
+        "--predicted",
+        {"metavar": "C", "help": "Column of the predicted class, in place of --correct: correct if it equals --label."},
+    ),
     ("--votes", {"metavar": "'v_*'", "help": "Columns of the number of votes for each class."}),
     ("--multilabel", {"metavar": "'y_*'", "help": "Columns of independent labels, 0 or 1."}),
     ("--weight", {"metavar": "C", "help": "Column of the weights."}),
@@ -93,7 +100,8 @@ _EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),
     ("multilabel", "label", "Both name the columns of the outcomes."),
     ("votes", "label", "Both name the columns of the outcomes."),
-    ("confidence", "label", "With --confidence the outcome is --correct."),
+    ("correct", "label", "With --correct no label is read."),
+    ("correct", "predicted", "Both define which answer is correct."),
     ("confidence", "probs", "Only the confidence would be read."),
 )
 
@@ -141,9 +149,13 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
         if name in columns and other in columns:
             raise InputError("TO603", reason, f"--{name} and --{other}", f"Leave --{other} out.")
     if needs_outcome:
-        _check_partner(columns, "confidence", "correct")
+        if "confidence" in columns and not {"correct", "predicted"} & columns.keys():
+            got = f"--confidence {columns['confidence']} alone"
+            fix = "Add --correct C, a column; or --label C --predicted C, the columns of the true and predicted class."
+            raise InputError("TO601", "--confidence needs --correct or --predicted.", got, fix)
         if "samples" not in columns:  # whose correctness needs no confidence
             _check_partner(columns, "correct", "confidence")
+    _check_partner(columns, "predicted", "confidence")
     for outcomes in ("votes", "multilabel"):
         if outcomes in columns and columns[outcomes] == columns.get("logits", columns.get("probs", "p_*")):
             raise InputError(

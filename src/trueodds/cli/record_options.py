@@ -50,6 +50,7 @@ _REQUIRED_KEYWORDS = {
 }
 # Options of tables of probabilities that records do not have, and what to use instead; empty if there is nothing.
 _TABLE_OPTION_REMEDIES = {
+    "predicted": "Name the field that says whether the answer was correct by --correct.",
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
     **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance", "engine", "row_id"), ""),
@@ -107,7 +108,7 @@ def _missing_partner_error(
 def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the options specify records of answers."""
     return any(name in columns for name in RECORD_KEYWORDS) or (
-        "confidence" in columns and _look_like_records(files, columns)
+        "confidence" in columns and "predicted" not in columns and _look_like_records(files, columns)
     )
 
 

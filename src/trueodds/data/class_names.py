@@ -89,6 +89,8 @@ def class_numbers(names: Sequence[Any]) -> tuple[int | float, ...] | None:
     >>> class_numbers(["gpt4", "claude3"]), class_numbers(["1", "01"])
     (None, None)
     """
+    if len(names) == 0:
+        return None
     numerals = names
     if all(isinstance(name, str) for name in names):
         # The parts that all names share, without the digits, the sign and the decimal point that belong to a number.
@@ -184,17 +186,14 @@ def _classes_from_names(
 def classes_for_numeric_labels(names: Sequence[str]) -> list[Any] | None:
     """Return the classes that these names define if labels are numbers; None if a label is the position of its class.
 
-    The classes are the numbers of names that are only numbers, and else the names.
+    The classes are the numbers in the names, or the names if only some of them are numbers.
 
-    >>> classes_for_numeric_labels(["01", "02"]), classes_for_numeric_labels(["grade1", "grade2"])
-    ([1, 2], ['grade1', 'grade2'])
+    >>> classes_for_numeric_labels(["01", "02"]), classes_for_numeric_labels(["p_1", "p_0"])
+    ([1, 2], [1, 0])
     >>> classes_for_numeric_labels(["0", "1"]), classes_for_numeric_labels(["no", "yes"])
     (None, None)
     """
-    if labels_are_positions(names):
-        return None
-    numbers = class_numbers(names)
-    return list(numbers) if numbers is not None and all(map(looks_like_a_number, names)) else list(names)
+    return None if labels_are_positions(names) else list(class_numbers(names) or names)
 
 
 def numbered_columns_note(subject: str, classes: Sequence[Any]) -> Note:

@@ -288,3 +288,43 @@ def check_binary(y: Array, name: str = "Y") -> Array:
     if is_invalid.any():
         refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
     return y.astype(np.int64)
+
+
+MIN_ROWS_WITH_DISJOINT_LABELS = 100  # of fewer rows, all predicted classes may be wrong
+
+
+def compare_labels(labels: Array, predicted: Array) -> Array:
+    """Return whether each label (n,) equals the predicted class (n,).
+
+    Texts must be exactly equal. If one argument has numbers and the other texts, these are read as numbers. Raises
+    InputError TO103 for missing values, TO119 if many labels have no value in common with the predicted classes.
+
+    >>> compare_labels(np.array([1, 2, 3]), np.array(["1", "02", "none"])).tolist()
+    [True, True, False]
+    """
+    for name, values in (("label", labels), ("predicted class", predicted)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            fix = "Fill or remove those rows; rows are never dropped silently."
+            refuse_first_invalid(values, ~np.isfinite(values), "TO103", f"Every {name} must be given.", fix)
+    if (labels.dtype.kind in "US") == (predicted.dtype.kind in "US"):
+        is_correct: Array = labels == predicted
+    else:
+        code_of_value: dict[Any, int] = {}
+        codes = []
+        for values in (labels, predicted):
+            unique, inverse = np.unique(values, return_inverse=True)
+            numbers = [to_number(value) for value in map(to_plain_name, unique.tolist())]
+            keys = [value if number is None else number for value, number in zip(unique, numbers, strict=True)]
+            codes.append(np.array([code_of_value.setdefault(key, len(code_of_value)) for key in keys])[inverse])
+        is_correct = codes[0] == codes[1]
+    if len(labels) >= MIN_ROWS_WITH_DISJOINT_LABELS and not is_correct.any():
+        values_of_both = [np.unique(values).tolist() for values in (labels, predicted)]
+        if not set(map(str, values_of_both[0])) & set(map(str, values_of_both[1])):
+            got = " and ".join(", ".join(map(str, values[:3])) for values in values_of_both)
+            raise InputError(
+                "TO119",
+                "The labels and the predicted classes have no value in common.",
+                f"labels and predicted classes such as {got}",
+                "Write both as the same names or numbers of classes.",
+            )
+    return is_correct

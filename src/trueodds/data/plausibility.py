@@ -133,8 +133,14 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
 
 
 def check_observed_classes(preds: Predictions) -> list[Note]:
-    """Return a note if a class was never observed, although it was expected or labels may start at 1."""
-    if preds.kind == "confidence" or _are_all_observed(preds, slice(0, max(1, BLOCK_SIZE // preds.k))):
+    """Return a note if a class was never observed, although it was expected or labels may start at 1.
+
+    Of confidences, it says that no answer is correct.
+    """
+    if preds.kind == "confidence":
+        assert preds.y is not None
+        return no_correct_answer_notes(float(preds.w @ preds.y), float(preds.w @ preds.p) * preds.n / preds.w.sum())
+    if _are_all_observed(preds, slice(0, max(1, BLOCK_SIZE // preds.k))):
         return []
     is_counted = preds.w > 0
     rows = slice(None) if is_counted.all() else is_counted
@@ -144,7 +150,8 @@ def check_observed_classes(preds: Predictions) -> list[Note]:
         is_observed = np.bincount(outcomes[rows], minlength=preds.k) > 0
     else:
         is_observed = (outcomes[rows] > 0).any(axis=0)
-    is_observed[0] |= any(note.code == "TN180" for note in preds.notes)  # which says that it was not
+    if any(note.code == "TN180" for note in preds.notes):  # which says that the first one was not
+        is_observed[0] = True
     expected, unobserved = np.zeros(preds.k), np.flatnonzero(~is_observed)
     if len(unobserved):
         w = preds.w[rows]
@@ -180,6 +187,14 @@ def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequenc
         text += (
             f" Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass classes={listed}."
         )
+    return [Note("TN185", text)]
+
+
+def no_correct_answer_notes(n_correct: float, expected: float) -> list[Note]:
+    """Return a note if no answer is correct, although several were expected."""
+    if n_correct > 0 or expected < MIN_EXPECTED_EVENTS:
+        return []
+    text = f"No answer is correct ({expected:,.1f} expected). Check how it was determined which answers are correct."
     return [Note("TN185", text)]
 
 

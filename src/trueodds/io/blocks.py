@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.labels import UNKNOWN_LABEL_TEXT, suggest_classes
+from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
@@ -129,6 +129,8 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:
         y = column_matrix(batch, roles.truth, table_name, first_row)
+    elif len(roles.truth) == 2:
+        y = _correctness(batch, roles, table_name, first_row)
     elif roles.truth:
         y = batch[roles.truth[0]]
     weight = None if roles.weight is None else column_matrix(batch, [roles.weight], table_name, first_row)
@@ -146,6 +148,22 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
         cluster=None if roles.cluster is None else batch[roles.cluster],
         row_id=None if roles.row_id is None else batch[roles.row_id],
     )
+
+
+def _correctness(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int) -> Array:
+    """Return whether the predicted class is the label, for each row of a batch."""
+    for column in roles.truth:
+        if batch[column].ndim != 1:
+            raise Place(table_name, column, first_row).wrong_type_error(
+                "a column of lists", "Name a column with one value per row."
+            )
+    label, predicted = roles.truth
+    try:
+        return compare_labels(batch[label], batch[predicted])
+    except InputError as problem:
+        got = re.sub(r"\brow (\d+)", lambda row: f"row {first_row + int(row[1])}", problem.got)
+        got = f"{got}, in the columns {label!r} and {predicted!r} of {table_name}"
+        raise InputError(problem.code, problem.problem, got, problem.fix) from None
 
 
 def column_matrix(batch: ColumnBatch, names: Sequence[str], table_name: str, first_row: int) -> Array:

@@ -21,6 +21,8 @@ def suggest_outcome_columns(columns: tuple[str, ...], probs: str | Sequence[str]
     votes = {name[2:] for name in columns if name.startswith("v_")}
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
         return "For votes pass votes='v_*'; for a label of another name pass label=."
+    if "confidence" in columns and (predicted := suggest_predicted_column(columns)):
+        return f"For a confidence in the predicted class pass confidence='confidence', {predicted}."
     if "confidence" in columns and "correct" in columns:
         return (
             "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
@@ -29,6 +31,19 @@ def suggest_outcome_columns(columns: tuple[str, ...], probs: str | Sequence[str]
     if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
         return _suggest_label_and_probs(columns)
     return None
+
+
+def suggest_predicted_column(columns: Sequence[str]) -> str | None:
+    """Return the arguments for the columns of the true and the predicted class; None if the names do not tell both.
+
+    >>> suggest_predicted_column(("true_label", "predicted_label", "confidence"))
+    "label='true_label', predicted='predicted_label'"
+    """
+    predicted = [name for name in columns if name.lower().startswith("pred") or name.lower() == "y_pred"]
+    labels = [name for name in columns if name.lower() in ("label", "true_label", "true_class", *_OUTCOME_NAMES)]
+    if len(predicted) != 1 or len(labels) != 1:
+        return None
+    return f"label={labels[0]!r}, predicted={predicted[0]!r}"
 
 
 def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:

@@ -26,7 +26,9 @@ class ColumnRoles:
     kind: str  # of outcome: "classes", "confidence", "votes" or "multilabel"
     probs: tuple[str, ...]  # columns of probabilities, logits or confidence
     suffixes: tuple[str, ...] | None  # class names in the column names; None if there are none
-    truth: tuple[str, ...]  # columns of the label, votes, 0/1 outcomes or correctness; empty to apply a calibrator
+    # Columns of the label, votes, 0/1 outcomes or correctness; empty to apply a calibrator. Of a confidence also two
+    # columns, the label and the predicted label, whose equality is the correctness.
+    truth: tuple[str, ...]
     weight: str | None = None  # column of the weights
     group: tuple[str, ...] = ()  # columns of subgroups
     cluster: str | None = None  # column of clusters of dependent rows
@@ -51,7 +53,9 @@ class ColumnRoles:
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
         probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
         columns: dict[str, Any] = {probs: list(self.probs)}
-        if self.truth:
+        if self.kind == "confidence" and len(self.truth) == 2:
+            columns |= {"label": self.truth[0], "predicted": self.truth[1]}
+        elif self.truth:
             columns[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
         columns |= {"weight": self.weight} if self.weight else {}
         columns |= {"group": list(self.group)} if self.group else {}
@@ -87,6 +91,7 @@ class ColumnSelection:
     logits: Names | bool | None = None  # columns of logits; True if `probs` names them
     confidence: str | None = None  # column of the confidence in the chosen answer
     correct: str | None = None  # column of its correctness
+    predicted: str | None = None  # column of the predicted label, which is correct if it equals the label
     multilabel: Names | None = None  # columns of independent labels, 0 or 1
     votes: Names | None = None  # columns of the number of votes for each class
     weight: str | None = None  # column of the weights
@@ -108,10 +113,15 @@ class ColumnSelection:
             raise InputError(
                 "TO205", "These columns exclude each other.", " and ".join(keywords), "Pass only one of them."
             )
-        if self.correct is not None and self.confidence is None:
-            raise InputError(
-                "TO205", "correct needs a confidence.", f"correct={describe(self.correct)}", "Pass confidence=."
-            )
+        for name in ("correct", "predicted"):
+            column = getattr(self, name)
+            if column is not None and self.confidence is None:
+                raise InputError(
+                    "TO205", f"{name} needs a confidence.", f"{name}={describe(column)}", "Pass confidence=."
+                )
+        if self.correct is not None and self.predicted is not None:
+            got, fix = "correct and predicted", "Pass only one of them."
+            raise InputError("TO205", "Both define which answer is correct.", got, fix)
         return kinds[0] if kinds else "classes"
 
     def resolve(self, table: Table) -> ColumnRoles:
@@ -123,8 +133,14 @@ class ColumnSelection:
         for name in group:
             finder.check_group(name)
         if kind == "confidence":
-            correct = finder.find_one(self.correct, "correct")
+            correct, predicted = finder.find_one(self.correct, "correct"), finder.find_one(self.predicted, "predicted")
             truth: tuple[str, ...] = () if correct is None else (correct,)
+            if predicted is not None:
+                label = finder.find_label(self.label, self.probs)
+                if label is None:
+                    got, fix = f"predicted={predicted!r} and label=None", "Pass label=, the column of the true class."
+                    raise InputError("TO205", "predicted needs a label to be compared with.", got, fix)
+                truth = (label, predicted)
             confidence = finder.find_one(self.confidence, "confidence")
             assert confidence is not None
             return ColumnRoles(

@@ -32,6 +32,7 @@ def read(
     logits: Names | bool | None = None,
     confidence: str | None = None,
     correct: str | None = None,
+    predicted: str | None = None,
     multilabel: Names | None = None,
     votes: Names | None = None,
     weight: Any = None,
@@ -75,6 +76,9 @@ def read(
     correct : str, optional
         Column that says whether the chosen answer was correct: 0 and 1, or texts such as yes and no, correct and
         incorrect, pass and fail, T and F.
+    predicted : str, optional
+        Column of the predicted class, in place of `correct`: an answer is correct if it equals `label`. Texts must be
+        exactly equal; a number equals a number, or the text of one, whatever its spelling (1, 1.0, "01").
     multilabel : str or sequence of str, optional
         Columns of independent labels, 0 or 1. They are matched to `probs` by the text that the wildcard matches.
     votes : str or sequence of str, optional
@@ -137,7 +141,7 @@ def read(
         return data
     refuse_several_models(data)
     selection = ColumnSelection(
-        label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id
+        label, probs, logits, confidence, correct, predicted, multilabel, votes, weight, group, cluster, row_id
     )
     if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
@@ -192,7 +196,7 @@ def _open_tables(data: Any, csv_settings: CsvSettings) -> list[Table]:
 
 def _check_columns_are_named(selection: ColumnSelection) -> ColumnSelection:
     """Return the selection; raise TO203 if a column is given as an array and not by name."""
-    for setting in ("label", "confidence", "correct", "weight", "cluster", "row_id"):
+    for setting in ("label", "confidence", "correct", "predicted", "weight", "cluster", "row_id"):
         name = getattr(selection, setting)
         if name is not None and not isinstance(name, str):
             raise _not_a_column_name_error(setting, name)

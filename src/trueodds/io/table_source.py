@@ -23,6 +23,7 @@ from trueodds.data.class_names import (
 )
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
+from trueodds.io.column_suggestions import suggest_predicted_column
 from trueodds.io.columns import (
     ColumnRoles,
     ColumnSelection,
@@ -260,7 +261,7 @@ class TableSource(Source):
     def _validate_columns(self, block: Block, *, is_part: bool) -> Predictions:
         """Return the rows of a block as Predictions without ids."""
         if block.y is None:
-            raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
+            raise self._no_outcome_error()
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
         kind = self.roles.kind
         classes = self.class_names(block)
@@ -328,6 +329,14 @@ class TableSource(Source):
         """Return the error of a resumed tally whose rows are no longer there."""
         problem = f"{self.name} does not have the rows that were tallied before."
         return InputError("TO331", problem, f"a count of {skip_rows:,} rows", "Remove the state to start again.")
+
+    def _no_outcome_error(self) -> InputError:
+        """Return the error of rows that are read without an outcome, with the columns that may hold it."""
+        got, fix = "label=None", "Name the label's column."
+        if self.roles.kind == "confidence":
+            predicted = suggest_predicted_column(self.tables[0].columns) or "label=, predicted="
+            got, fix = "confidence= alone", f"Pass correct=, or pass {predicted}."
+        return InputError("TO304", f"No outcome is read from {self.name}.", got, fix)
 
     def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")

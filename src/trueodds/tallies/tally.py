@@ -17,6 +17,7 @@ from trueodds.data.plausibility import (
     UNDERCONFIDENCE,
     class_probability_notes,
     hard_labels_note,
+    no_correct_answer_notes,
     predicted_outcome_notes,
     unobserved_class_notes,
 )
@@ -344,7 +345,10 @@ class Tally(TallySums):
         if self.kind == "confidence":
             assert confidences is not None
             is_low = confidences.p < 0.5
-            return class_probability_notes(confidences.p[is_low], confidences.y[is_low], confidences.n[is_low])
+            return [
+                *class_probability_notes(confidences.p[is_low], confidences.y[is_low], confidences.n[is_low]),
+                *no_correct_answer_notes(float(confidences.w @ confidences.y), float(confidences.n @ confidences.p)),
+            ]
         notes: list[Note] = []
         if confidences is not None and not self.counts.voted:
             # Sharpened as if the other classes were equally probable, which gives the fewest differences.

@@ -300,3 +300,23 @@ def test_a_long_value_is_described_by_type_and_size() -> None:
     ]  # fmt: skip
     assert len(describe("x" * 500)) == 80
     assert len(str(InputError("TO101", "Problem.", repr(np.zeros(900)), "Fix."))) < 400
+
+
+def test_results_of_two_named_classes_name_the_event() -> None:
+    words = np.where(Y == 1, "yes", "no")
+    preds = to.Predictions(words, pd.DataFrame({"p_no": 1 - P, "p_yes": P}), group=np.arange(len(Y)) % 2)
+    results = [
+        to.measure(preds, "brier", interval=None),
+        to.measure(preds, "ece", interval=None),
+        to.measure(to.tally(preds), "ece", interval=None),
+        to.test(preds, resamples=19),
+        to.compare(preds, preds[:], "brier", resamples=20),
+        to.by_group(preds, "brier", resamples=20),
+    ]
+    for result in results:
+        assert result.to_dict()["settings"]["event"] == "yes"
+        assert "(event: class yes)" in str(result)
+    assert to.audit(preds, resamples=39).to_dict()["data"]["event"] == "yes"
+    for lens in ("confidence", "class:no"):
+        assert "event" not in to.measure(preds, "ece", lens=lens, interval=None).settings
+    assert "event" not in str(to.measure(PREDS, "ece", interval=None))  # class 1 of 0 and 1

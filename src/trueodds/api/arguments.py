@@ -18,6 +18,7 @@ from trueodds.hypotests.base import HypothesisTest
 from trueodds.io.models import is_array
 from trueodds.io.source import Source
 from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical, Positive
 from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.region import select_region
 from trueodds.tallies.tally import Tally
@@ -125,8 +126,13 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     return select_region(rows, region)
 
 
-def reported_call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
-    """Return those arguments of a call that its result reports as settings: seed, region and kind of weights."""
+def reported_call_settings(
+    rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None, lens: Lens | None = None
+) -> dict[str, Any]:
+    """Return what a result reports as settings of its call: seed, region, kind of weights, and the event of the lens.
+
+    The event is the second of two classes that are not only numbered 0 and 1.
+    """
     settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if isinstance(region, str):
         settings["region"] = region
@@ -134,6 +140,9 @@ def reported_call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str
         settings["region"] = getattr(region, "__name__", None) or describe(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         settings["weight_kind"] = weight_kind
+    has_event = isinstance(lens, (Positive, Canonical)) and rows.kind == "classes" and rows.k == 2
+    if has_event and [str(name) for name in rows.classes] != ["0", "1"]:
+        settings["event"] = str(rows.classes[1])
     return settings
 
 

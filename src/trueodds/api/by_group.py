@@ -202,7 +202,7 @@ def by_group(
         group_tests.multicalibration,
         level,
         group_tests.null,
-        settings_used | reported_call_settings(rng, rows, weight_kind),
+        settings_used | reported_call_settings(rng, rows, weight_kind, lens=resolved_lens),
         tuple(dict.fromkeys(notes)),
     )
 

@@ -203,14 +203,18 @@ def compare(
     ]
     if is_ranking:
         ranking = comparison_settings.rank_models(models, seed)
-        return add_call_settings(ranking, reported_call_settings(rng, first_model, weight_kind), notes)
+        return add_call_settings(
+            ranking, reported_call_settings(rng, first_model, weight_kind, lens=resolved_lens), notes
+        )
     first_name, second_name = models
     comparison = comparison_settings.compare_pair(
         models[first_name], models[second_name], (first_name, second_name), seed
     )
     if not has_estimator:
         notes.append(_note_brier_difference(comparison_settings, models, seed))
-    return add_call_settings(comparison, reported_call_settings(rng, first_model, weight_kind), notes)
+    return add_call_settings(
+        comparison, reported_call_settings(rng, first_model, weight_kind, lens=resolved_lens), notes
+    )
 
 
 def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:

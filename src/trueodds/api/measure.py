@@ -134,7 +134,7 @@ def measure(
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
     estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
-    settings_used = dict(estimate.settings) | reported_call_settings(rng, rows, weight_kind, region)
+    settings_used = dict(estimate.settings) | reported_call_settings(rng, rows, weight_kind, region, resolved_lens)
     return replace(
         estimate, settings=settings_used, notes=tuple(dict.fromkeys([*data_notes(rows, source=data), *estimate.notes]))
     )

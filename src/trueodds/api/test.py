@@ -136,7 +136,7 @@ def test(
             verdict = method(rows, lenses, generator, lambda share: report(share, "simulating labels"))
     if margin is not None and error is not None:
         verdict = add_equivalence_decision(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
-    settings_used = reported_call_settings(rng, rows, weight_kind, region)
+    settings_used = reported_call_settings(rng, rows, weight_kind, region, lenses[0] if len(lenses) == 1 else None)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         hypothesis_text = f"the probabilities of the hypothesis {settings_used['hypothesis']}"

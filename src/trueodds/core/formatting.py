@@ -58,13 +58,23 @@ def format_percent_in_text(share: float) -> str:
     return f"{100 * share:.6g} %"
 
 
+def format_lens(lens: str, settings: Mapping[str, Any]) -> str:
+    """Describe the lens, with the class that is the event if the settings have it.
+
+    >>> format_lens("positive", {"event": "yes"}), format_lens("confidence", {})
+    ('lens positive (event: class yes)', 'lens confidence')
+    """
+    event = settings.get("event")
+    return f"lens {lens}" if event is None else f"lens {lens} (event: class {event})"
+
+
 def format_lens_and_settings(lens: str, settings: Mapping[str, Any]) -> str:
     """Describe the lens and the settings that affect the value in a few words; `to_dict` has all of them.
 
     >>> format_lens_and_settings("confidence", {"partition": "uniform 15", "distance": "tv", "order": 1.0})
     'lens confidence, 15 uniform bins, tv distance'
     """
-    pieces = [f"lens {lens}"]
+    pieces = [format_lens(lens, settings)]
     if (partition := settings.get("partition")) is not None:
         pieces.append(format_bins(str(partition), settings.get("bins")))
     if (distance := settings.get("distance")) is not None:

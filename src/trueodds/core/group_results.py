@@ -297,7 +297,7 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
         f"{by_group.estimator} by group · family-wise p {family_pvalue} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
-        f" {format_lens_and_settings(by_group.lens, by_group.overall.settings)}"
+        f" {format_lens_and_settings(by_group.lens, by_group.settings)}"
     )
     lines = [heading]
     if with_table:

@@ -10,6 +10,7 @@ from typing import Any
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
+    format_lens,
     format_lens_and_settings,
     format_number,
     format_percent,
@@ -277,8 +278,8 @@ class Verdict(Result):
         return to_printable(
             f"{self.test} p {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._margin_text()}"
-            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · lens {self.lens} · null:"
-            f" {_NULL_DETAILS.split(self.null)[0]}"
+            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {format_lens(self.lens, self.settings)}"
+            f" · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
 
     def _decision_text(self) -> str:

@@ -146,10 +146,11 @@ def check_observed_classes(preds: Predictions) -> list[Note]:
     rows = slice(None) if is_counted.all() else is_counted
     outcomes = preds.votes if preds.votes is not None else preds.y
     assert outcomes is not None
+    is_observed: Array
     if outcomes.ndim == 1:
         is_observed = np.bincount(outcomes[rows], minlength=preds.k) > 0
     else:
-        is_observed = (outcomes[rows] > 0).any(axis=0)
+        is_observed = np.any(outcomes[rows] > 0, axis=0)
     if any(note.code == "TN180" for note in preds.notes):  # which says that the first one was not
         is_observed[0] = True
     expected, unobserved = np.zeros(preds.k), np.flatnonzero(~is_observed)

@@ -31,6 +31,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "k": rows.k,
         "kind": rows.kind,
         "classes": [str(name) for name in rows.classes],
+        "event": None if positive is None else str(rows.classes[1]),
         "mean_confidence": _weighted_mean(confidence, "p"),
         "accuracy": _weighted_mean(confidence, "y"),
         "mean_prediction": _weighted_mean(positive, "p"),  # of the second of two classes

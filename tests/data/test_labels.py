@@ -502,3 +502,54 @@ def test_an_integer_beyond_the_exact_range_of_floats_is_matched_exactly() -> Non
 def test_classes_with_the_numbers_of_the_columns_in_another_order_are_refused() -> None:
     with refused("TO113", fix="Reorder the columns"):
         positions([1, 2, 1], ["p_1", "p_2"], classes=["c2", "c1"])
+
+
+# Categories of labels
+
+
+def categorical(values: list[Any], categories: list[Any]) -> Any:
+    return pd.Series(pd.Categorical(values, categories=categories))
+
+
+@pytest.mark.parametrize("wrap", [list, lambda series: series, lambda series: series.array])
+def test_the_categories_of_a_categorical_are_the_classes_in_the_order_of_the_columns(wrap: Any) -> None:
+    series = categorical([1, 2, 3], [1, 2, 3, 4])
+    preds = Predictions(wrap(series), GRADES)
+    assert preds.y is not None
+    if wrap is list:  # a plain list has no categories
+        assert preds.y.tolist() == [1, 2, 3]
+        return
+    assert (preds.classes, preds.y.tolist()) == ((1, 2, 3, 4), [0, 1, 2])
+    assert [note.code for note in preds.notes] == ["TN188"]
+    assert Predictions.from_logits(wrap(series), np.log(GRADES)).classes == (1, 2, 3, 4)
+
+
+def test_text_categories_are_names_also_of_a_polars_enum() -> None:
+    names = ["low", "medium", "high"]
+    for series in (categorical(["high", "low"], names), pl.Series(["high", "low"], dtype=pl.Enum(names))):
+        preds = Predictions(series, np.full((2, 3), 1 / 3))
+        assert preds.y is not None
+        assert (preds.classes, preds.y.tolist()) == (tuple(names), [2, 0])
+    two = Predictions(categorical(["yes", "no"], ["no", "yes"]), [0.8, 0.3])
+    assert two.y is not None
+    assert two.y.tolist() == [1, 0]
+    # a Polars Categorical has no order of its own
+    with refused("TO106", "'high' in row 0"):
+        Predictions(pl.Series(["high", "low"], dtype=pl.Categorical), np.full((2, 3), 1 / 3))
+
+
+def test_names_of_columns_come_before_the_order_of_categories() -> None:
+    pets = categorical(["dog", "cat"], ["cat", "dog"])
+    preds = Predictions(pets, pd.DataFrame({"p_dog": [0.9, 0.2], "p_cat": [0.1, 0.8]}))
+    assert preds.y is not None
+    assert (preds.classes, preds.y.tolist()) == (("dog", "cat"), [0, 1])
+    assert positions(categorical([1, 2, 3], [1, 2, 3, 4]), ["p_0", "p_1", "p_2", "p_3"]) == [1, 2, 3]
+    assert positions(categorical([1, 2, 3], [1, 2, 3, 4]), ["p_4", "p_3", "p_2", "p_1"]) == [3, 2, 1]
+    assert positions(categorical([1, 2, 3], [1, 2, 3, 4]), ["p_ant", "p_bee", "p_cat", "p_dog"]) == [0, 1, 2]
+    assert positions(categorical([1, 2, 3], [1, 2, 3, 4]), range(4)) == [0, 1, 2]  # columns without names
+
+
+def test_categories_of_another_number_than_the_columns_are_no_classes() -> None:
+    preds = Predictions(categorical([1, 2, 3], [1, 2, 3]), GRADES)
+    assert preds.y is not None
+    assert preds.y.tolist() == [1, 2, 3]

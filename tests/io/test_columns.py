@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from tests.io.rows import FILES, columns, write
@@ -338,3 +340,21 @@ def test_a_confidence_without_an_outcome_names_the_columns_that_give_it() -> Non
         read(CLASSIFIER_LOG, confidence="confidence").collect()
     with refusal("TO304", "confidence='confidence', label='true_label', predicted='predicted_label'"):
         read(CLASSIFIER_LOG)
+
+
+def test_the_categories_of_a_label_in_a_frame_are_its_classes_in_the_order_of_the_columns() -> None:
+    P = np.full((3, 3), 1 / 3)
+    numbers = pd.Series(pd.Categorical([1, 2, 1], categories=[1, 2, 3]))
+    names = pd.Series(pd.Categorical(["low", "medium", "low"], categories=["low", "medium", "high"]))
+    pets = pd.DataFrame(P, columns=["p_ant", "p_bee", "p_cat"])
+    source = read(pets.assign(label=numbers))
+    assert (source.collect().classes, source.collect().y.tolist()) == ((1, 2, 3), [0, 1, 0])
+    assert [note.code for note in source.notes] == ["TN188"]
+    lists = pl.DataFrame(
+        {"label": pl.Series(["low", "medium", "low"], dtype=pl.Enum(["low", "medium", "high"])), "p": P}
+    )
+    assert read(lists, probs="p").collect().y.tolist() == [0, 1, 0]
+    graded = pd.DataFrame(P, columns=["p_high", "p_medium", "p_low"]).assign(label=names)
+    assert read(graded).collect().y.tolist() == [2, 1, 2]
+    numbered = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(label=numbers)
+    assert read(numbered).collect().y.tolist() == [1, 2, 1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, describe, shorten
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, Note, describe, shorten
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 
@@ -151,7 +151,47 @@ def classes_from_columns(
     `classes`, or the columns of votes, are the same names in another order.
     """
     named_classes, notes = _classes_from_names(y_true, y, y_prob, classes)
+    if named_classes is None and (categories := _categories_in_column_order(y_true, y_prob)) is not None:
+        named_classes, notes = categories, categories_notes(categories)
     return named_classes, [*notes, *_different_index_notes(y_true, y_prob)]
+
+
+def label_categories(y: Any) -> list[Any] | None:
+    """Return the categories of a pandas Categorical or a Polars Enum in their order; None for anything else.
+
+    A Polars Categorical does not have an order of its own: its categories are in the order in which they occur first.
+    """
+    dtype = getattr(y, "dtype", None)
+    if type(dtype).__name__ not in ("CategoricalDtype", "Enum") or getattr(dtype, "categories", None) is None:
+        return None
+    categories = [to_plain_name(name) for name in np.asarray(dtype.categories).tolist()]  # type: ignore[union-attr]
+    return categories if all(map(_is_class_name, categories)) else None
+
+
+def categories_notes(categories: Sequence[Any]) -> list[Note]:
+    """Return the note that categories are the classes in the order of the columns, unless they are 0..K−1."""
+    if list(categories) == list(range(len(categories))):
+        return []
+    shown = ", ".join(map(str, categories[:MAX_LISTED_ITEMS])) + (", …" if len(categories) > MAX_LISTED_ITEMS else "")
+    return [Note("TN188", f"The categories of the labels are the classes in the order of the columns: {shown}.")]
+
+
+def _categories_in_column_order(y_true: Any, y_prob: Any) -> list[Any] | None:
+    """Return the categories of the labels if there is one per column, and the columns have no numbers of their own."""
+    categories = label_categories(y_true)
+    if categories is None:
+        return None
+    shape = np.shape(y_prob)
+    names = column_names(y_prob) if len(shape) == 2 else None
+    is_numbered = names is not None and class_numbers(names) is not None
+    # The names that pandas and Polars give columns without names.
+    has_default_names = names is not None and names in (
+        [str(i) for i in range(len(names))],
+        [f"column_{i}" for i in range(len(names))],
+    )
+    if is_numbered and not has_default_names:
+        return None
+    return categories if len(categories) == (shape[1] if len(shape) == 2 else 2) else None
 
 
 def _classes_from_names(

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
+from trueodds.data.class_names import label_categories
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import ColumnBatch, Table, unique_columns
 
@@ -53,6 +54,10 @@ class FrameTable(Table):
         self.rows = len(frame)
         self.text_columns = _text_columns(frame)
         self._frame = frame
+
+    def categories(self, name: str) -> list[Any] | None:
+        """Return the categories of a column."""
+        return label_categories(self._frame[self._native_names[name]].to_native())
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of slices of the columns."""

@@ -45,6 +45,10 @@ class Table(ABC):
         first = next(iter(self.column_batches([name], {name}, 1)))[name]
         return first.shape[1] if first.ndim == 2 else 2
 
+    def categories(self, name: str) -> list[Any] | None:
+        """Return the ordered categories of a column, if its type has them and the format keeps them."""
+        return None
+
     def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert a column of a chunk to an array of numbers."""
         return to_array(cells, place)

@@ -16,6 +16,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.class_names import (
+    categories_notes,
     class_numbers,
     classes_for_numeric_labels,
     looks_like_a_number,
@@ -79,6 +80,21 @@ class TableSource(Source):
         self._batch_rows = batch_rows
         self._cached_n_classes: int | None = None
         self._names_of_labels: tuple[str, ...] | None = None  # of the classes, from the first labels that are text
+        self._categories = self._categories_in_column_order()
+        self.notes += tuple(categories_notes(self._categories or ()))
+
+    def _categories_in_column_order(self) -> list[Any] | None:
+        """Return the categories of the label if there is one per column, and neither `classes` nor numbers in names."""
+        suffixes = self.roles.suffixes
+        if self.roles.kind != "classes" or not self.roles.truth or self._classes is not None:
+            return None
+        if suffixes is not None and class_numbers(without_common_prefix(suffixes)) is not None:
+            return None
+        categories = self.tables[0].categories(self.roles.truth[0])
+        if categories is None or len(categories) != self._n_classes:
+            return None
+        is_text = all(isinstance(name, str) for name in categories)
+        return None if is_text and suffixes is not None else categories  # names of columns are matched by name
 
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
         """Read the columns in the roles and the order that they have in the first table of a partitioned source.
@@ -283,6 +299,8 @@ class TableSource(Source):
     def class_names(self, block: Block) -> Sequence[Any] | None:
         """Return the given names, else those of the columns; None if the columns are numbered 0..K−1."""
         suffixes = self.roles.suffixes
+        if self._categories is not None:
+            return self._categories
         if suffixes is None:
             return self._classes
         if self._classes is not None:

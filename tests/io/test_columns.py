@@ -314,8 +314,8 @@ def test_labels_and_predicted_classes_without_a_common_value_are_refused() -> No
     data = {"label": ["cat", "dog"] * 60, "predicted": ["CAT", "DOG"] * 60, "confidence": [0.5] * 120}
     with refusal("TO119", "cat, dog and CAT, DOG", "'label' and 'predicted'"):
         read(data, predicted="predicted", confidence="confidence").collect()
-    few = {name: values[:4] for name, values in data.items()}
-    assert read(few, predicted="predicted", confidence="confidence").collect().y.tolist() == [0, 0, 0, 0]
+    first_rows = {name: values[:4] for name, values in data.items()}
+    assert read(first_rows, predicted="predicted", confidence="confidence").collect().y.tolist() == [0, 0, 0, 0]
 
 
 def test_a_missing_label_or_predicted_class_is_refused_with_its_row() -> None:

@@ -188,6 +188,4 @@ def power(
             result = analyze_power(
                 rows, method, resolved_lens, plan, generator, lambda share: report(share, _PROGRESS_STEP)
             )
-    return replace(
-        result, settings=dict(result.settings) | reported_call_settings(rng, rows, weight_kind, region, resolved_lens)
-    )
+    return replace(result, settings=dict(result.settings) | reported_call_settings(rng, rows, weight_kind, region))

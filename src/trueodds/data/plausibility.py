@@ -135,7 +135,7 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
 def check_observed_classes(preds: Predictions) -> list[Note]:
     """Return a note if a class was never observed, although it was expected or labels may start at 1.
 
-    Of confidences, it says that no answer is correct.
+    For confidences, the note is that no answer is correct.
     """
     if preds.kind == "confidence":
         assert preds.y is not None

@@ -25,8 +25,9 @@ class Predictions(PredictionArrays):
     Parameters
     ----------
     y_true : array (n,) or (n, K)
-        Labels: integers 0..K−1, or names that `classes` lists. If these are numbers, or look like numbers, a label is
-        always a name. Or votes: (n, K) counts or shares of the people (or draws) that chose each class.
+        Labels: positions 0..K−1, or names of classes. If the names of all classes have numbers, such as 1, 2, 3 or
+        class1, class2, class3, labels are these numbers: 1, 1.0, "1" and "01" are the same label. Or votes: (n, K)
+        counts or shares of the people (or draws) that chose each class.
     y_prob : array (n,) or (n, K)
         Predicted probability of the second class, or of each class. Values are used as they are. The sum of a row may
         deviate from 1 by 1e-5 (2e-3 for float16), or by `sum_tolerance`.
@@ -38,7 +39,8 @@ class Predictions(PredictionArrays):
         Cluster of each row. Rows of one cluster are not independent of each other.
     classes : sequence, optional
         Names of the classes in the order of the columns. The default is the columns of a data frame if they are named
-        `p_*` or like the labels.
+        `p_*` or like the labels, or have numbers other than 0..K−1 in order. For arrays, the default is the categories
+        of the labels (a pandas Categorical or a Polars Enum) if there is one per column.
     sum_tolerance : float, optional
         Largest deviation of the sum of a row from 1, for rounded tables.
 

@@ -64,7 +64,8 @@ def read(
         `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields pairs
         ``(scores, labels)``; see `trueodds.torch.read_batches`.
     label : str or None, default="label"
-        Column of the true class, as a number 0..K−1 or a name. None reads no outcome, for `rewrite`.
+        Column of the true class, as a number or a name; `classes` explains which number means which class. None reads
+        no outcome, for `rewrite`.
     probs : str or sequence of str, default="p_*"
         Columns of the probabilities in the order of the classes: a pattern (only ``*`` is a wildcard; columns keep the
         order of the file), a list of names, one column of lists, or one column of numbers, the probability of the
@@ -96,9 +97,11 @@ def read(
     classes : sequence, optional
         Names of the classes in the order of the columns. By default they are the texts that the wildcard matches, or,
         if labels are text, the parts of the names of the columns that are labels.
-        Labels that are text are these names; labels that are numbers count the columns from 0, in the order of the
-        file. Columns that are numbered other than 0..K−1 are matched by their number. Files with other orders of the
-        columns are read by name; if their labels are numbers, `probs` must list the columns.
+        Labels that are text are these names. If every name has a number, as in ``p_1``, ``p_2`` or ``class01``,
+        ``class02``, labels that are numbers, or spell them, are these numbers, in whatever order the columns are.
+        Otherwise labels that are numbers count the columns from 0, in the order of the file; files with other orders of
+        the columns are then refused unless `probs` lists the columns. The categories of a pandas Categorical or a
+        Polars Enum are the classes in the order of the columns if there is one per column and no name matches.
     sum_tolerance : float, optional
         Largest deviation of the sum of a row from 1, for rounded tables.
     batch_rows : int, default=65536

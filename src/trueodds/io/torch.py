@@ -83,7 +83,7 @@ def to_predictions(
     kind : {"classes", "confidence", "multilabel"}, default="classes"
         What the scores are: of exclusive classes, of a correct answer, or of independent labels.
     classes : tuple, optional
-        Names of the classes in the order of the columns. Labels are their numbers.
+        Names of the classes in the order of the columns. Labels are read as by `Predictions`.
 
     Returns
     -------

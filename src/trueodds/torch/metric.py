@@ -60,7 +60,7 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         Whether all lenses and the proper scores are kept, which `audit` needs and which is slower. They are also kept
         if the lens or the estimator needs them.
     classes : sequence, optional
-        Names of the classes. The default is their numbers.
+        Names of the classes. The default is their numbers. Labels are always positions 0..K−1, as in torch.
     **kwargs
         Arguments of `torchmetrics.Metric`, such as `sync_on_compute`.
 

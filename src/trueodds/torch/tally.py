@@ -109,7 +109,7 @@ class TorchTally(TallyResults):
     bins : int, default=15
         Uniform bins of the null covariance between classes, which is kept up to 2,000 bins in all classes.
     classes : sequence, optional
-        Names of the classes. The default is their numbers.
+        Names of the classes. The default is their numbers. Labels are always positions 0..K−1, as in torch.
     device : device, optional
         Device of the sums, which must be that of the batches. The default is the CPU.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.cli.conftest import Run
@@ -46,3 +48,24 @@ def test_options_that_do_not_fit_together_are_refused(run: Run, log: Path, words
     done = run("measure", log, *words)
     assert done.exit_code == 2
     assert fix in done.stderr
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_apply_finds_numbered_columns_of_any_spelling_and_order(run: Run, tmp_path: Path, listed: bool) -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 2, 3], 300)
+    y = 1 + (rng.random(300)[:, None] > P.cumsum(axis=1)).sum(axis=1)
+    names = ["p_1", "p_2", "p_3"]
+    frame = pd.DataFrame(P, columns=names).assign(label=y)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    calibrator = tmp_path / "cal.json"
+    assert run("fit", tmp_path / "a.csv", "--method", "vector", "--out", calibrator).exit_code == 0
+    assert run("apply", calibrator, tmp_path / "a.csv", "--out", tmp_path / "right.csv").exit_code == 0
+    other_names = {"p_1": "p_class01", "p_2": "p_class02", "p_3": "p_class03"}
+    other = frame[["label", "p_3", "p_1", "p_2"]].rename(columns=other_names)
+    other.to_csv(tmp_path / "b.csv", index=False)
+    words = ["--probs", "p_class03,p_class01,p_class02"] if listed else []
+    done = run("apply", calibrator, tmp_path / "b.csv", *words, "--out", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.stderr
+    right, out = (pd.read_csv(tmp_path / name) for name in ("right.csv", "out.csv"))
+    assert np.allclose(out[list(other_names.values())], right[names])

@@ -68,12 +68,12 @@ def edges_at_cuts(by_score: SortedScores, cumulative_weight: Array) -> Array:
 
     An edge lies midway between the row that completes the weight and the next row. Equal edges count once.
     """
-    inner_edges = np.unique(_midpoints_at_cuts(by_score, cumulative_weight))
+    inner_edges = np.unique(midpoints_at_cuts(by_score, cumulative_weight))
     inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
-def _midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight: Array) -> Array:
+def midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight: Array) -> Array:
     """Midpoints between the row that completes each weight and the next row, (cuts,) or (selections, cuts)."""
     last_score, next_score = by_score.scores_at_weight(cumulative_weight)
     return np.asarray((last_score + next_score) / 2)
@@ -81,7 +81,7 @@ def _midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight
 
 def _sums_between_cuts(selections: RowSelections, cumulative_weight: Array, closed: Closed) -> Array:
     """n, Σp and Σy (3, selections, bins) of bins that are cut at each `cumulative_weight` of each selection."""
-    inner_edges = _midpoints_at_cuts(selections, cumulative_weight)
+    inner_edges = midpoints_at_cuts(selections, cumulative_weight)
     # An edge at 1 would split off an empty bin, as in `edges_at_cuts`. At infinity no score lies beyond it.
     return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), closed)
 

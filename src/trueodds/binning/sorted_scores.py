@@ -74,8 +74,8 @@ class SortedScores:
     """
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
-        is_unweighted = w is None or bool((w == 1).all())
-        self._set_keys(score_keys.encode_rows(p, y) if is_unweighted else None)
+        has_keys = (w is None or bool((w == 1).all())) and not (len(p) and p.min() < 0)  # log odds have no keys
+        self._set_keys(score_keys.encode_rows(p, y) if has_keys else None)
         if self._keys is None:
             w = np.ones(len(p)) if w is None else w
             self._weighted_rows = _WeightedRows(p, y, w, score_keys.argsort_scores(p))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, expit
 
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
+from trueodds.calibrators._curves.score_scale import PROBABILITY, SCORE_RANGE, score_scale
+from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints_of_scores
 from trueodds.core.typing import Array
@@ -31,6 +34,7 @@ class BbqMap(OneVsRest):
     """Averaged step functions for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "bbq"
+    takes_logs: ClassVar[bool] = True
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
@@ -79,13 +83,14 @@ class BbqSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BbqMap
+    takes_logs: ClassVar[bool] = True
     exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
 
-    def fit(self, P: Array, Y: Array, w: Array) -> BbqMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> BbqMap:
         """Fit the averaged step functions."""
-        return BbqMap(fit_curves(_fit_curve, P, Y, w))
+        return BbqMap(fit_curves(partial(_fit_curve, scale=score_scale(P)), P, Y, w))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +109,7 @@ class BinningEnsemble:
         relative_likelihoods[relative_likelihoods < _NEGLIGIBLE_WEIGHT] = 0.0
         return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
-    def average(self) -> StepCurve:
+    def average(self, scale: str = PROBABILITY) -> StepCurve:
         """The weighted average as one step function."""
         weights = self.weights
         weighted_binnings, ends = np.flatnonzero(weights), np.append(self.first_bins[1:], len(self.upper_edges))
@@ -113,32 +118,34 @@ class BinningEnsemble:
         values = np.zeros(len(edges))
         for i, bins in zip(weighted_binnings, bins_of_binning, strict=True):
             values += weights[i] * self.values[bins][np.searchsorted(self.upper_edges[bins], edges)]
-        return StepCurve(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
+        return StepCurve(np.append(SCORE_RANGE[scale][0], edges), np.clip(values, 0.0, 1.0), scale=scale)
 
 
-def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
+def _fit_curve(x: Array, y: Array, w: Array, scale: str) -> StepCurve:
     """Fit the averaged step function of one class to scores x (n,) with outcomes y and weights w > 0."""
-    return fit_binnings(x, y, w).average()
+    return fit_binnings(x, y, w, scale).average(scale)
 
 
-def fit_binnings(x: Array, y: Array, w: Array) -> BinningEnsemble:
+def fit_binnings(x: Array, y: Array, w: Array, scale: str = PROBABILITY) -> BinningEnsemble:
     """Fit all equal-mass binnings of scores x (n,) with outcomes y and weights w > 0, and compute their likelihoods.
 
     The bins of all binnings are processed together in arrays, because a loop over binnings would take most of the time.
     """
     n, w = effective_rows(w)
-    by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
+    low, high = SCORE_RANGE[scale]
+    by_score = SortedScores(np.minimum(x, high, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums_by_score()
     cuts_of_binning = _distinct_cuts(n, are_counts(w), by_score, scores)
     first_bins = np.cumsum([0, *(len(cuts) + 1 for cuts in cuts_of_binning)])[:-1]
     # For each bin the index of its first score and of the first score of the next bin.
     starts = np.concatenate([np.concatenate(([0], cuts)) for cuts in cuts_of_binning])
     ends = np.concatenate([np.concatenate((cuts, [len(scores)])) for cuts in cuts_of_binning])
-    edges = np.concatenate(([0.0], midpoints_of_scores(scores[:-1], scores[1:]), [1.0]))
+    edges = np.concatenate(([low], midpoints_of_scores(scores[:-1], scores[1:]), [high]))
+    probabilities = edges if scale == PROBABILITY else expit(edges)
     cumulative_mass, cumulative_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     n_rows = cumulative_mass[ends] - cumulative_mass[starts]
     n_events = np.clip(cumulative_events[ends] - cumulative_events[starts], 0.0, n_rows)
-    alpha = _PRIOR_ROWS * np.clip((edges[starts] + edges[ends]) / 2, *_PRIOR_MEAN_RANGE)
+    alpha = _PRIOR_ROWS * np.clip((probabilities[starts] + probabilities[ends]) / 2, *_PRIOR_MEAN_RANGE)
     beta = _PRIOR_ROWS - alpha
     # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
     log_likelihoods_of_bins = betaln(n_events + alpha, n_rows - n_events + beta) - betaln(alpha, beta)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from trueodds.calibrators._curves.one_vs_rest import fit_curves_from_counts
+from trueodds.calibrators._curves.score_scale import PROBABILITY, score_scale
+from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.isotonic import IsotonicMap, MonotoneCurve, isotonic_notes
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels.isotonic import isotonic_means
 
 
@@ -63,17 +67,19 @@ class CenteredIsotonicSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = CenteredIsotonicMap
     accepts_raw_arrays: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
 
-    def fit(self, P: Array, Y: Array, w: Array) -> CenteredIsotonicMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> CenteredIsotonicMap:
         """Fit the curves."""
-        return CenteredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_centered_isotonic))
+        fit_curve = partial(fit_centered_isotonic, scale=score_scale(P))
+        return CenteredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_curve))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
 
-def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
+def fit_centered_isotonic(s: Array, mass: Array, events: Array, scale: str = PROBABILITY) -> MonotoneCurve:
     """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,).
 
     `mass` (m,) is Σw and `events` (m,) is Σwy at each score. A block whose event rate is 0 or 1 stays flat: its knots
@@ -83,11 +89,15 @@ def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve
     levels = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
     starts = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))
     ends = np.append(starts[1:], len(s)) - 1
-    centers = np.add.reduceat(mass * s, starts) / np.add.reduceat(mass, starts)
+    finite_mass = np.where(np.abs(s) < MAX_LOG_ODDS, mass, 0.0)  # the log odds of an exact zero have no mean
+    center_mass = np.add.reduceat(finite_mass, starts)
+    centers = np.divide(
+        np.add.reduceat(finite_mass * s, starts), center_mass, out=s[starts].astype(np.float64), where=center_mass > 0
+    )
     centers = np.clip(centers, s[starts], s[ends])  # its rounding must not reach the next block
     levels = levels[starts]
     is_extreme = (levels == 0) | (levels == 1)
     x = np.stack([np.where(is_extreme, s[starts], centers), np.where(is_extreme, s[ends], centers)], axis=1).ravel()
     y = np.repeat(levels, 2)
     is_new = np.append(True, x[1:] != x[:-1])
-    return MonotoneCurve(x[is_new], y[is_new])
+    return MonotoneCurve(x[is_new], y[is_new], scale=scale)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from trueodds.calibrators._curves.one_vs_rest import (
     fit_curves,
     zero_probability_notes,
 )
+from trueodds.calibrators._curves.score_scale import KNOT_RANGE, PROBABILITY, read_scale, scale_entry, score_scale
+from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
@@ -34,6 +37,7 @@ class PiecewiseLinearCurve:
 
     x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1]
+    scale: str = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The values at x."""
@@ -41,14 +45,15 @@ class PiecewiseLinearCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """The knots."""
-        return {"x": self.x.tolist(), "y": self.y.tolist()}
+        return {"x": self.x.tolist(), "y": self.y.tolist(), **scale_entry(self.scale)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> PiecewiseLinearCurve:
         """Read increasing knots with values in [0, 1]."""
+        scale, parameters = read_scale(parameters)
         saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
-        return cls(x, saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x)))
+        x = saved_parameters.read_vector(parameters, "x", *KNOT_RANGE[scale], increasing="strictly")
+        return cls(x, saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x)), scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,7 @@ class EnirMap(OneVsRest):
     """A nearly monotone curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "enir"
+    takes_logs: ClassVar[bool] = True
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = PiecewiseLinearCurve.from_dict
 
     def describe(self) -> str:
@@ -103,17 +109,18 @@ class EnirSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = EnirMap
+    takes_logs: ClassVar[bool] = True
 
-    def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> EnirMap:
         """Fit the averaged curves."""
-        return EnirMap(fit_curves(_fit_curve, P, Y, w))
+        return EnirMap(fit_curves(partial(_fit_curve, scale=score_scale(P)), P, Y, w))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return zero_probability_notes(calibration_map.apply(P))
 
 
-def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
+def _fit_curve(x: Array, y: Array, w: Array, scale: str) -> PiecewiseLinearCurve:
     """Fit the averaged curve of one class to scores x (n,) with outcomes y and weights w > 0."""
     n, w = effective_rows(w)
     knots, mass, events = SortedScores(x, y, w).sums_by_score()
@@ -122,7 +129,7 @@ def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
     # Knots inside a flat segment are dropped; its two ends are kept.
     is_knot = np.ones(len(knots), dtype=bool)
     is_knot[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
-    return PiecewiseLinearCurve(knots[is_knot], levels[is_knot])
+    return PiecewiseLinearCurve(knots[is_knot], levels[is_knot], scale)
 
 
 def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:

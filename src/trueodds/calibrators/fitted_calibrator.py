@@ -42,7 +42,6 @@ from trueodds.core.results import Result
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import arrays
-from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns, softmax
 from trueodds.data.remedies import restate_own_arguments
@@ -232,7 +231,7 @@ class FittedCalibrator(Result):
         if self.calibration_map.logits:
             return logit_columns(check_logits(z))
         if self.calibration_map.takes_logs:
-            return LogProbabilities(log_softmax(check_logits(z)))
+            return LogProbabilities.from_logits(check_logits(z))
         return prob_columns(softmax(z))
 
     def summary(self) -> str:

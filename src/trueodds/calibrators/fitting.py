@@ -18,7 +18,6 @@ from trueodds.calibrators.calibrator_predictions import independent_labels_error
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
-from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns
@@ -119,7 +118,7 @@ def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Ar
     P: Any
     P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
-        P = LogProbabilities(log_softmax(preds.logits))
+        P = LogProbabilities.from_logits(preds.logits)
     if getattr(spec, "logits", False):
         if preds.logits is None:
             raise InputError(

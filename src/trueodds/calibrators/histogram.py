@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.partition import BinRule, Partition
+from trueodds.binning.equal_mass import EqualMass, cut_weights, midpoints_at_cuts
+from trueodds.binning.partition import BinRule, Partition, resolve_n_bins
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.binning.uniform import Uniform
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
@@ -20,6 +21,15 @@ from trueodds.calibrators._curves.one_vs_rest import (
     zero_probability_notes,
     zero_probability_notes_of_cells,
 )
+from trueodds.calibrators._curves.score_scale import (
+    LOGIT,
+    PROBABILITY,
+    SCORE_RANGE,
+    read_scale,
+    scale_entry,
+    score_scale,
+)
+from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
@@ -35,14 +45,15 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 @dataclass(frozen=True, eq=False)
 class StepCurve:
-    """A step function of the probability, with one value per bin (a, b]; the first bin also contains 0.
+    """A step function of the score, with one value per bin (a, b]; the first bin also contains its lower edge.
 
     Two first edges of 0 make a bin [0, 0] of exact zeros.
     """
 
-    edges: Array  # (b + 1,) from 0 to 1, strictly increasing except for the first two
+    edges: Array  # (b + 1,) over the `SCORE_RANGE` of the scale, strictly increasing except for the first two
     values: Array  # (b,) in [0, 1]
     n_empty: int = 0  # number of empty bins, which predict their midpoint
+    scale: str = PROBABILITY  # of the edges; "logit" for equal-mass bins of logits
 
     def __call__(self, x: Array) -> Array:
         """The value of the bin of each x."""
@@ -50,17 +61,20 @@ class StepCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Edges, values, and the number of empty bins."""
-        return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.n_empty}
+        steps = {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.n_empty}
+        return steps | scale_entry(self.scale)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> StepCurve:
-        """Read edges that increase from 0 to 1 and a value for each bin."""
+        """Read edges that increase from 0 to 1, or over all log odds, and a value for each bin."""
+        scale, parameters = read_scale(parameters)
         saved_parameters.check_keys(parameters, ("edges", "values", "empty"), "a curve")
-        edges = saved_parameters.read_vector(parameters, "edges", 0, 1, increasing="weakly")
-        if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1 or (np.diff(edges[1:]) <= 0).any():
+        low, high = SCORE_RANGE[scale]
+        edges = saved_parameters.read_vector(parameters, "edges", low, high, increasing="weakly")
+        if len(edges) < 2 or edges[0] != low or edges[-1] != high or (np.diff(edges[1:]) <= 0).any():
             raise InputError(
                 "TO505",
-                "In a saved calibrator edges must increase from 0 to 1.",
+                f"In a saved calibrator edges must increase from {low:g} to {high:g}.",
                 str(edges.tolist())[:40],
                 "Fit it again and save it with .save(path).",
             )
@@ -68,6 +82,7 @@ class StepCurve:
             edges,
             saved_parameters.read_vector(parameters, "values", 0, 1, size=len(edges) - 1),
             saved_parameters.read_count(parameters, "empty"),
+            scale,
         )
 
 
@@ -76,6 +91,7 @@ class HistogramMap(OneVsRest):
     """The event rate of each bin, for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "histogram"
+    takes_logs: ClassVar[bool] = True
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
@@ -135,20 +151,25 @@ class HistogramSpec(TalliedSpec):
     }
     bins: BinCount | BinRule = 15
     partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
+    takes_logs: ClassVar[bool] = True
 
     def _make_partition(self) -> Partition:
         """The partition of this name with this number of bins."""
         return _PARTITIONS[self.partition](self.bins)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> HistogramMap:
         """Compute the event rates of the bins."""
+        if self.partition == "uniform":  # whose edges are probabilities
+            P = to_probabilities(P)
+        elif score_scale(P) == LOGIT:
+            return HistogramMap(fit_curves(partial(_fit_curve_to_log_odds, bins=self.bins), P, Y, w))
         return HistogramMap(fit_curves(partial(_fit_curve_to_rows, partition=self._make_partition()), P, Y, w))
 
     def fit_from_views(self, views: Sequence[View]) -> HistogramMap:
         """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_fit_curve_to_view(view, self._make_partition()) for view in views))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on empty bins and exact zeros."""
         return [*self._empty_bin_notes(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
@@ -174,6 +195,18 @@ def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> St
     return _fit_curve_to_view(View(x, y, w), partition)
 
 
+def _fit_curve_to_log_odds(x: Array, y: Array, w: Array, bins: int | str) -> StepCurve:
+    """Event rates of equal-mass bins of log odds x (n,) with outcome shares y (n,) and weights w (n,)."""
+    view = View(x, y, w)
+    n_bins = resolve_n_bins(bins, view)
+    inner_edges = midpoints_at_cuts(SortedScores(x, y, w), cut_weights(view, n_bins, "floor"))
+    low, high = SCORE_RANGE[LOGIT]
+    edges = edges_between_scores(np.concatenate(([low], inner_edges, [high])), np.unique(x), low, high)
+    bin_index = Bins(edges).index(x)
+    values = np.bincount(bin_index, w * y, len(edges) - 1) / np.bincount(bin_index, w, len(edges) - 1)
+    return StepCurve(edges, np.clip(values, 0.0, 1.0), scale=LOGIT)
+
+
 def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
     """Event rates of the bins of the scores of a view."""
     bins, x, y, w = partition.fit(view), view.partition_values, view.y, view.w
@@ -187,8 +220,8 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
     return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 
-def edges_between_scores(edges: Array, scores: Array) -> Array:
-    """Edges from 0 to 1 that group the sorted distinct scores (m,) as `edges` do, but lie midway between two scores.
+def edges_between_scores(edges: Array, scores: Array, low: float = 0.0, high: float = 1.0) -> Array:
+    """Edges from `low` to `high` that group the sorted distinct scores (m,) as `edges` do, but lie midway between two scores.
 
     An edge on a score could put rows of that score into different bins, because computed scores have rounding errors.
     Edges between the same two scores, as after a tie that spans several groups, become one.
@@ -198,7 +231,7 @@ def edges_between_scores(edges: Array, scores: Array) -> Array:
     """
     upper_index = np.unique(np.searchsorted(scores, edges[1:-1], "right"))
     upper_index = upper_index[(upper_index > 0) & (upper_index < len(scores))]
-    return np.concatenate(([0.0], midpoints_of_scores(scores[upper_index - 1], scores[upper_index]), [1.0]))
+    return np.concatenate(([low], midpoints_of_scores(scores[upper_index - 1], scores[upper_index]), [high]))
 
 
 def midpoints_of_scores(low: Array, high: Array) -> Array:

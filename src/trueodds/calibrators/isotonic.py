@@ -18,6 +18,8 @@ from trueodds.calibrators._curves.one_vs_rest import (
     zero_probability_notes,
     zero_probability_notes_of_cells,
 )
+from trueodds.calibrators._curves.score_scale import KNOT_RANGE, PROBABILITY, read_scale, scale_entry, score_scale
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
@@ -31,11 +33,12 @@ _INTERPOLATIONS = ("linear", "step")
 
 @dataclass(frozen=True, eq=False)
 class MonotoneCurve:
-    """A non-decreasing curve of the probability through knots, constant beyond the first and the last."""
+    """A non-decreasing curve of the score through knots, constant beyond the first and the last."""
 
     x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1], non-decreasing
     between: str = "linear"  # the values between the knots: "linear" or "step"
+    scale: str = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The values at x (n,)."""
@@ -62,13 +65,14 @@ class MonotoneCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """The knots and the interpolation between them."""
-        return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between}
+        return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between, **scale_entry(self.scale)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> MonotoneCurve:
         """Read increasing knots with non-decreasing values."""
+        scale, parameters = read_scale(parameters)
         saved_parameters.check_keys(parameters, ("x", "y", "between"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
+        x = saved_parameters.read_vector(parameters, "x", *KNOT_RANGE[scale], increasing="strictly")
         y = saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
         if parameters["between"] not in _INTERPOLATIONS:
             raise InputError(
@@ -77,7 +81,7 @@ class MonotoneCurve:
                 repr(parameters["between"])[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(x, y, parameters["between"])
+        return cls(x, y, parameters["between"], scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +89,12 @@ class IsotonicMap(OneVsRest):
     """A non-decreasing curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "isotonic"
+    takes_logs: ClassVar[bool] = True
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
 
-    def rows_without_zero(self, P: Array) -> Array:
+    def rows_without_zero(self, P: Probabilities) -> Array:
         """Mask (n,) of the rows of P (n, K) in which no class gets probability 0."""
-        if len(self.curves) == 1:
+        if len(self.curves) == 1 or isinstance(P, LogProbabilities):
             return np.asarray((self.apply(P) > 0).all(axis=1))
         # A row in which every curve is 0 becomes uniform, so it has no zero either.
         return are_all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
@@ -137,12 +142,13 @@ class IsotonicSpec(TalliedSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
     accepts_raw_arrays: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     between: Annotated[str, OneOf(_INTERPOLATIONS)] = "linear"
 
-    def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> IsotonicMap:
         """Fit the curves."""
         blocks = fit_by_class(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
-        return IsotonicMap(tuple(_curve_from_blocks(block, self.between) for block in blocks))
+        return IsotonicMap(tuple(_curve_from_blocks(block, self.between, score_scale(P)) for block in blocks))
 
     def fit_from_views(self, views: Sequence[View]) -> IsotonicMap:
         """Fit the curves to cells, each at its mean score."""
@@ -153,12 +159,12 @@ class IsotonicSpec(TalliedSpec):
         assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes_of_cells(calibration_map.curves, views)
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
 
-def isotonic_notes(calibration_map: CalibrationMap, P: Array) -> list[Note]:
+def isotonic_notes(calibration_map: CalibrationMap, P: Probabilities) -> list[Note]:
     """Note on the rows of P (n, K) that isotonic curves give an exact zero."""
     assert isinstance(calibration_map, IsotonicMap)
     return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
@@ -177,7 +183,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     return _curve_from_blocks(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
 
 
-def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:
+def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str, scale: str = PROBABILITY) -> MonotoneCurve:
     """The curve whose knots are the two ends of every block of pooled scores."""
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     levels = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
@@ -187,4 +193,4 @@ def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str) -> MonotoneC
     # Knots inside a flat segment are dropped; its two ends are kept.
     is_knot = np.ones(len(x), dtype=bool)
     is_knot[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
-    return MonotoneCurve(x[is_knot], y[is_knot], between)
+    return MonotoneCurve(x[is_knot], y[is_knot], between, scale)

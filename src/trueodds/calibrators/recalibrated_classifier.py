@@ -25,7 +25,6 @@ from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.core.typing import Array
 from trueodds.data.groups import check_clusters
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import softmax
 
 _MODES = ("cross-fit", "split", "frozen")
 
@@ -36,7 +35,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : classifier
-        A scikit-learn classifier with `predict_proba`, or else `decision_function`, which is read as logits.
+        A scikit-learn classifier with `predict_proba`, or else `decision_function`, which is read as logits of any size
+        and unit: a map that is fitted to them, such as `"platt"` or `"isotonic"`, does not depend on their unit.
     calibrator : str, CalibratorSpec or Calibrator, default="auto"
         A name, or an instance such as `Temperature()`. `"auto"` changes nothing unless held-out rows confirm a gain.
     cv : int, splitter or iterable, default=5
@@ -197,8 +197,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _uses_logits(self) -> bool:
-        """Whether the calibrator takes logits."""
-        return bool(getattr(self.calibrator, "logits", False) or getattr(self._make_spec(), "logits", False))
+        """Whether the scores are logits: if the calibrator takes them, or if the classifier has no probabilities."""
+        return bool(
+            getattr(self.calibrator, "logits", False)
+            or getattr(self._make_spec(), "logits", False)
+            or not hasattr(self.estimator_, "predict_proba")
+        )
 
     def _make_spec(self) -> CalibratorSpec:
         """The settings object of the calibrator, from its name or instance."""
@@ -212,7 +216,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
         """Predict the scores (n, K) that the calibrator takes: logits or probabilities of a fitted classifier."""
-        return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
+        return _predict_logits(model, X) if self._uses_logits() else np.asarray(model.predict_proba(X))
 
     def _make_rng(self) -> np.random.Generator:
         """A generator seeded by `random_state`; None is a fixed seed."""
@@ -283,13 +287,6 @@ def _class_names(model: Any) -> Array:
             "Choose a classifier.",
         )
     return np.asarray(model.classes_)
-
-
-def _predict_probabilities(model: Any, X: Any) -> Array:
-    """Probabilities of a fitted classifier, from its decision function if it has no `predict_proba`."""
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X))
-    return softmax(_predict_logits(model, X))
 
 
 def _predict_logits(model: Any, X: Any) -> Array:

@@ -13,11 +13,22 @@ import numpy as np
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import apply_one_vs_rest, effective_rows, fit_curves_from_counts
+from trueodds.calibrators._curves.score_scale import (
+    KNOT_RANGE,
+    PROBABILITY,
+    SCORE_RANGE,
+    class_scores,
+    read_scale,
+    scale_entry,
+    score_scale,
+)
 from trueodds.calibrators._glm.fit_data import apply_in_blocks
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
 from trueodds.kernels.piecewise_functions import Knots
@@ -33,22 +44,25 @@ class VennAbersMap(CalibrationMap):
     """Lower and upper curves for the second of two classes, for every class, or for every pair of classes."""
 
     name: ClassVar[str] = "venn_abers"
+    takes_logs: ClassVar[bool] = True
     curves: tuple[VennAbersCurve, ...]  # one for two classes, else one per class or per pair of classes
     multiclass: str = _ONE_VS_REST  # or _ONE_VS_ONE
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The merged probabilities, normalized."""
         apply_curves = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
         return apply_in_blocks(partial(apply_curves, self.curves), P)
 
-    def interval(self, P: Array) -> tuple[Array, Array] | None:
+    def interval(self, P: Probabilities) -> tuple[Array, Array] | None:
         """p₀ and p₁ of every class against the rest, before rows are divided by their sums."""
         if P.shape[1] == 2:
-            low, high = self.curves[0].probability_interval(P[:, 1])
+            low, high = self.curves[0].probability_interval(class_scores(P, 1, self.curves[0].scale))
             return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
         if self.multiclass == _ONE_VS_ONE:
             return None
-        ends = [curve.probability_interval(P[:, c]) for c, curve in enumerate(self.curves)]
+        ends = [
+            curve.probability_interval(class_scores(P, c, curve.scale)) for c, curve in enumerate(self.curves)
+        ]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
     def describe(self) -> str:
@@ -126,25 +140,27 @@ class VennAbersSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
     accepts_raw_arrays: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))] = _ONE_VS_REST
 
-    def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> VennAbersMap:
         """Fit the curves."""
+        fit_curve = partial(fit_venn_abers_curve, scale=score_scale(P))
         has_weight = w > 0
         if not has_weight.all():
             P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
         w = effective_rows(w)[1]
         if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2:
             shares = np.eye(P.shape[1])[Y] if Y.ndim == 1 else Y
-            return VennAbersMap(fit_pair_curves(P, shares, w, fit_venn_abers_curve), self.multiclass)
-        return VennAbersMap(fit_curves_from_counts(P, Y, w, fit_venn_abers_curve), self.multiclass)
+            return VennAbersMap(fit_pair_curves(P, shares, w, fit_curve), self.multiclass)
+        return VennAbersMap(fit_curves_from_counts(P, Y, w, fit_curve), self.multiclass)
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on pairs of zeros, and on pairs of classes without rows."""
         assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _ONE_VS_ONE or P.shape[1] == 2:
             return []
-        fit_notes, n_tied_zeros = [], int(((P == 0).sum(axis=1) > 1).sum())
+        fit_notes, n_tied_zeros = [], int((np.isneginf(to_logs(P)).sum(axis=1) > 1).sum())
         if n_tied_zeros:
             text = (
                 f"{n_tied_zeros:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as"
@@ -177,6 +193,7 @@ class VennAbersCurve:
     low_y: Array  # (a + 1,) in [0, 1]
     high_x: Array  # (b,) strictly increasing: beyond each p₁ takes the next value
     high_y: Array  # (b + 1,) in [0, 1]
+    scale: str = PROBABILITY  # of the steps; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The merged rate p₁ / (1 − p₀ + p₁) at each x (n,), which is minimax for the log loss."""
@@ -200,28 +217,29 @@ class VennAbersCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """The steps."""
-        return {name: getattr(self, name).tolist() for name in ("low_x", "low_y", "high_x", "high_y")}
+        steps = {name: getattr(self, name).tolist() for name in ("low_x", "low_y", "high_x", "high_y")}
+        return steps | scale_entry(self.scale)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> VennAbersCurve:
         """Read increasing steps, the lower ones never above the upper ones."""
+        scale, parameters = read_scale(parameters)
         saved_parameters.check_keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
         steps = {}
         for side in ("low", "high"):
             is_empty = parameters[f"{side}_x"] == []
-            # float16 may slightly exceed 1
             x = (
                 np.empty(0)
                 if is_empty
-                else saved_parameters.read_vector(parameters, f"{side}_x", 0, 2, increasing="strictly")
+                else saved_parameters.read_vector(parameters, f"{side}_x", *KNOT_RANGE[scale], increasing="strictly")
             )
             steps[f"{side}_x"] = x
             steps[f"{side}_y"] = saved_parameters.read_vector(
                 parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly"
             )
-        curve = cls(**steps)
+        curve = cls(**steps, scale=scale)
         # p₁ never increases before p₀, so it is enough to check where p₀ increases.
-        low, high = curve.probability_interval(np.append(0.0, curve.low_x))
+        low, high = curve.probability_interval(np.append(SCORE_RANGE[scale][0], curve.low_x))
         if (low > high).any() or curve.low_y[0] > curve.high_y[0]:
             raise InputError(
                 "TO505",
@@ -232,7 +250,7 @@ class VennAbersCurve:
         return curve
 
 
-def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
+def fit_venn_abers_curve(s: Array, mass: Array, events: Array, scale: str = PROBABILITY) -> VennAbersCurve:
     """Fit p₀ and p₁ to increasing scores s (m,) with Σw, `mass`, and Σwy, `events`; without rows they are 0 and 1."""
     low, high = added_row_means(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
@@ -242,6 +260,7 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
         np.append(0.0, low[1:][low_changes]),
         s[high_changes],
         np.append(high[:1], high[1:][high_changes]),
+        scale,
     )
 
 
@@ -262,12 +281,11 @@ def pair_score(a: Array, b: Array) -> Array:
 
 
 def fit_pair_curves(
-    P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], Curve]
+    P: Probabilities, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], Curve]
 ) -> tuple[Curve, ...]:
     """Fit a curve `fit_curve(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
-    The scores s are the `pair_score` of the two probabilities, which favor the second class of the pair. P and Y are
-    (n, K), w (n,) > 0.
+    The scores s are those of `_pair_scores`, which favor the second class of the pair. P and Y are (n, K), w (n,) > 0.
     """
 
     def fit_block(start: int, stop: int) -> list[Curve]:
@@ -278,16 +296,28 @@ def fit_pair_curves(
     return tuple(curve for block in map_blocks(fit_block, len(pairs), 1) for curve in block)
 
 
-def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
+def _pair_sums(P: Probabilities, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
     """Increasing scores of the pair (i, j) with Σw and Σwy at each, from the rows with weight in either class."""
     share = Y[:, i] + Y[:, j]
     has_weight = share > 0
     share = share[has_weight]
-    x, y = pair_score(P[has_weight, i], P[has_weight, j]), Y[has_weight, j] / share
+    x, y = _pair_scores(P[has_weight], i, j, score_scale(P)), Y[has_weight, j] / share
     return SortedScores(x, y, w[has_weight] * share).sums_by_score()
 
 
-def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
+def _pair_scores(P: Probabilities, i: int, j: int, scale: str) -> Array:
+    """The `pair_score` (n,) of the classes i and j, or on the scale of log odds the difference of their logarithms.
+
+    Two exact zeros are equally probable.
+    """
+    if scale == PROBABILITY:
+        p = to_probabilities(P)
+        return pair_score(p[:, i], p[:, j])
+    logs = P.logits if isinstance(P, LogProbabilities) and P.logits is not None else to_logs(P)
+    return np.clip(np.nan_to_num(logs[:, j] - logs[:, i], nan=0.0), -MAX_LOG_ODDS, MAX_LOG_ODDS)
+
+
+def couple_pairs(curves: Sequence[Any], P: Probabilities) -> Array:
     r"""Couple the pairwise probabilities :math:`r_{ij}` of class j among i and j to rows (n, K).
 
     .. math:: q_i \propto \Big(\sum_{j \ne i} \frac{1}{r_{ji}} - (K - 2)\Big)^{-1}
@@ -295,10 +325,11 @@ def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
     This is exact for consistent pairs, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
     """
     n, k = P.shape
+    scale = getattr(curves[0], "scale", PROBABILITY)
     inverse_q = np.full((k, n), 2.0 - k)
     with np.errstate(divide="ignore"):  # a pair that excludes a class gives it 0
         for (i, j), curve in zip(combinations(range(k), 2), curves, strict=True):
-            r = curve(pair_score(P[:, i], P[:, j]))
+            r = curve(_pair_scores(P, i, j, scale))
             inverse_q[j] += 1 / r
             inverse_q[i] += 1 / (1 - r)
     q = 1 / inverse_q

@@ -31,6 +31,26 @@ def log_softmax(z: Array) -> Array:
     return z - log_sum_exp(z)[:, None]
 
 
+MAX_LOG_ODDS = 1e38  # stands for infinite log odds, so that lines and means between scores stay finite
+
+
+def log_odds(logits: Array, is_event: Array) -> Array:
+    """Return the log odds (n,) float64 of an event from logits (n, K), or from log odds (n,) of the second class.
+
+    `is_event` (n, K) or (1, K) says which classes are the event. Nothing is rounded where the event or its complement
+    has a single class and a logit of 0, so scores keep their order and their ties, however large they are. Exact zeros
+    and ones are at ∓`MAX_LOG_ODDS`.
+
+    >>> log_odds(np.array([[0.0, 40.0], [0.0, 41.0]]), np.array([[False, True]])).tolist()
+    [40.0, 41.0]
+    """
+    z = np.asarray(logits, dtype=np.float64)
+    if z.ndim == 1:
+        return np.where(is_event[:, 1], z, -z)
+    event, rest = masked_log_sum_exp(z, is_event), masked_log_sum_exp(z, ~is_event)
+    return np.clip(event - rest, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+
+
 def log_probabilities(preds: Predictions, rows: Any = slice(None)) -> Array:
     """Return the log-probability of every class, (n, K) float64, from the logits if known, else from the columns.
 
@@ -105,6 +125,11 @@ class InducedProbabilities:
             return P[:, other_class].astype(np.float64)
         sums = self.preds.cached("row sums", lambda: P.sum(axis=1, dtype=np.float64))
         return sum_of_others(P, ~is_event, p, sums)
+
+    def log_odds(self) -> Array | None:
+        """Return the log odds (n,) of the event of a binary view from the logits; None if there are none."""
+        logits = self.preds.logits
+        return None if logits is None else log_odds(logits, self.outcome_codes() == 1)
 
     def logs(self, outcomes: int) -> Array | None:
         """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
@@ -187,6 +212,8 @@ def log_sum_exp(z: Array) -> Array:
 
 def masked_log_sum_exp(z: Array, mask: Array) -> Array:
     """Return log Σ exp of the masked logits of each row, (n,), for logits (n, K) and a mask (n, K) or (1, K)."""
+    if len(mask) == 1 and mask.sum() == 1:  # exactly the logit
+        return np.asarray(z[:, int(np.argmax(mask[0]))], dtype=np.float64)
     return log_sum_exp(z[:, mask[0]]) if len(mask) == 1 else log_sum_exp(np.where(mask, z, -np.inf))
 
 

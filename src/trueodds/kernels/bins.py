@@ -87,6 +87,8 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
     correct everywhere if it is correct on both sides of each edge.
     """
     n_bins = len(edges) - 1
+    if edges[0] != 0 or edges[-1] != 1:  # of log odds, whose products may exceed the range of an integer
+        return 0.0
     thresholds = bin_thresholds(edges, closed, dtype)[: n_bins - 1]
     successors = np.nextafter(thresholds, dtype(2))
     bin_number = np.arange(1, n_bins)

@@ -128,7 +128,7 @@ def fit_sorted_keys(keys: Array) -> PooledBlocks:
 
 
 def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
-    """Return the isotonic blocks of scores p (n,) ≥ 0 with outcome shares y (n,) and weights w (n,).
+    """Return the isotonic blocks of scores p (n,) with outcome shares y (n,) and weights w (n,).
 
     Rows of weight 0 are ignored.
     """

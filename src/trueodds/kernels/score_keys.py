@@ -62,9 +62,9 @@ def scores_of_keys(keys: Array) -> Array:
 
 
 def argsort_scores(p: Array) -> Array:
-    """Return the indices that sort the scores, (n,) int64; the sort is stable for float32 scores."""
+    """Return the indices that sort the scores, (n,) int64; the sort is stable for nonnegative float32 scores."""
     bits = score_bits(p)
-    if bits.dtype == np.uint64:
+    if bits.dtype == np.uint64 or (len(p) and p.min() < 0):  # negative floats have their bits in reverse order
         return np.argsort(p)
     bits_and_rows = (bits & np.uint32(2**31 - 1)).astype(np.uint64)  # without the sign, as −0 is 0
     bits_and_rows <<= np.uint64(32)

@@ -11,8 +11,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.score_scale import PROBABILITY, class_scores, score_scale
 from trueodds.calibrators._glm.fit_data import FitData, apply_in_blocks
-from trueodds.calibrators._glm.log_probabilities import Probabilities, one_vs_rest_logs, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import (
+    LogProbabilities,
+    Probabilities,
+    one_vs_rest_logs,
+    to_probabilities,
+)
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.errors import InputError, Note
@@ -25,7 +31,10 @@ T = TypeVar("T")
 
 
 class ClassCurve(Protocol):
-    """A map from the predicted probability of one class to the recalibrated one, elementwise."""
+    """A map from the score of one class to its recalibrated probability, elementwise.
+
+    The score is its predicted probability, or its log odds if the attribute `scale` is "logit".
+    """
 
     def __call__(self, x: Array) -> Array: ...
 
@@ -94,15 +103,17 @@ class IterativeOneVsRest(OneVsRest):
         return all(curve.converged for curve in self.curves)
 
 
-def fit_curves(fit_curve: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
+def fit_curves(
+    fit_curve: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array
+) -> tuple[Any, ...]:
     """Fit `fit_curve(x, y, w)` for the second of two classes, or for every class, on the rows with positive weight.
 
-    It gets the probabilities x (n,) of its class, its outcome shares y (n,) and the weights w (n,).
+    It gets the scores x (n,) of its class on the `score_scale` of P, its outcome shares y (n,) and the weights w (n,).
     """
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit_curve(P[:, c], Y[:, c], w) for c in classes)
+    return tuple(fit_curve(class_scores(P, c, score_scale(P)), Y[:, c], w) for c in classes)
 
 
 def fit_curves_of_logs(
@@ -192,33 +203,38 @@ def _zero_probability_note_list(n_rows: int, rows_text: str) -> list[Note]:
 
 
 def fit_by_class(
-    P: Array, Y: Array, w: Array, fit_keys: Callable[[Array], T], fit_rows: Callable[[Array, Array, Array], T]
+    P: Probabilities, Y: Array, w: Array, fit_keys: Callable[[Array], T], fit_rows: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
     """Fit a curve to the second of two classes, or one to every class, on the rows with positive weight.
 
     If every row has weight 1 and a single outcome, `fit_keys(keys)` gets integer keys that hold score and outcome of
-    each row, sorted by score (see `kernels.score_keys`), which is faster. Otherwise `fit_rows(x, y, w)` is called. Y is
-    (n, K) shares, or class numbers (n,). Returns one result per fitted class.
+    each row, sorted by score (see `kernels.score_keys`), which is faster. Otherwise, and for log-probabilities,
+    `fit_rows(x, y, w)` is called with the scores x on the `score_scale` of P. Y is (n, K) shares, or class numbers
+    (n,). Returns one result per fitted class.
     """
     if not w.all():
         has_weight = w > 0
         P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    results = score_keys.map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
-    if results is not None:
-        return tuple(results)
+    if not isinstance(P, LogProbabilities) and (w == 1).all():
+        results = score_keys.map_sorted_keys(P, Y, fit_keys, classes)
+        if results is not None:
+            return tuple(results)
 
     def fit_block(start: int, stop: int) -> list[T]:
         """Fit the classes from start to stop."""
         return [
-            fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in classes[start:stop]
+            fit_rows(
+                class_scores(P, c, score_scale(P)), (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w
+            )
+            for c in classes[start:stop]
         ]
 
     return tuple(result for block in map_blocks(fit_block, len(classes), 1) for result in block)
 
 
 def fit_curves_from_counts(
-    P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]
+    P: Probabilities, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
     """Fit curves `fit_curve(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
@@ -252,7 +268,7 @@ def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
     """Apply a curve to class c against the sum of the others, (n, 2)."""
     if getattr(curve, "takes_logs", False):
         return np.asarray(curve.apply_to_logs(one_vs_rest_logs(P, c)))
-    q = curve(to_probabilities(P)[:, c])
+    q = _apply_to_scores(curve, P, c)
     return np.stack([1 - q, q], axis=1)
 
 
@@ -260,7 +276,12 @@ def _apply_to_class(curve: Any, P: Probabilities, c: int) -> Array:
     """Apply a curve to class c, (n,)."""
     if getattr(curve, "takes_logs", False):
         return _apply_to_pair(curve, P, c)[:, 1]
-    return np.asarray(curve(to_probabilities(P)[:, c]))
+    return _apply_to_scores(curve, P, c)
+
+
+def _apply_to_scores(curve: Any, P: Probabilities, c: int) -> Array:
+    """Apply a curve to the scores of class c on its scale, (n,)."""
+    return np.asarray(curve(class_scores(P, c, getattr(curve, "scale", PROBABILITY))))
 
 
 def sums_by_log_odds(x: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:

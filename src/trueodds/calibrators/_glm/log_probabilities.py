@@ -11,7 +11,10 @@ from scipy.special import expit
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.data.log_probabilities import log_complement, log_sum_exp, sum_of_others
+from trueodds.data.log_probabilities import log_complement, log_softmax, log_sum_exp, sum_of_others
+from trueodds.data.log_probabilities import log_odds as log_odds_of_logits
+from trueodds.data.probabilities import prob_columns
+from trueodds.data.probabilities import softmax as softmax_of_logits
 from trueodds.lenses.view import View
 
 MIN_PROB = 1e-12  # default smallest probability of fits
@@ -32,6 +35,12 @@ class LogProbabilities:
     """
 
     values: Array  # (n, K) float64, −inf for an exact zero
+    logits: Array | None = None  # (n, K), or log odds (n,), of which they were computed
+
+    @classmethod
+    def from_logits(cls, logits: Array) -> LogProbabilities:
+        """The log-probabilities of logits (n, K), or of log odds (n,) of the second of two classes."""
+        return cls(log_softmax(logits), logits)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,7 +52,11 @@ class LogProbabilities:
 
     def __getitem__(self, rows: Any) -> LogProbabilities:
         """A subset of the rows."""
-        return LogProbabilities(self.values[rows])
+        return LogProbabilities(self.values[rows], None if self.logits is None else self.logits[rows])
+
+    def log_odds(self, c: int) -> Array:
+        """The log odds (n,) of class c against the others, which keep the order and the ties of the logits."""
+        return log_odds_of_logits(self.values if self.logits is None else self.logits, np.arange(self.shape[1])[None] == c)
 
 
 Probabilities = Array | LogProbabilities
@@ -51,7 +64,9 @@ Probabilities = Array | LogProbabilities
 
 def to_probabilities(P: Probabilities) -> Array:
     """The probabilities (n, K); those of log-probabilities may underflow to 0."""
-    return np.exp(P.values) if isinstance(P, LogProbabilities) else P
+    if not isinstance(P, LogProbabilities):
+        return P
+    return np.exp(P.values) if P.logits is None else prob_columns(softmax_of_logits(P.logits))
 
 
 def to_logs(P: Probabilities) -> Array:

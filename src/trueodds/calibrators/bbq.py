@@ -13,8 +13,9 @@ from scipy.special import betaln, expit
 
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
-from trueodds.calibrators._curves.score_scale import PROBABILITY, SCORE_RANGE, score_scale
+from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities
+from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints_of_scores
 from trueodds.core.typing import Array
@@ -59,7 +60,8 @@ class BbqSpec(CalibratorSpec):
         \frac{\Gamma(m_b + \alpha_b)}{\Gamma(\alpha_b)}\, \frac{\Gamma(n_b - m_b + \beta_b)}{\Gamma(\beta_b)}, \quad
         \theta_b = \frac{m_b + \alpha_b}{n_b + 2}, \quad \alpha_b = 2 \pi_b,\ \beta_b = 2 - \alpha_b
 
-    where n_b and m_b are the rows and events in a bin, and π_b is the midpoint of the bin, limited to [.005, .995]. The
+    where n_b and m_b are the rows and events in a bin, and π_b is the midpoint of the bin, limited to [.005, .995]; of
+    logits, whose unit is unknown, it is that of their Platt scaling. The
     number of bins B runs from ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000. Bin i of B ends
     after ⌊n i / B⌋ rows. Tied scores are never split, and numbers of bins that then give the same bins count once.
     Weights that are not counts are scaled to sum to the number of rows. The authors' program uses another value per bin
@@ -141,7 +143,10 @@ def fit_binnings(x: Array, y: Array, w: Array, scale: str = PROBABILITY) -> Binn
     starts = np.concatenate([np.concatenate(([0], cuts)) for cuts in cuts_of_binning])
     ends = np.concatenate([np.concatenate((cuts, [len(scores)])) for cuts in cuts_of_binning])
     edges = np.concatenate(([low], midpoints_of_scores(scores[:-1], scores[1:]), [high]))
-    probabilities = edges if scale == PROBABILITY else expit(edges)
+    probabilities = edges
+    if scale == LOGIT:  # by Platt scaling, which does not depend on the unit of the scores
+        intercept, slope = fit_smoothed(intercept_and_score(scores), events / mass, mass, np.zeros(2)).theta
+        probabilities = expit(intercept + slope * edges)
     cumulative_mass, cumulative_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     n_rows = cumulative_mass[ends] - cumulative_mass[starts]
     n_events = np.clip(cumulative_events[ends] - cumulative_events[starts], 0.0, n_rows)

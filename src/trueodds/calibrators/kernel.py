@@ -29,6 +29,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
     sums_by_log_odds,
     zero_probability_notes,
 )
+from trueodds.calibrators._curves.score_scale import LOGIT, SCORE_RANGE
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -105,7 +106,7 @@ class KernelCurve:
         values = saved_parameters.read_vector(parameters, "values", 0, 1)
         slopes = saved_parameters.read_vector(parameters, "slopes", -1e9, 1e9, size=len(values))
         low, high = saved_parameters.read_vector(
-            {"ends": [parameters["low"], parameters["high"]]}, "ends", -1e9, 1e9, size=2, increasing="strictly"
+            {"ends": [parameters["low"], parameters["high"]]}, "ends", *SCORE_RANGE[LOGIT], size=2, increasing="strictly"
         )
         if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
             raise InputError(
@@ -115,7 +116,7 @@ class KernelCurve:
                 f"{len(values)} on {str(parameters['scale'])[:40]!r}",
                 "Fit it again and save it with .save(path).",
             )
-        bandwidth = saved_parameters.read_number(parameters, "bandwidth", 1e-9, 1e4)
+        bandwidth = saved_parameters.read_number(parameters, "bandwidth", 1e-9, MAX_BANDWIDTH[LOGIT])
         return cls(parameters["scale"], float(low), float(high), values, slopes, bandwidth)
 
 

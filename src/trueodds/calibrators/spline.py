@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
+from trueodds.binning.sorted_scores import weighted_std
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
     ClassCurve,
@@ -18,6 +19,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
     fit_curves_of_logs,
     sums_by_log_odds,
 )
+from trueodds.calibrators._curves.score_scale import LOGIT, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -94,7 +96,7 @@ class LogOddsSpline:
         """Read increasing knots and finite values; older files have no smallest probability."""
         parameters = {"min_prob": 0.0, **parameters}
         saved_parameters.check_keys(parameters, ("x", "f", "freedom", "settled", "n_passes", "min_prob"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", -1e9, 1e9, increasing="strictly")
+        x = saved_parameters.read_vector(parameters, "x", *SCORE_RANGE[LOGIT], increasing="strictly")
         if len(x) < 2 or not isinstance(parameters["settled"], bool):
             raise InputError(
                 "TO505",
@@ -115,14 +117,23 @@ class LogOddsSpline:
 
 
 def fit_log_odds_spline(
-    logs: Array, y: Array, w: Array, n_knots: int, penalty: float | None, min_prob: float
+    logs: Array, y: Array, w: Array, n_knots: int, penalty: float | None, min_prob: float, *, standardized: bool = False
 ) -> LogOddsSpline:
     """Fit the curve of one class to log(1 − p) and log p (n, 2), outcome shares y (n,) and weights w (n,).
 
     `penalty` None selects the penalty automatically. If the scores separate the outcomes, the curve is a line fitted to
-    smoothed targets.
+    smoothed targets. With `standardized`, the log odds are divided by their standard deviation for the fit, so that
+    neither convergence nor the grid of penalties depends on their unit.
     """
     x, mass, events = sums_by_log_odds(logs[:, 1] - logs[:, 0], y, effective_rows(w)[1])
+    unit = float(weighted_std(x, mass)) if standardized else 1.0
+    if unit not in (0.0, 1.0):
+        # The roughness of f(x) is that of f as a function of x/unit, divided by unit³.
+        curve = fit_log_odds_spline(
+            np.stack([np.zeros_like(x), x / unit], axis=1), events / mass, mass, n_knots,
+            None if penalty is None else penalty / unit**3, min_prob,
+        )  # fmt: skip
+        return replace(curve, spline=NaturalSpline(curve.spline.knots * unit, curve.spline.values))
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
         smoothed_fit = fit_smoothed(
@@ -258,7 +269,10 @@ class SplineSpec(CalibratorSpec):
         if self.kind == "gupta":
             return confidence_spline.fit_confidence_map(to_probabilities(P), Y, w, self._n_knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fit_log_odds_spline, n_knots=self._n_knots, penalty=penalty, min_prob=self.min_prob)
+        fit_curve = partial(
+            fit_log_odds_spline, n_knots=self._n_knots, penalty=penalty, min_prob=self.min_prob,
+            standardized=score_scale(P) == LOGIT,
+        )  # fmt: skip
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:

@@ -12,7 +12,7 @@ from trueodds.kernels.gaussian_sums import gaussian_sums
 
 BANDWIDTH_RULES = ("silverman", "normal")
 MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # by scale; resolved by the finest grid of a map
-MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}  # by scale; the curve is then nearly constant
+MAX_BANDWIDTH = {"probability": 1.0, "logit": 1e9}  # by scale; log odds may be margins of any unit
 _KERNEL_RADIUS = 9  # bandwidths beyond which the kernel counts as 0
 _MAX_DISTINCT_SCORES = 4096  # distinct scores up to which none are pooled
 _CELLS_PER_BANDWIDTH = 32  # beyond _MAX_DISTINCT_SCORES, scores are pooled at the mean of each cell
@@ -81,7 +81,8 @@ def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, exc
     """
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    is_finite = np.abs(s) < excluded_score * (1 - 1e-9)
+    # Log odds of known logits may be larger.
+    is_finite = (np.abs(s) < excluded_score * (1 - 1e-9)) | (np.abs(s) > excluded_score * (1 + 1e-9))
     if is_finite.any():
         s, w = s[is_finite], w[is_finite]
     w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of more than one row

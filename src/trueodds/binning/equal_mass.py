@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
 from trueodds.binning.partition import BinRule, Partition, require_binary, resolve_n_bins
 from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.sorted_scores import SortedScores, sort_by_partition_value
+from trueodds.binning.sorted_scores import SortedLogOdds, SortedScores, sort_by_partition_value
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
 from trueodds.lenses.view import View
 
@@ -34,7 +36,7 @@ class EqualMass(Partition):
         """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
-        return Bins(edges_at_cuts(sort_by_partition_value(view), cut_weights(view, k, self.cut)), self.closed)
+        return bins_at_cuts(sort_by_partition_value(view), cut_weights(view, k, self.cut), self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
@@ -63,14 +65,20 @@ def cut_weights(view: View, k: int, rounding: str) -> Array:
     return (quotients + rounded_remainder) * unit
 
 
-def edges_at_cuts(by_score: SortedScores, cumulative_weight: Array) -> Array:
-    """Return the edges of bins, from 0 to 1, that are cut at each `cumulative_weight` (cuts,).
+def bins_at_cuts(by_score: SortedScores, cumulative_weight: Array, closed: Closed = "right") -> Bins:
+    """Return the bins from 0 to 1 that are cut at each `cumulative_weight` (cuts,).
 
-    An edge lies midway between the row that completes the weight and the next row. Equal edges count once.
+    An edge lies midway between the row that completes the weight and the next row. Equal edges count once. Rows that
+    are sorted by log odds are cut between these, also where their probabilities are equal.
     """
+    if isinstance(by_score, SortedLogOdds):
+        last, following = by_score.log_odds_at_weight(cumulative_weight)
+        inner_edges = np.unique(np.where(last < following, (last + following) / 2, last))
+        log_odds_edges = np.concatenate(([-MAX_LOG_ODDS], inner_edges, [MAX_LOG_ODDS]))
+        return Bins(expit(log_odds_edges), closed, log_odds_edges)
     inner_edges = np.unique(midpoints_at_cuts(by_score, cumulative_weight))
     inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
-    return np.concatenate(([0.0], inner_edges, [1.0]))
+    return Bins(np.concatenate(([0.0], inner_edges, [1.0])), closed)
 
 
 def midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight: Array) -> Array:
@@ -82,7 +90,7 @@ def midpoints_at_cuts(by_score: SortedScores | RowSelections, cumulative_weight:
 def _sums_between_cuts(selections: RowSelections, cumulative_weight: Array, closed: Closed) -> Array:
     """n, Σp and Σy (3, selections, bins) of bins that are cut at each `cumulative_weight` of each selection."""
     inner_edges = midpoints_at_cuts(selections, cumulative_weight)
-    # An edge at 1 would split off an empty bin, as in `edges_at_cuts`. At infinity no score lies beyond it.
+    # An edge at 1 would split off an empty bin, as in `bins_at_cuts`. At infinity no score lies beyond it.
     return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), closed)
 
 
@@ -108,13 +116,13 @@ class FixedMass(Partition):
         require_binary(view, "mass")
         by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
-            return Bins(edges_at_cuts(by_score, self._cut_weights(view)), self.closed)
+            return bins_at_cuts(by_score, self._cut_weights(view), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
         group_weight = self.rows * view.total / n
         _, w, _ = by_score.sums_by_score()
         completed_groups = np.unique(np.floor(np.cumsum(w) / group_weight))
         is_inner = (completed_groups >= 1) & (completed_groups < n // self.rows)
-        return Bins(edges_at_cuts(by_score, completed_groups[is_inner] * group_weight), self.closed)
+        return bins_at_cuts(by_score, completed_groups[is_inner] * group_weight, self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""

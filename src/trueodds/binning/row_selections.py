@@ -56,6 +56,7 @@ class RowSelections:
             self.view.joint
             or not self.view.is_unweighted
             or self.view.partition_values is not self.view.p
+            or self.view.has_rounded_ranks
             or not len(self)
         ):
             return False

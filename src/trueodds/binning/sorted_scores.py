@@ -25,9 +25,14 @@ def sort_by_score(view: View) -> SortedScores:
     return view.cached(SORTED_SCORES_KEY, lambda: _sort_rows(view))
 
 
+def sort_by_rank(view: View) -> SortedScores:
+    """Sorted scores of a binary view; where probabilities round ranks away, sorted and tied by their log odds."""
+    return view.cached("ranked", lambda: SortedLogOdds(view)) if view.has_rounded_ranks else sort_by_score(view)
+
+
 def sort_by_partition_value(view: View) -> SortedScores:
-    """Sorted values as the partition uses them: cells at their locations, rows at their scores."""
-    return sort_by_score(view) if view.is_rows else SortedScores(view.partition_values, view.y, view.w)
+    """Sorted values as the partition uses them: cells at their locations, rows by rank."""
+    return sort_by_rank(view) if view.is_rows else SortedScores(view.partition_values, view.y, view.w)
 
 
 def _sort_rows(view: View) -> SortedScores:
@@ -125,13 +130,15 @@ class SortedScores:
             scores = self._scores_at_ranks(self._keys, ranks, len(cumulative_weight))
             return scores[: len(cumulative_weight)], scores[len(cumulative_weight) :]
         s, w, _ = self.sums_by_score()
-        if not len(s):
-            return s, s
-        weight_up_to = np.cumsum(w)
-        tolerance = WEIGHT_TOLERANCE * weight_up_to[-1]
-        last_index = np.searchsorted(weight_up_to, cumulative_weight - tolerance, "left")
-        next_index = np.minimum(np.searchsorted(weight_up_to, cumulative_weight + tolerance, "right"), len(s) - 1)
+        last_index, next_index = _indices_at_weight(w, cumulative_weight)
         return s[last_index], s[next_index]
+
+    def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
+        """The group of each row, (n,), if groups of the distinct `scores` (m,) begin at the indices `first` (groups,).
+
+        p (n,) are the scores of the rows.
+        """
+        return distinct_scores.find_scores(p, scores[first])
 
     def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
         """The scores at these ranks (r,), by counting or sorting; order statistics are kept for `sums_in_bins`."""
@@ -151,6 +158,52 @@ class SortedScores:
             keys.sort()
             self._is_sorted = True
         return keys
+
+
+class SortedLogOdds(SortedScores):
+    """Rows of a view sorted by their log odds, of which distinct ones may have the same probability.
+
+    Scores are the probabilities in this order, where neighbors may be equal.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._set_keys(None)
+        self._view = view
+        log_odds, w = view.rank_scores, view.w
+        order = np.argsort(log_odds, kind="stable")
+        order = order[w[order] > 0]
+        starts = np.flatnonzero(np.diff(log_odds[order], prepend=np.nan) != 0)
+        self.log_odds = log_odds[order[starts]]  # (m,) increasing
+        self._sums = (
+            view.p[order[starts]].astype(np.float64),
+            *(np.add.reduceat(x[order], starts) if len(starts) else np.empty(0) for x in (w, w * view.y)),
+        )
+
+    def sums_by_score(self) -> tuple[Array, Array, Array]:
+        """Probability, Σw and Σwy at each distinct log odds, (m,) float64."""
+        s, w, wy = self._sums
+        return s.copy(), w.copy(), wy.copy()
+
+    def log_odds_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
+        """Log odds of the row that completes each cumulative weight (c,), and of the next row, both (c,)."""
+        last_index, next_index = _indices_at_weight(self._sums[1], cumulative_weight)
+        return self.log_odds[last_index], self.log_odds[next_index]
+
+    def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
+        """The group of each row by its log odds."""
+        index = np.searchsorted(self.log_odds[first], self._view.rank_scores, "right") - 1
+        return np.maximum(index, 0)
+
+
+def _indices_at_weight(w: Array, cumulative_weight: Array) -> tuple[Array, Array]:
+    """Indices, among scores with weights w (m,), of the one that completes each weight (c,) and of the next one."""
+    if not len(w):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    weight_up_to = np.cumsum(w)
+    tolerance = WEIGHT_TOLERANCE * weight_up_to[-1]
+    last_index = np.searchsorted(weight_up_to, cumulative_weight - tolerance, "left")
+    next_index = np.searchsorted(weight_up_to, cumulative_weight + tolerance, "right")
+    return last_index, np.minimum(next_index, len(w) - 1)
 
 
 def ranks_around(cumulative_weight: Array, n: int) -> tuple[Array, Array]:

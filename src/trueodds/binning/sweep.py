@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from trueodds.binning.equal_mass import cut_weights, edges_at_cuts
+from trueodds.binning.equal_mass import bins_at_cuts, cut_weights
 from trueodds.binning.partition import Partition, require_binary
 from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.kernels.bins import Bins, FittedPartition
@@ -38,7 +38,7 @@ class Sweep(Partition):
         _, n_bins = monotonic_sweep(w[None], w[None] * s, wy[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
         k = int(n_bins[0])
         if by_mass:
-            return Bins(edges_at_cuts(by_score, cut_weights(view, k, "ceil")))
+            return bins_at_cuts(by_score, cut_weights(view, k, "ceil"))
         return Bins(np.arange(k + 1) / k)
 
     def __str__(self) -> str:

@@ -106,7 +106,11 @@ class KernelCurve:
         values = saved_parameters.read_vector(parameters, "values", 0, 1)
         slopes = saved_parameters.read_vector(parameters, "slopes", -1e9, 1e9, size=len(values))
         low, high = saved_parameters.read_vector(
-            {"ends": [parameters["low"], parameters["high"]]}, "ends", *SCORE_RANGE[LOGIT], size=2, increasing="strictly"
+            {"ends": [parameters["low"], parameters["high"]]},
+            "ends",
+            *SCORE_RANGE[LOGIT],
+            size=2,
+            increasing="strictly",
         )
         if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
             raise InputError(

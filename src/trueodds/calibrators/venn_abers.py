@@ -60,9 +60,7 @@ class VennAbersMap(CalibrationMap):
             return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
         if self.multiclass == _ONE_VS_ONE:
             return None
-        ends = [
-            curve.probability_interval(class_scores(P, c, curve.scale)) for c, curve in enumerate(self.curves)
-        ]
+        ends = [curve.probability_interval(class_scores(P, c, curve.scale)) for c, curve in enumerate(self.curves)]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
     def describe(self) -> str:

@@ -51,7 +51,7 @@ class BinnedView:
         self.view = view
         self.partition = partition or default_partition(view)
         self.fitted_partition = self.partition.fit(view)
-        self.bin_index = np.asarray(self.fitted_partition.index(view.partition_values))
+        self.bin_index = np.asarray(view.assign(self.fitted_partition))
         self.n_bins = self.fitted_partition.size
         binned = view.pool(self.bin_index, self.n_bins)
         occupied = np.flatnonzero(np.bincount(self.bin_index, view.w, self.n_bins) > 0)

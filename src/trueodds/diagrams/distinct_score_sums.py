@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.binning.sorted_scores import group_starts, sort_by_score
+from trueodds.binning.sorted_scores import group_starts, sort_by_rank, sort_by_score
 from trueodds.core.typing import Array
-from trueodds.kernels.distinct_scores import find_scores
 from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.view import View
 
@@ -86,12 +85,16 @@ class DistinctScoreSums:
         return self.merge_groups(first[first < m])
 
 
-def sum_by_score(view: View) -> DistinctScoreSums:
-    """Sum a binary view by distinct score. For a tally, `low` and `high` are the edges of the fine cell of a score."""
-    s, w, wy = sort_by_score(view).sums_by_score()
+def sum_by_score(view: View, *, by_rank: bool = False) -> DistinctScoreSums:
+    """Sum a binary view by distinct score. For a tally, `low` and `high` are the edges of the fine cell of a score.
+
+    With `by_rank`, logits whose probabilities are equal by rounding are distinct scores.
+    """
+    sorted_scores = sort_by_rank(view) if by_rank else sort_by_score(view)
+    s, w, wy = sorted_scores.sums_by_score()
     if view.is_unweighted and _has_binary_outcomes(view):
         return DistinctScoreSums(score=s, low=s, high=s, n=w, w=w, wy=wy, ww=w)
-    score_index = find_scores(view.p, s)
+    score_index = sorted_scores.find_rows(view.p, s, np.arange(len(s)))
 
     def sum_by_index(values: Array) -> Array:
         """Sum values (n,) of the rows by score, (m,)."""

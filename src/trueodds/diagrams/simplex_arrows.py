@@ -57,7 +57,7 @@ class Arrows:
         _check_nested(partition, view)
         self.partition = partition
         self.fitted_partition = self.partition.fit(view)
-        self.bin_index_of_rows = np.asarray(self.fitted_partition.index(view.partition_values))
+        self.bin_index_of_rows = np.asarray(view.assign(self.fitted_partition))
         self.tests = evaluate_cell_tests(view, self.bin_index_of_rows, self.fitted_partition.size, 1 - level)
         binned = self.tests.binned
         bin_index = np.asarray(binned.bin_index)

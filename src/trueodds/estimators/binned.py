@@ -201,7 +201,7 @@ class BinSums:
     @cached_property
     def index(self) -> Array:
         """The bin of each row, (n,)."""
-        return self.cells.index(self.view.partition_values)
+        return self.view.assign(self.cells)
 
     @cached_property
     def has_min_count(self) -> Array:

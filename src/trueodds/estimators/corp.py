@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import entr
 
+from trueodds.binning.sorted_scores import group_starts, sort_by_rank
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
@@ -116,6 +117,7 @@ class Corp(DistinctScoreError):
 
     name: ClassVar[str] = "corp"
     interval: ClassVar[str | None] = "floor-bounds"
+    by_rank: ClassVar[bool] = True
     is_norm: ClassVar[bool] = False
     norm_power: ClassVar[float] = 2.0  # a squared distance for Brier, and nearly one for log loss
     exemptions: ClassVar[dict[str, str]] = {"cells": "scores within a cell differ, and the cell keeps only their mean"}
@@ -184,13 +186,21 @@ class Corp(DistinctScoreError):
             with np.errstate(divide="ignore"):
                 return np.log(np.maximum(np.stack([1 - s, s], axis=1), 0.0))
         rows = view.w > 0
-        index = np.searchsorted((s[1:] + s[:-1]) / 2, view.p[rows].astype(np.float64), "right")
+        index = self._nearest_scores(s, view)[rows]
         w, logs = view.w[rows], view.log_P[rows]
         mass = np.bincount(index, w, len(s))[:, None]
         sums = sums_by_cell(index, logs, len(s), w)
         # A group of neighboring scores has no rows here if all of them are nearer to the mean of another group.
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
+
+    def _nearest_scores(self, s: Array, view: View) -> Array:
+        """Index (n,) of the nearest score of each row; where scores are groups of log odds, that of its group."""
+        if not view.has_rounded_ranks:
+            return np.searchsorted((s[1:] + s[:-1]) / 2, view.p.astype(np.float64), "right")
+        by_rank = sort_by_rank(view)
+        scores, w, _ = by_rank.sums_by_score()
+        return by_rank.find_rows(view.p, scores, np.arange(len(s)) if len(s) == len(w) else group_starts(w, len(s)))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The proper score whose decomposition is computed."""

@@ -58,6 +58,7 @@ class CumulativeError(DistinctScoreError):
     """
 
     name: ClassVar[str] = "ecce_mad"
+    by_rank: ClassVar[bool] = True
     start: Literal["below", "both"] = "below"
     exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores of one cell count as one score, so a tally has its resolution"
@@ -158,6 +159,7 @@ class CumulativeRange(DistinctScoreError):
     """
 
     name: ClassVar[str] = "ecce_r"
+    by_rank: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:

@@ -135,7 +135,7 @@ class DecisionRegret(Estimator):
         if view.joint:
             require_one_score(view, f"{self.name} without cost=")
         fitted_partition = (self.partition or default_partition(view)).fit(view)
-        return WorstTaskCells(view, fitted_partition.index(view.partition_values), fitted_partition.size)
+        return WorstTaskCells(view, view.assign(fitted_partition), fitted_partition.size)
 
 
 class WorstTasks(NamedTuple):

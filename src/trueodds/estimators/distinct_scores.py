@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import group_starts, sort_by_score
+from trueodds.binning.sorted_scores import SortedScores, group_starts, sort_by_rank, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
-from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
 # From Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast leading axes, to (…).
@@ -34,6 +33,7 @@ class DistinctScoreError(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     lower_bound: ClassVar[float] = 0.0
     upper_bound: ClassVar[float] = 1.0
+    by_rank: ClassVar[bool] = False  # whether only the order and the ties of the scores matter, not their distances
     is_norm: ClassVar[bool] = True  # whether the statistic is a seminorm of the vector (w, wp, wy)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
@@ -67,9 +67,14 @@ class DistinctScores:
         require_one_score(view, error.name)
         self.error, self.view = error, view
 
+    @property
+    def _sorted_scores(self) -> SortedScores:
+        """The sorted scores of the view, by log odds where only ranks matter and probabilities round them away."""
+        return sort_by_rank(self.view) if self.error.by_rank else sort_by_score(self.view)
+
     def shares(self) -> tuple[Array, Array, Array, Array]:
         """Return the sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight, (m,) each."""
-        s, w, wy = sort_by_score(self.view).sums_by_score()
+        s, w, wy = self._sorted_scores.sums_by_score()
         total_weight = w.sum()
         wp = w * s
         for sums in (w, wp, wy):
@@ -84,12 +89,12 @@ class DistinctScores:
     @cached_property
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
-        s, w, wy = sort_by_score(self.view).sums_by_score()
+        s, w, wy = self._sorted_scores.sums_by_score()
         starts, total_weight = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
         w_share, wp_share, wy_share = (np.add.reduceat(x, starts) / total_weight for x in (w, w * s, wy))
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
         mean_scores = s if len(starts) == len(s) else wp_share / w_share
-        return ScoreGroups(s[starts], mean_scores, w_share, wp_share, wy_share)
+        return ScoreGroups(s, starts, mean_scores, w_share, wp_share, wy_share)
 
     @cached_property
     def size(self) -> int:
@@ -99,7 +104,7 @@ class DistinctScores:
     @cached_property
     def index(self) -> Array:
         """The group of each row, (n,)."""
-        return find_scores(self.view.p, self.groups.lowest_scores)
+        return self._sorted_scores.find_rows(self.view.p, self.groups.scores, self.groups.first)
 
     @cached_property
     def statistic_at_groups(self) -> ScoreStatistic:
@@ -134,7 +139,8 @@ class DistinctScores:
 class ScoreGroups:
     """Groups of sorted scores: single scores up to MAX_DISTINCT_SCORES of them, else groups of about equal weight."""
 
-    lowest_scores: Array  # (m,) lowest score of each group
+    scores: Array  # the distinct scores
+    first: Array  # (m,) index of the lowest score of each group
     mean_scores: Array  # (m,) mean score of each group
     w: Array  # (m,) Σw as a share of the total weight
     wp: Array  # (m,) Σwp, divided by the total weight

@@ -87,7 +87,7 @@ class DecomposableScore(HasPartition, ProperScore):
     def _cells(self, view: View) -> tuple[Array, View]:
         """The occupied cell of each row, (n,), and the view of these cells. Rows of weight 0 may have any cell."""
         fitted_partition = (self.partition or default_partition(view)).fit(view)
-        index = fitted_partition.index(view.partition_values)
+        index = view.assign(fitted_partition)
         occupied = np.unique(index[view.w > 0])
         cell = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)
         return cell, view.pool(cell, len(occupied))

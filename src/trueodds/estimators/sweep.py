@@ -69,6 +69,7 @@ class SweepError(DistinctScoreError):
 
     name: ClassVar[str] = "sweep"
     interval: ClassVar[str | None] = "noise-floor"
+    by_rank: ClassVar[bool] = True
     is_norm: ClassVar[bool] = False
     exemptions: ClassVar[dict[str, str]] = {"cells": "bins are cut between cells and not between rows"}
     base: Base = "equal-mass"

@@ -133,11 +133,14 @@ class ThresholdedSums:
         self.normalizes_above_threshold = error.normalize == "kept"
         rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > threshold) & (view.w > 0))
         p, y, w, n, scores = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
-        above_threshold = View(p, y, w, n=n, partition_values=scores, classes=view.classes)
+        if view.is_rows:  # the rows with their log odds, if known
+            above_threshold = view.take(rows)
+        else:
+            above_threshold = View(p, y, w, n=n, partition_values=scores, classes=view.classes)
         cells = error.partition.fit(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
-        self.index[rows] = cells.index(scores)
+        self.index[rows] = above_threshold.assign(cells)
         self.sums = tuple(np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)

@@ -153,7 +153,7 @@ class QuantileSums:
     @cached_property
     def index(self) -> Array:
         """The bin of each row, (n,)."""
-        return self.fitted_bins.index(self.view.partition_values)
+        return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:
         """The error of the view."""

@@ -148,7 +148,7 @@ class BinByBin(HasPartition, ViewTest):
             """−log of the smallest p-value of each draw."""
             return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
-        return CellFunction(view, fitted_bins.index(view.partition_values), fitted_bins.size, largest_surprisal)
+        return CellFunction(view, view.assign(fitted_bins), fitted_bins.size, largest_surprisal)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin: of its surprisal −log p among the largest ones of the draws."""
@@ -171,7 +171,7 @@ class BinByBin(HasPartition, ViewTest):
                 "Use a larger min_size, or lens='classwise'.",
             )
         tails_class = VectorTails if view.joint else CountTails
-        return fitted_bins, tails_class(view, fitted_bins.index(view.partition_values), fitted_bins.size)
+        return fitted_bins, tails_class(view, view.assign(fitted_bins), fitted_bins.size)
 
 
 def _bin_gaps(binned: View) -> dict[str, Array]:

@@ -309,7 +309,7 @@ def _asymptotic_warnings(view: View) -> tuple[str, ...]:
             f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian"
             " motion limit."
         )
-    _, score_index = np.unique(view.p, return_inverse=True)
+    _, score_index = np.unique(view.rank_scores, return_inverse=True)
     largest_share = float(np.bincount(score_index, variance).max() / variance.sum())
     if largest_share > MAX_VARIANCE_SHARE:
         reasons.append(f"{largest_share:.0%} of the variance is at one score, so the p-value is too large.")

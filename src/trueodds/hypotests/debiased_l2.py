@@ -130,7 +130,7 @@ class DebiasedL2Test(HasPartition, ViewTest):
         # Σw⁴v² of rows; all rows in a cell of a tally have the same variance.
         squares_by_row = divide_or_zero(variance * variance, view.n)
         total_variance, sum_of_squares = (
-            np.bincount(fitted_bins.index(view.partition_values), x, fitted_bins.size)[binned.bin_index]
+            np.bincount(view.assign(fitted_bins), x, fitted_bins.size)[binned.bin_index]
             for x in (variance, squares_by_row)
         )
         w, ww = binned.w, binned.sums("ww")

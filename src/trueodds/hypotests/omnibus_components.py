@@ -66,7 +66,7 @@ class BinaryCells:
     def __init__(self, view: View) -> None:
         n_cells = min(MAX_CELLS, max(max(NODE_COUNTS), MAX_TOTAL_CELLS // max(view.classes, 1)))
         cells = EqualMass(n_cells).fit(view)
-        _, self.index, self.size = _renumber_occupied(cells.index(view.partition_values), cells.size)
+        _, self.index, self.size = _renumber_occupied(view.assign(cells), cells.size)
         self.variance = self._sum_by_cell(np.maximum(view.sums("wwv"), 0.0))
         mass = np.cumsum(self._sum_by_cell(view.w))
         self.nodes = Nodes([_node_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)

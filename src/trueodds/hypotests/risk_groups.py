@@ -80,7 +80,10 @@ class GroupResiduals:
 
         `bins` is the requested number of groups. `exact` chooses the exact form of the statistic, otherwise Pearson's.
         """
-        score = 1 - view.partition_values[:, baseline].astype(np.float64) if view.joint else view.partition_values
+        if view.joint:
+            score = 1 - view.partition_values[:, baseline].astype(np.float64)
+        else:
+            score = view.rank_scores if view.has_rounded_ranks else view.partition_values
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P

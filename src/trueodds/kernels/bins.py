@@ -40,11 +40,20 @@ class Bins:
 
     edges: Array  # (size + 1,)
     closed: Closed = "right"
+    # (size + 1,) the edges as log odds, if bins are cut between log odds that are equal as probabilities (see
+    # `View.assign`); several `edges` may then be equal.
+    log_odds_edges: Array | None = None
 
     @property
     def size(self) -> int:
         """Number of bins."""
         return len(self.edges) - 1
+
+    @property
+    def key(self) -> tuple[bytes, bytes | None, str]:
+        """A hashable key of these bins."""
+        log_odds_edges = None if self.log_odds_edges is None else self.log_odds_edges.tobytes()
+        return self.edges.tobytes(), log_odds_edges, self.closed
 
     def index(self, values: Array) -> Array:
         """Return the bin index of each score, (n,) int64."""

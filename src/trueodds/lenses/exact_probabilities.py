@@ -21,6 +21,10 @@ class ExactProbabilities(Protocol):
         """Return the probability (n,), float64, of the complement of an event of probability p (n,)."""
         ...
 
+    def log_odds(self) -> Array | None:
+        """Return the log odds (n,) of the event of a binary view, from its logits; None if there are none."""
+        ...
+
     def logs(self, outcomes: int) -> Array | None:
         """Return the log-probabilities (n, outcomes); None if they are known only as logarithms of probabilities."""
         ...
@@ -37,6 +41,11 @@ class HasOutcomeProbabilities(Protocol):
     @property
     def q(self) -> Array:
         """Probability of the complement, (n,)."""
+        ...
+
+    @property
+    def log_odds(self) -> Array | None:
+        """Log odds of the event, (n,), if logits are known."""
         ...
 
     @property
@@ -59,6 +68,11 @@ class SelectedExactProbabilities:
     def complement(self, p: Array) -> Array:
         """Return the complements of the selected rows, (rows,)."""
         return np.asarray(self.view.q[self.rows])
+
+    def log_odds(self) -> Array | None:
+        """Return the log odds of the selected rows, (rows,), if they are known."""
+        log_odds = self.view.log_odds
+        return None if log_odds is None else np.asarray(log_odds[self.rows])
 
     def logs(self, outcomes: int) -> Array:
         """Return the log-probabilities of the selected rows, (rows, outcomes)."""

@@ -167,7 +167,7 @@ class Rank(Lens):
 
     def _class_at_rank(self, preds: Predictions) -> Array:
         """Return the number of the class with the r-th largest probability, (n,)."""
-        return rank_classes(preds.P)[:, self.rank - 1]
+        return rank_classes(_class_scores(preds))[:, self.rank - 1]
 
     def check(self, preds: Predictions) -> None:
         """Require a rank from 1 to K."""
@@ -196,7 +196,7 @@ class TopK(Lens):
         """Return the k largest probabilities in decreasing order and the sum of the others, (n, k + 1)."""
         if self.size == 1:
             return Confidence().probabilities(preds)
-        ranked = np.take_along_axis(preds.P, rank_classes(preds.P), axis=1)
+        ranked = np.take_along_axis(preds.P, rank_classes(_class_scores(preds)), axis=1)
         rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
 
@@ -205,7 +205,7 @@ class TopK(Lens):
         if self.size == 1:
             return Confidence().outcome_codes(preds)
         rank_of_class = np.empty((preds.n, preds.k), dtype=np.int64)
-        np.put_along_axis(rank_of_class, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
+        np.put_along_axis(rank_of_class, rank_classes(_class_scores(preds)), np.arange(preds.k)[None, :], axis=1)
         return [OutcomeCodes(np.minimum(rank_of_class, self.size))]
 
     def check(self, preds: Predictions) -> None:
@@ -220,6 +220,11 @@ class TopK(Lens):
             )
 
 
+def _class_scores(preds: Predictions) -> Array:
+    """Return the scores (n, K) by which classes are ranked: the logits if known, whose order no rounding changes."""
+    return preds.P if preds.logits is None or preds.logits.ndim == 1 else preds.logits
+
+
 def rank_classes(P: Array) -> Array:
-    """Return the class numbers (n, K) of each row by decreasing probability, the lower number first in case of ties."""
+    """Return the class numbers (n, K) of each row by decreasing score, the lower number first in case of ties."""
     return np.argsort(-P, axis=1, kind="stable")

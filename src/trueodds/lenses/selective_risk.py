@@ -198,11 +198,11 @@ class _ConfidenceSteps:
 
 def _confidence_steps(view: View) -> _ConfidenceSteps:
     """Return the steps of the risk-coverage curve of a view of rows or cells."""
-    negative_confidence, step = np.unique(-view.p, return_inverse=True)
-    step, m = step.reshape(-1), len(negative_confidence)
+    _, first, step = np.unique(-view.rank_scores, return_index=True, return_inverse=True)
+    step, m = step.reshape(-1), len(first)
     w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
     return _ConfidenceSteps(
-        threshold=-negative_confidence.astype(np.float64),
+        threshold=view.p[first].astype(np.float64),
         n=np.bincount(step, w, m),
         errors=np.bincount(step, w * is_wrong, m),
         step_of_row=step,

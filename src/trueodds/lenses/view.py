@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_weights, weight_of_one_row
 from trueodds.kernels.bin_sums import weighted_bin_sums
-from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.kernels.bins import Bins, FittedPartition, find_bins
 from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.exact_probabilities import ExactProbabilities, SelectedExactProbabilities, outcome_logs
 from trueodds.lenses.row_sources import RowSource
@@ -20,6 +20,9 @@ from trueodds.lenses.row_sources import RowSource
 T = TypeVar("T")
 _Sums = Mapping[str, Array]
 SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
+# Outside of these limits, different log odds may have equal probabilities: at 1 − 1e-6 only if they differ by less
+# than 1e-10, at 1 − 1e-13 by less than 1e-3, from log odds 37 on always.
+MIN_RANKED_PROB, MAX_RANKED_PROB = 1e-300, 1 - 1e-6
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """Sums of a binary cell beyond n, Σw, Σwp and Σwy: Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
 
@@ -142,6 +145,29 @@ class View:
         if not self.joint:
             return self.cached("log_P", partial(outcome_logs, self.exact, self.P))
         return outcome_logs(self.exact, self.p)  # of many classes, so it is not kept
+
+    @property
+    def log_odds(self) -> Array | None:
+        """Log odds of the event of a binary view from its logits, (n,) float64; None if there are none."""
+        return None if self.exact is None or not self.exact.has_logs else self.cached("log odds", self.exact.log_odds)
+
+    @property
+    def rank_scores(self) -> Array:
+        """Scores (n,) by which the rows of a binary view are ranked: `p`, or log odds where `p` rounds ranks away.
+
+        Logits beyond 37 all have the probability 1, for instance. Where `p` keeps the order and the ties of the log
+        odds, it is faster.
+        """
+        return self.p if not self.has_rounded_ranks else cast(Array, self.log_odds)
+
+    @property
+    def has_rounded_ranks(self) -> bool:
+        """Whether logits are known whose order and ties are not those of `p`."""
+        if self.exact is None or not self.exact.has_logs or self.joint or not len(self):
+            return False
+        return self.cached(
+            "rounded ranks", lambda: bool(self.p.max() > MAX_RANKED_PROB or self.p.min() < MIN_RANKED_PROB)
+        )
 
     @property
     def has_logs(self) -> bool:
@@ -280,6 +306,23 @@ class View:
         }
         return row_sums_by_name[name]()
 
+    def assign(self, partition: FittedPartition) -> Array:
+        """Assign the rows or cells to the bins of a fitted partition.
+
+        Parameters
+        ----------
+        partition : FittedPartition
+            The bins.
+
+        Returns
+        -------
+        ndarray
+            The number of the bin of each row or cell, (n,) int64.
+        """
+        if isinstance(partition, Bins) and partition.log_odds_edges is not None and self.has_rounded_ranks:
+            return find_bins(self.rank_scores, partition.log_odds_edges, partition.closed)
+        return partition.index(self.partition_values)
+
     def binned(self, partition: FittedPartition) -> View:
         """Return the view of the bins of a fitted partition.
 
@@ -294,13 +337,13 @@ class View:
             One cell per bin of positive weight.
         """
         if not isinstance(partition, Bins):  # the object is the key: the leaves of a tree are looked up once
-            return self.cached(partition, lambda: self.pool(partition.index(self.partition_values), partition.size))
-        return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
+            return self.cached(partition, lambda: self.pool(self.assign(partition), partition.size))
+        return self.cached(partition.key, lambda: self._view_of_bins(partition))
 
     def _view_of_bins(self, bins: Bins) -> View:
         """The view of bins. Single rows are summed from sorted rows, the row source or columns, whichever exists."""
-        if self.joint or not self.is_rows:
-            return self.pool(bins.index(self.partition_values), bins.size)
+        if self.joint or not self.is_rows or bins.log_odds_edges is not None:
+            return self.pool(self.assign(bins), bins.size)
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
         table: _Sums | None = by_score.sums_in_bins(bins) if by_score else None
         if table is None and self.rows is not None and self._partition_values is None:
@@ -314,7 +357,7 @@ class View:
     def _sum_columns_in_bins(self, bins: Bins) -> View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
         if self._partition_values is not None:
-            return self.pool(bins.index(self.partition_values), bins.size)
+            return self.pool(self.assign(bins), bins.size)
         table = weighted_bin_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
         n, weight, wp, wy, *columns = table[bin_index].T

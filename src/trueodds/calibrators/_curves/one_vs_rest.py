@@ -224,9 +224,7 @@ def fit_by_class(
     def fit_block(start: int, stop: int) -> list[T]:
         """Fit the classes from start to stop."""
         return [
-            fit_rows(
-                class_scores(P, c, score_scale(P)), (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w
-            )
+            fit_rows(class_scores(P, c, score_scale(P)), (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w)
             for c in classes[start:stop]
         ]
 

@@ -56,7 +56,9 @@ class LogProbabilities:
 
     def log_odds(self, c: int) -> Array:
         """The log odds (n,) of class c against the others, which keep the order and the ties of the logits."""
-        return log_odds_of_logits(self.values if self.logits is None else self.logits, np.arange(self.shape[1])[None] == c)
+        return log_odds_of_logits(
+            self.values if self.logits is None else self.logits, np.arange(self.shape[1])[None] == c
+        )
 
 
 Probabilities = Array | LogProbabilities

@@ -45,7 +45,7 @@ class CorpCurve:
 
     def __init__(self, view: View, score_name: str) -> None:
         self.view, self.estimator = view, Corp(score_name)
-        self.score_sums = sum_by_score(view)
+        self.score_sums = sum_by_score(view, by_rank=True)
         self.fit = np.clip(isotonic_means(self.score_sums.w, self.score_sums.wy), 0.0, 1.0)
         self.decomposition = self.estimator.parts(view)
         # Sums by score do not depend on the order of rows, not even by rounding.

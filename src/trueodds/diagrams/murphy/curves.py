@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import group_starts, sort_by_score
+from trueodds.binning.sorted_scores import group_starts, sort_by_rank, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
@@ -63,7 +63,7 @@ class MurphyCurve:
     Attributes
     ----------
     distinct_scores : ndarray (m,)
-        The distinct predictions of the view, increasing.
+        The distinct predictions of the view, increasing; of logits whose probabilities are equal, several equal ones.
     w, wy : ndarray (m,)
         Share of the weight, and of the weight with the event, at each of them.
     isotonic_rates : ndarray (m,)
@@ -74,7 +74,7 @@ class MurphyCurve:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.distinct_scores, w, wy = sort_by_score(view).sums_by_score()
+        self.distinct_scores, w, wy = sort_by_rank(view).sums_by_score()
         self.w, self.wy = w / w.sum(), wy / w.sum()
         self.isotonic_rates = np.clip(isotonic_means(self.w, self.wy), 0.0, 1.0)
         self.rate = float(self.wy.sum())

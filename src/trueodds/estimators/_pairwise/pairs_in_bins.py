@@ -34,7 +34,7 @@ class BinCells:
     @cached_property
     def index(self) -> Array:
         """The bin of each row, (n,)."""
-        return self.fitted_bins.index(self.view.partition_values)
+        return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -57,7 +57,7 @@ class RowCells:
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
         self.bin_statistic = bin_statistic
-        bin_of_row = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
+        bin_of_row = view.assign(view.cached(partition, lambda: partition.fit(view)))
         order = np.argsort(bin_of_row, kind="stable")
         self.size = len(bin_of_row)
         self.index = np.empty(self.size, dtype=np.int64)

@@ -94,6 +94,11 @@ class ExchangedRows:
         """Complement of each row, from the view that the row is taken from."""
         return np.where(self.is_exchanged, self.other.q, self.own.q)
 
+    def log_odds(self) -> Array | None:
+        """Log odds of each row, if both views have them: those of one model and ranks of the other do not compare."""
+        own, other = self.own.log_odds, self.other.log_odds
+        return None if own is None or other is None else np.where(self.is_exchanged, other, own)
+
     def logs(self, outcomes: int) -> Array:
         """Log-probabilities of each row, from the view that the row is taken from."""
         return np.where(self.is_exchanged[:, None], self.other.log_P, self.own.log_P)

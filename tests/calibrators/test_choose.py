@@ -403,9 +403,8 @@ def test_a_rule_needs_a_fit():
 
 def test_a_map_keeps_the_order_of_scores_unless_it_decreases():
     p = np.linspace(0.1, 0.9, 9)
-    P = np.stack([1 - p, p], axis=1)
     for q, keeps in ((p**2, True), (np.maximum(p, 0.5), True), (np.abs(p - 0.5), False), (1 - p, False)):
-        assert keeps_score_order(P, np.stack([1 - q, q], axis=1)) is keeps
+        assert keeps_score_order(p, q) is keeps
 
 
 def test_the_table_states_whether_a_candidate_keeps_the_order_of_scores():

@@ -15,7 +15,8 @@ from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 from trueodds.data.probabilities import check_probabilities, prob_columns
 
-_PROBABILITY_NOTE_PREFIX = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
+# The codes of notes on sums, rounding, ties and logits of probabilities begin so.
+_PROBABILITY_NOTE_PREFIXES = ("TN10", "TN193")
 
 
 def logit_columns(z: Array) -> Array:
@@ -109,7 +110,7 @@ def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
         "p": P[:, 1] if preds.kind == "confidence" else P,
         "logits": None,
         "dtype": P.dtype.name,
-        "notes": tuple(note for note in preds.notes if not note.code.startswith(_PROBABILITY_NOTE_PREFIX)),
+        "notes": tuple(note for note in preds.notes if not note.code.startswith(_PROBABILITY_NOTE_PREFIXES)),
     }
     return restore_predictions(values)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._curves.score_scale import class_scores, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
@@ -79,9 +80,9 @@ class CrossFittingRows(NamedTuple):
 
     def keeps_score_order(self, logs: Array) -> bool:
         """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, 2)."""
-        predicted = to_probabilities(self.P)
+        scores = class_scores(self.P, 1, score_scale(self.P))
         fold_masks = (self.fold_of_row == f for f in range(self.n_folds))
-        return all(keeps_score_order(predicted[in_fold], np.exp(logs[in_fold])) for in_fold in fold_masks)
+        return all(keeps_score_order(scores[in_fold], np.exp(logs[in_fold, 1])) for in_fold in fold_masks)
 
     def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
         """Mean excess of each candidate's loss over that of the best candidate, with its standard error.
@@ -271,14 +272,14 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequ
     return next(i for i in eligible_indices if i != identity)
 
 
-def keeps_score_order(P: Array, Q: Array) -> bool:
-    """Whether a map from P to Q (n, 2) gives no higher score a clearly lower probability.
+def keeps_score_order(scores: Array, q: Array) -> bool:
+    """Whether a map from scores (n,) to probabilities q (n,) gives no higher score a clearly lower probability.
 
-    >>> P = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
-    >>> keeps_score_order(P, P**2), keeps_score_order(P, P[::-1])
+    >>> scores = np.array([0.1, 0.5, 0.8])
+    >>> keeps_score_order(scores, scores**2), keeps_score_order(scores, scores[::-1])
     (True, False)
     """
-    q = Q[np.argsort(P[:, 1], kind="stable"), 1]
+    q = q[np.argsort(scores, kind="stable")]
     return bool((np.maximum.accumulate(q) - q).max(initial=0.0) <= MAX_DECREASE)
 
 

@@ -221,7 +221,7 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
 
 
 def edges_between_scores(edges: Array, scores: Array, low: float = 0.0, high: float = 1.0) -> Array:
-    """Edges from `low` to `high` that group sorted distinct scores (m,) as `edges` do, but lie midway between two scores.
+    """Edges from `low` to `high` that group distinct scores (m,) as `edges` do, but lie midway between two scores.
 
     An edge on a score could put rows of that score into different bins, because computed scores have rounding errors.
     Edges between the same two scores, as after a tie that spans several groups, become one.

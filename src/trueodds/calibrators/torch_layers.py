@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trueodds.calibrators._curves.score_scale import LOGIT
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS
 from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators._splines.natural_spline import SLOPE_TOLERANCE
@@ -22,7 +23,7 @@ from trueodds.calibrators.isotonic import MonotoneCurve
 from trueodds.calibrators.platt import Sigmoid
 from trueodds.calibrators.spline import LogOddsSpline
 from trueodds.core.typing import Array
-from trueodds.data.log_probabilities import MIN_ACCURATE_DIFFERENCE
+from trueodds.data.log_probabilities import MAX_LOG_ODDS, MIN_ACCURATE_DIFFERENCE
 
 
 class IdentityLayer(torch.nn.Module):
@@ -213,19 +214,19 @@ class LogOddsSplines(torch.nn.Module):
 class PiecewiseLinearCurves(torch.nn.Module):
     """Piecewise linear curves of the probability of each class, constant beyond the first and the last knot."""
 
-    on_logs = False
-
     def __init__(self, curves: Sequence[Any]) -> None:
         super().__init__()
+        self.on_logs = all(curve.scale == LOGIT for curve in curves)  # all have the scale of the same fit
         # A single knot is a constant, which needs a second one.
         knots = [np.append(curve.x, curve.x[-1] + 1) if len(curve.x) == 1 else curve.x for curve in curves]
         values = [np.append(curve.y, curve.y) if len(curve.x) == 1 else curve.y for curve in curves]
         flat = np.zeros((len(curves), 2))
         self.lines = PiecewiseCubics(knots, values, [np.zeros(len(x)) for x in knots], list(flat))
 
-    def forward(self, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return 1 − q and q, both (n, C), from p (n, C)."""
-        q = self.lines(p)
+    def forward(self, *columns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return 1 − q and q, both (n, C), from p (n, C); with `on_logs` from log(1 − p) and log p, both (n, C)."""
+        score = (columns[1] - columns[0]).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS) if self.on_logs else columns[0]
+        q = self.lines(score)
         return 1 - q, q
 
 

@@ -16,6 +16,8 @@ MAX_COLUMNS_ADDED_SINGLY = 64  # number of columns up to which a loop over them 
 MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled loop pays
 NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
 MIN_ROWS_OF_DOUBTFUL_LOG_ODDS = 10  # number of rows; fewer log odds may lie in [0, 1] by chance
+MAX_RESOLVED_LOG_ODDS = 37  # log odds beyond which a probability rounds to 1
+MIN_SHARE_OF_SATURATED_ROWS = 0.99  # share of rows beyond them from which scores are not taken for logits
 MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come from rounding
 # Rounding of a softmax row in this dtype; bfloat16 has three bits less than float16.
 SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3, "bfloat16": 1.6e-2}
@@ -180,7 +182,36 @@ def softmax(z: Array) -> Array:
 
 
 def note_doubtful_logits(z: Array) -> list[Note]:
-    """Return a note if logits (n,) or (n, K) look like probabilities; they are read as logits nevertheless."""
+    """Return a note if logits (n,) or (n, K) look like other numbers; they are read as logits nevertheless.
+
+    They may be probabilities, or scores of another unit, such as credit scores.
+    """
+    return [*_note_scores_of_another_unit(z), *_note_probabilities(z)]
+
+
+def _note_scores_of_another_unit(z: Array) -> list[Note]:
+    """Return a note if nearly all probabilities of logits (n,) or (n, K) round to 0 or 1."""
+    if len(z) < MIN_ROWS_OF_DOUBTFUL_LOG_ODDS:
+        return []
+    if z.ndim == 1:
+        margin = np.abs(z)
+    else:
+        second, first = np.partition(z.astype(np.float64, copy=False), z.shape[1] - 2, axis=1)[:, -2:].T
+        margin = first - second
+    share = float((margin > MAX_RESOLVED_LOG_ODDS).mean())
+    if share < MIN_SHARE_OF_SATURATED_ROWS:
+        return []
+    rows = "all rows" if share == 1 else f"{100 * share:.1f} % of the rows"
+    text = (
+        f"In {rows} the log odds are beyond ±{MAX_RESOLVED_LOG_ODDS}, where probabilities round to 0 or 1: these scores"
+        " do not look like logits. They were read as logits, as requested. Only their ranks have a meaning; platt and"
+        " isotonic turn scores of any unit into probabilities."
+    )
+    return [Note("TN193", text)]
+
+
+def _note_probabilities(z: Array) -> list[Note]:
+    """Return a note if logits (n,) or (n, K) look like probabilities."""
     if len(z) < (2 if z.ndim == 2 else MIN_ROWS_OF_DOUBTFUL_LOG_ODDS) or z.min() < 0 or z.max() > 1:
         return []
     if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > DEFAULT_SUM_TOLERANCE).any():

@@ -252,7 +252,8 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
         q = A[:, subset] @ shares
         if not (q > 0).all():
             continue
-        possible_gain = float(weighted_sum(w / q, A).max(initial=total_weight)) / total_weight - 1
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow means that these components are not optimal
+            possible_gain = float(weighted_sum(w / q, A).max(initial=total_weight)) / total_weight - 1
         if possible_gain < smallest_gain:
             smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, subset, A.shape[1])
         if possible_gain <= _OPTIMALITY_TOLERANCE:

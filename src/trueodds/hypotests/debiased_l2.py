@@ -151,6 +151,7 @@ def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
     The size is that for a χ² distribution with the skewness of the null distribution, and therefore with 8/skewness²
     degrees of freedom. A sum of λ(χ²₁ − 1) over the scales λ (bins,) has variance 2 Σλ² and third central moment 8 Σλ³.
     """
+    scales = scales / scales.max()  # of variances near 0 the third powers would underflow
     skewness = float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5)
     df = 8 / skewness**2
     rejection_rate = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))

@@ -111,8 +111,10 @@ def family_pvalue(observed: Array, draws: Array) -> float:
             smallest_pvalues,
             (len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left")) / len(sorted_values),
         )
-        scale = values.std() if finite.all() else 0.0
-        largest_zscores = np.maximum(largest_zscores, (values - values.mean()) / scale if scale > 0 else 0.0)
+        with np.errstate(over="ignore"):  # X² of variances near 0 may be too large to be squared
+            scale = values.std() if finite.all() else 0.0
+        zscores = (values - values.mean()) / scale if 0 < scale < np.inf else 0.0
+        largest_zscores = np.maximum(largest_zscores, zscores)
     is_smaller = smallest_pvalues < smallest_pvalues[0] * (1 - TIE_TOLERANCE)
     is_tied = np.abs(smallest_pvalues - smallest_pvalues[0]) <= TIE_TOLERANCE
     min_zscore = largest_zscores[0] - TIE_TOLERANCE * np.abs(largest_zscores[0])

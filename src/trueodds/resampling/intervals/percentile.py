@@ -47,8 +47,8 @@ def bca_interval(value: float, draws: Array, jackknife_values: Array, level: flo
     z0 = ndtri(share_below)
     deviations = jackknife_values.mean() - jackknife_values
     squares = deviations * deviations  # products are much faster than the third power
-    scale = squares.sum()
-    acceleration = (squares * deviations).sum() / (6 * scale**1.5) if scale > 0 else 0.0
+    scale = 6 * squares.sum() ** 1.5  # 0 without deviations, or if they underflow
+    acceleration = (squares * deviations).sum() / scale if scale > 0 else 0.0
     z = z0 + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = np.quantile(draws, ndtr(z0 + z / (1 - acceleration * z)))
     return Interval(float(low), float(high), level, "bca")

@@ -170,7 +170,7 @@ class SortedLogOdds(SortedScores):
         self._set_keys(None)
         self._view = view
         log_odds, w = view.rank_scores, view.w
-        order = np.argsort(log_odds, kind="stable")
+        order = score_keys.argsort_scores(log_odds)
         order = order[w[order] > 0]
         starts = np.flatnonzero(np.diff(log_odds[order], prepend=np.nan) != 0)
         self.log_odds = log_odds[order[starts]]  # (m,) increasing

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.isotonic import IsotonicRegression
 
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
@@ -91,6 +92,26 @@ def test_apply_says_that_logits_were_replaced_by_probabilities(run: Run, folder:
     applied = run("apply", folder / "cal.json", file, *options, "--out", folder / "out.csv")
     assert "Columns of logits were replaced by recalibrated probabilities: score → p." in applied.stdout
     assert (folder / "out.csv").read_text().startswith("p,label\n")
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_credit_scores_as_logits_are_noted_and_calibrated_as_the_note_says(run: Run, folder: Path, method: str) -> None:
+    scores = 300 + 550 * P
+    file, saved, out = table(folder / "credit.csv", score=scores, label=Y), folder / "cal.json", folder / "out.csv"
+    fitted = run("fit", file, "--logits", "score", "--method", method, "--out", saved)
+    assert fitted.exit_code == 0
+    assert "[TN193] In all rows the log odds are beyond ±37" in fitted.stdout + fitted.stderr
+    assert run("apply", saved, file, "--logits", "score", "--out", out).exit_code == 0
+    recalibrated = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
+    if method == "platt":
+        # For a maximum likelihood fit with an intercept the targets have the mean of the fit: (N₁ + 1)/(N₁ + 2) for
+        # events, 1/(N₀ + 2) for the others.
+        n_events, n_others = Y.sum(), len(Y) - Y.sum()
+        targets = np.where(Y == 1, (n_events + 1) / (n_events + 2), 1 / (n_others + 2))
+        assert recalibrated.mean() == pytest.approx(targets.mean(), abs=1e-9)
+        assert recalibrated @ scores == pytest.approx(targets @ scores, rel=1e-9)
+    else:
+        assert recalibrated == pytest.approx(IsotonicRegression().fit_transform(scores, Y), abs=1e-12)
 
 
 def test_written_files_are_named_on_stderr(run: Run, good: str, folder: Path) -> None:

@@ -403,6 +403,17 @@ def test_numbers_match_classes_that_are_written_as_text() -> None:
     assert Predictions([1.0, 2.0], [0.1, 0.7], classes=["1", "2"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
 
 
+def test_scores_that_are_no_logits_are_read_as_logits_and_noted() -> None:
+    scores = np.linspace(300, 850, 20)
+    y = [0, 1] * 10
+    assert [note.code for note in Predictions.from_logits(y, scores).notes] == ["TN193"]
+    assert [note.code for note in Predictions.from_logits(y, -scores).notes] == ["TN193"]
+    assert [note.code for note in Predictions.from_logits(y, np.eye(3)[[0, 1] * 10] * 500).notes] == ["TN193"]
+    # Large logits are plausible for some rows, and scores are log odds if differences of columns are.
+    assert Predictions.from_logits(y, np.linspace(-100, 100, 20)).notes == ()
+    assert Predictions.from_logits(y, np.stack([scores, scores + 1], axis=1)).notes == ()
+
+
 def test_logits_that_look_like_probabilities_are_read_as_logits_and_noted() -> None:
     preds = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
     assert [note.code for note in preds.notes] == ["TN108"]

@@ -201,7 +201,8 @@ class SplineSpec(CalibratorSpec):
         Number of knots, 3 to 100. By default 12 for `"natural"` and 6 for `"gupta"`.
     penalty : float or {"auto"}, default="auto"
         Roughness penalty λ of `"natural"`. `"auto"` minimizes minus the log-likelihood plus 1.4 times the degrees of
-        freedom (AIC would count them once) on a fixed grid, so that row order does not matter.
+        freedom (AIC would count them once) on a fixed grid, so that row order does not matter. Where logits are known
+        (`Predictions.from_logits`), the grid is that for log odds divided by their standard deviation.
     min_prob : float, default=1e-12
         Smallest probability inside a logarithm, in the fit and in the map: an exact zero is treated as in the fit and
         not extrapolated. Where log-probabilities are known (`Predictions.from_logits`), the default applies to exact

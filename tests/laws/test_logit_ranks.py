@@ -138,6 +138,13 @@ def test_risk_groups_are_cut_between_logits():
     assert [group["n"] for group in groups.values()] == np.bincount(expected).tolist()
 
 
+def test_every_bin_of_the_test_of_bins_has_a_name_of_its_own():
+    parts = to.test(HIGH, "bins", partition="equal-mass", bins=10).parts
+    assert len(parts) == 10
+    assert [part["n"] for part in parts.values()] == [40] * 10
+    assert all(name.startswith("log odds ") for name in parts)
+
+
 def test_confidences_that_round_to_one_are_ranked_by_the_logits_of_all_classes():
     # Three classes: log p₀ − log(1 − p₀) = z₀ − log(e^z₁ + e^z₂), which is exact where p₀ is 1.
     rng = np.random.default_rng(3)

@@ -122,7 +122,7 @@ class IsotonicSpec(TalliedSpec):
     .. math:: \min_f \sum_i w_i\,(y_i - f(p_i))^2, \quad f \text{ non-decreasing}
 
     Tied scores are pooled first, so the result does not depend on the order of the rows. Where logits are known
-    (`Predictions.from_logits`), the knots are log odds: the result does not depend on the unit of the scores, nor on the
+    (`Predictions.from_logits`), the knots are log odds: the result depends neither on the unit of the scores nor on the
     rounding of probabilities near 1. About 1,000 rows are needed to avoid overfitting.
 
     Cost: O(K n log n).

@@ -189,16 +189,20 @@ def _bin_gaps(binned: View) -> dict[str, Array]:
 def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]:
     """Names of the occupied bins by position in `bin_index` (bins,), which has their numbers among all bins.
 
-    A bin of one score is named by its interval, a cell of vectors by its number.
+    A bin of one score is named by its interval, of log odds if the bins are cut between these, and a cell of vectors by
+    its number.
     """
     if not isinstance(fitted_bins, Bins):
         return {b: f"cell {number}" for b, number in enumerate(bin_index)}
+    edges, scale = fitted_bins.edges, ""
+    if fitted_bins.log_odds_edges is not None:  # several probabilities may be equal
+        edges, scale = np.concatenate(([-np.inf], fitted_bins.log_odds_edges[1:-1], [np.inf])), "log odds "
     bin_names = {}
     left_bracket, right_bracket = ("(", "]") if fitted_bins.closed == "right" else ("[", ")")
     for b, number in enumerate(bin_index):
         opening = "[" if number == 0 else left_bracket
         closing = "]" if number == fitted_bins.size - 1 else right_bracket
-        bin_names[b] = f"{opening}{fitted_bins.edges[number]:.6g}, {fitted_bins.edges[number + 1]:.6g}{closing}"
+        bin_names[b] = f"{scale}{opening}{edges[number]:.6g}, {edges[number + 1]:.6g}{closing}"
     return bin_names
 
 

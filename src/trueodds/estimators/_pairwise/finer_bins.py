@@ -10,7 +10,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero, mean_square
-from trueodds.kernels.bins import FittedPartition
+from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
 
 FINER_BINS_FACTOR = 4  # number of finer bins per bin
@@ -32,12 +32,13 @@ def finer_bins_note(view: View, bins: FittedPartition) -> list[Note]:
     n_bins = len(binned.w)
     if view.n_rows < MIN_ROWS_PER_FINER_BIN * FINER_BINS_FACTOR * n_bins:
         return []
-    finer = view.binned(EqualMass(FINER_BINS_FACTOR * n_bins).fit(view))
+    finer_bins = EqualMass(FINER_BINS_FACTOR * n_bins).fit(view)
+    finer = view.binned(finer_bins)
     square, finer_square = _debiased_square(binned), _debiased_square(finer)
     gap, variance, share = binned.y - binned.p, _gap_variance(binned), binned.w / binned.w.sum()
     variance_of_square = share**2 @ (4 * np.maximum(gap**2 - variance, 0.0) * variance + 2 * variance**2)
     is_material = finer_square - square >= MIN_STANDARD_ERRORS * variance_of_square**0.5
-    if not is_material or _equal_gaps_pvalue(finer, bins.index(finer.p)) > MAX_PVALUE:
+    if not is_material or _equal_gaps_pvalue(finer, _bins_of_finer_bins(view, bins, finer_bins, finer)) > MAX_PVALUE:
         return []
     text = (
         f"The debiased error is {format_number(max(square, 0.0) ** 0.5)} in {n_bins} bins and"
@@ -45,6 +46,15 @@ def finer_bins_note(view: View, bins: FittedPartition) -> list[Note]:
         f" {n_bins} bins. The interval is for the error in {n_bins} bins and covers the full error too rarely."
     )
     return [Note("TN114", text)]
+
+
+def _bins_of_finer_bins(view: View, bins: FittedPartition, finer_bins: FittedPartition, finer: View) -> Array:
+    """The bin of each finer bin: that of its mean prediction, or between log odds that of one of its rows."""
+    if not isinstance(bins, Bins) or bins.log_odds_edges is None:
+        return bins.index(finer.p)
+    bin_index = np.zeros(finer_bins.size, dtype=np.int64)
+    bin_index[view.assign(finer_bins)] = view.assign(bins)
+    return np.asarray(bin_index[finer.bin_index])
 
 
 def _equal_gaps_pvalue(finer: View, bin_index: Array) -> float:

@@ -98,9 +98,9 @@ def test_apply_says_that_logits_were_replaced_by_probabilities(run: Run, folder:
 def test_credit_scores_as_logits_are_noted_and_calibrated_as_the_note_says(run: Run, folder: Path, method: str) -> None:
     scores = 300 + 550 * P
     file, saved, out = table(folder / "credit.csv", score=scores, label=Y), folder / "cal.json", folder / "out.csv"
-    fitted = run("fit", file, "--logits", "score", "--method", method, "--out", saved)
-    assert fitted.exit_code == 0
-    assert "[TN193] In all rows the log odds are beyond ±37" in fitted.stdout + fitted.stderr
+    result = run("fit", file, "--logits", "score", "--method", method, "--out", saved)
+    assert result.exit_code == 0
+    assert "[TN193] In all rows the log odds are beyond ±37" in result.stdout + result.stderr
     assert run("apply", saved, file, "--logits", "score", "--out", out).exit_code == 0
     recalibrated = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
     if method == "platt":

@@ -6,7 +6,7 @@ import pytest
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.lenses.subgroups import MAX_EVALUATED_GROUPS, Subgroup, subgroup_partitions
+from trueodds.lenses.subgroups import Subgroup, group_zscores, rows_of_groups, subgroup_partitions
 from trueodds.resampling.estimand import Estimand
 
 
@@ -41,14 +41,37 @@ def test_combinations_without_a_row_are_counted():
     assert crossed.n_empty == 1
 
 
-def test_what_is_left_out_is_reported():
-    values = np.repeat(np.arange(60), np.where(np.arange(60) < 50, 3, 2))
+def test_every_group_with_weight_is_examined_by_default():
+    values = np.repeat(np.arange(60), 3)
     weight = np.where(values == 0, 0.0, 1.0)
     (partition,) = subgroup_partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
-    assert len(partition.groups) == MAX_EVALUATED_GROUPS
+    assert len(partition.groups) == 59
+    assert not partition.unexamined_groups
     assert [group.label for group in partition.zero_weight_groups] == ["group=0"]
-    assert len(partition.groups) + len(partition.unevaluated_groups) + len(partition.zero_weight_groups) == 60
-    assert all(group.values[0][1] >= 50 for group in partition.unevaluated_groups)
+
+
+def test_with_a_limit_the_groups_that_deviate_most_in_standard_errors_are_examined():
+    # Ten rows of 0.5 each have variance 2.5. Residuals: group 0: 0, group 1: 1, group 2: −3, group 3: 2 → z of 2 and 3.
+    values, events = np.repeat(np.arange(4), 10), np.concatenate([np.arange(10) < k for k in (5, 6, 2, 7)])
+    preds = Predictions(events.astype(int), np.full(40, 0.5), group=values)
+    (partition,) = subgroup_partitions(preds, max_groups=2)
+    assert [group.label for group in partition.groups] == ["group=2", "group=3"]
+    assert [group.label for group in partition.unexamined_groups] == ["group=0", "group=1"]
+    zscores = group_zscores(preds, values, 4, as_lens("positive"))
+    assert zscores == pytest.approx(np.array([0, 1, 3, 2]) / np.sqrt(2.5))
+
+
+def test_a_group_whose_certain_predictions_are_contradicted_has_the_largest_z_score():
+    preds = Predictions([0, 1, 0, 1], [0.0, 1.0, 1.0, 1.0], group=["a", "a", "b", "b"])
+    assert group_zscores(preds, np.array([0, 0, 1, 1]), 2, as_lens("positive")).tolist() == [0.0, np.inf]
+
+
+def test_the_rows_of_each_group_are_those_of_its_mask():
+    preds = rows()
+    groups = [group for partition in subgroup_partitions(preds, 2) for group in partition.groups]
+    groups.append(Subgroup((("a", 7), ("b", "x"))))  # a value that no row has
+    for group, numbers in zip(groups, rows_of_groups(preds, groups), strict=True):
+        assert numbers.tolist() == np.flatnonzero(group.row_mask(preds)).tolist()
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

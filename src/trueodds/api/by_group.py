@@ -26,6 +26,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.group_status import assess_groups, group_partitions
 from trueodds.hypotests.group_tests import joint_group_pvalues
+from trueodds.lenses.subgroups import rows_of_groups
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -242,7 +243,8 @@ def estimate_by_group(
     error_settings = group_gaps.GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
     groups = [group for partition in group_partitions(rows, crossings, 0.0) for group in partition.groups]
     return {
-        group.label: error_settings.error_of_group(rows, group, number).estimate for number, group in enumerate(groups)
+        group.label: error_settings.error_of_group(rows, group, number, rows_of_group).estimate
+        for number, (group, rows_of_group) in enumerate(zip(groups, rows_of_groups(rows, groups), strict=True))
     }
 
 

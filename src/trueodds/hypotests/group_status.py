@@ -15,7 +15,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
-from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
+from trueodds.lenses.subgroups import SubgroupPartition, rows_of_groups, subgroup_partitions
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 
@@ -71,8 +71,8 @@ def assess_groups(
     """
     groups = [group for partition in partitions for group in partition.groups]
     group_errors, group_results = [], []
-    for number, group in enumerate(groups):
-        group_error = error_settings.error_of_group(preds, group, number)
+    for number, (group, rows) in enumerate(zip(groups, rows_of_groups(preds, groups), strict=True)):
+        group_error = error_settings.error_of_group(preds, group, number, rows)
         adjusted_pvalue = group_pvalues.adjusted[number]
         noise_floor = group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
         mean_prob, event_rate = _mean_prediction_and_event_rate(group_error)
@@ -197,7 +197,7 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     notes = []
     for partition in partitions:
         for untested, reason in (
-            (partition.unevaluated_groups, "not among the 50 largest"),
+            (partition.unexamined_groups, "not among the 50 largest"),
             (partition.zero_weight_groups, "without weight"),
         ):
             if untested:

@@ -25,9 +25,9 @@ from trueodds.hypotests.multiple_testing import JointDraws
 from trueodds.hypotests.null_draws import min_cluster_pvalue
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
-from trueodds.lenses.subgroups import Subgroup
+from trueodds.lenses.subgroups import Subgroup, rows_of_groups
 from trueodds.lenses.view import View
-from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimand import Estimand, select_rows
 from trueodds.resampling.null_distribution import (
     cluster_correlation,
     draws_correlated_labels,
@@ -67,14 +67,13 @@ class GroupEstimands:
     def from_groups(
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> GroupEstimands:
-        """Create the estimands for these rows."""
-        estimands = [
-            Estimand.from_predictions(estimator, group.restrict_lens(lens), preds, aggregate) for group in groups
-        ]
+        """Create the estimands, each with the rows of its subgroup only."""
+        rows_by_group = rows_of_groups(preds, groups)
+        estimands = [Estimand.from_predictions(estimator, lens, preds, aggregate, rows) for rows in rows_by_group]
         return cls(
             [group.label for group in groups],
             estimands,
-            cumulative_error_estimands(preds, lens, groups) if groups else [],
+            cumulative_error_estimands(preds, lens, rows_by_group) if groups else [],
         )
 
     @property
@@ -212,7 +211,8 @@ def _smallest_attainable_pvalue(labeled: Predictions, estimand: Estimand) -> flo
     """Smallest possible p-value: with sign flips, 2^(1 − G) for G clusters in the subgroup."""
     if labeled.cluster is None:
         return 0.0
-    n_clusters = len(np.unique(labeled.cluster[estimand.views[0].w > 0]))
+    cluster = labeled.cluster if estimand.rows is None else labeled.cluster[estimand.rows]
+    n_clusters = len(np.unique(cluster[estimand.views[0].w > 0]))
     return 2.0 ** (1 - n_clusters)
 
 
@@ -239,8 +239,9 @@ def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View,
         for y in _candidate_outcomes(view.p):
             yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
     else:  # the outcomes of several views depend on the same label
-        for y in _candidate_outcomes(preds.P):
-            yield estimand.lens.views(preds.with_labels(y.argmax(axis=1)))
+        rows = select_rows(preds, estimand.rows)
+        for y in _candidate_outcomes(rows.P):
+            yield estimand.lens.views(rows.with_labels(y.argmax(axis=1)))
 
 
 def _candidate_outcomes(p: Array) -> Iterator[Array]:

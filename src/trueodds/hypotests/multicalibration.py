@@ -16,7 +16,6 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.lenses.base import Lens
-from trueodds.lenses.subgroups import Subgroup
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import pvalue
@@ -48,7 +47,9 @@ class MulticalibrationError:
     value: float  # in probability
     sigma: float  # in standard errors
     pvalue: float  # of the maximum over all groups
-    worst: str  # label of the group with the largest standardized error
+    # Label of the group with the largest standardized cumulative error. It can be another group than the one with the
+    # strongest evidence of another error, which a result by group calls `worst`.
+    worst: str
     noise_floor: float  # mean value of a calibrated model, in probability
     groups: Mapping[str, float]  # ECCE/σ of each, in standard errors
     min_pvalue: float = 0.0  # the smallest p-value that the number of redraws allows
@@ -61,7 +62,7 @@ class MulticalibrationError:
         p = pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
         return to_printable(
             f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
-            f"{format_number(self.noise_floor)} · worst: {self.worst}, {self.sigma:.3g} standard errors"
+            f"{format_number(self.noise_floor)} · largest for {self.worst}, {format_number(self.sigma)} standard errors"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,14 +77,17 @@ class MulticalibrationError:
         }
 
 
-def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
-    """ECCE-R of all rows, and of each group, as estimands; empty if the lens has several views, or vectors."""
+def cumulative_error_estimands(preds: Predictions, lens: Lens, rows_by_group: Sequence[Array]) -> list[Estimand]:
+    """ECCE-R of all rows, and of the rows of each group, as estimands.
+
+    The list is empty if the lens has several views, or vectors.
+    """
     overall = Estimand.from_predictions(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
     return [
         overall,
-        *(Estimand.from_predictions(CumulativeRange(), group.restrict_lens(lens), preds) for group in groups),
+        *(Estimand.from_predictions(CumulativeRange(), lens, preds, rows=rows) for rows in rows_by_group),
     ]
 
 

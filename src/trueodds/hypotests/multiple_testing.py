@@ -6,8 +6,10 @@ draw b of every other.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -139,13 +141,23 @@ class JointDraws:
     overlapping groups, lose less power than with Holm's correction. Ties are ordered by the standardized statistic, so
     the smallest possible p-value stays 1/(1 + B) for many hypotheses. Source: Westfall & Young (1993).
 
+    `n_untested` further hypotheses were not tested. For each of them p is added to the share, because the probability
+    that one of several p-values is at most p is at most the sum of the probabilities. The family-wise error rate over
+    all hypotheses is then at most α, whichever were selected for testing, also if the same data selected them: let T be
+    the true hypotheses, M their smallest p-value, and G its distribution function. At the first true hypothesis that is
+    rejected, no other one in T has been rejected, so that the adjusted p-value is at least G(p) ≥ G(M), and
+    P(G(M) ≤ α) ≤ α. An untested hypothesis is never rejected. The smallest possible p-value is
+    (1 + `n_untested`)/(1 + B).
+
     >>> both = JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     >>> both.unadjusted.tolist(), both.adjusted.tolist()
     ([0.25, 1.0], [0.25, 1.0])
+    >>> JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), n_untested=1).adjusted.tolist()
+    [0.5, 1.0]
     """
 
-    def __init__(self, observed: Array, draws: Array) -> None:
-        self.observed = np.asarray(observed, dtype=np.float64)
+    def __init__(self, observed: Array, draws: Array, n_untested: int = 0) -> None:
+        self.observed, self.n_untested = np.asarray(observed, dtype=np.float64), n_untested
         pool = np.concatenate([self.observed[:, None], draws], axis=1)
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
@@ -159,18 +171,37 @@ class JointDraws:
     def adjusted(self) -> Array:
         """Step-down p-value of each hypothesis, (claims,); NaN for an undefined statistic."""
         pvalues = np.full(len(self.observed), np.nan)
-        order = self._claims_by_pvalue()
-        shares = []
-        extreme_keys = self._lowest_keys()  # of each draw, the most extreme keys among the claims from i on
-        for i in reversed(order):
-            extreme_keys = _more_extreme(extreme_keys, self._keys_of_claim(i))
-            shares.append(_share_as_extreme(extreme_keys, self._ranks[i, 0], self._zscores[i, 0]))
-        pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
+        if self._order:
+            pvalues[self._order] = np.minimum(np.maximum.accumulate(self._shares_by_position), 1.0)
         return pvalues
 
-    def _claims_by_pvalue(self) -> list[int]:
+    @cached_property
+    def _order(self) -> list[int]:
         """Hypotheses with a defined statistic, the smallest unadjusted p-value first; ties are ordered by z-score."""
         return [int(i) for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
+
+    @cached_property
+    def _shares_by_position(self) -> Array:
+        """Step-down p-value of the hypotheses in their order, (claims,), before each is at least the previous one."""
+        shares = []
+        extreme_keys = self._lowest_keys()  # of each draw, the most extreme keys among the claims from i on
+        for i in reversed(self._order):
+            extreme_keys = _more_extreme(extreme_keys, self._keys_of_claim(i))
+            shares.append(self._share(extreme_keys, self._ranks[i, 0], self._zscores[i, 0]))
+        return np.array(shares[::-1])
+
+    def _share(self, keys: ExtremenessKeys, rank: float, zscore: float) -> float:
+        """Share of draws that are at least as extreme as (rank, zscore), with the untested hypotheses."""
+        return _share_as_extreme(keys, rank, zscore) + self.n_untested * rank / self.n_entries
+
+    @cached_property
+    def _suffixes(self) -> list[_SuffixExtremes]:
+        """Of each draw, the most extreme keys among the claims from a position in the order on, by position."""
+        lowest, no_owner = self._lowest_keys(), np.full(self.n_entries, -1)
+        suffixes = [_SuffixExtremes(lowest, no_owner, lowest)]
+        for i in reversed(self._order):
+            suffixes.append(suffixes[-1].with_claim(i, self._keys_of_claim(i)))
+        return suffixes[::-1]
 
     def min_detectable(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
         """Smallest statistic with which each hypothesis would be rejected at α, holding all others and all draws fixed.
@@ -223,28 +254,27 @@ class JointDraws:
         With that statistic, hypothesis i takes its place in the order of the other hypotheses. The step-down procedure
         rejects it if it rejects all hypotheses before it, and then hypothesis i itself.
         """
-        other_claims = [j for j in self._claims_by_pvalue() if j != i]
-        # Of each draw, the most extreme keys among the other claims from a position in `other_claims` on.
-        extremes_from_position = [self._lowest_keys()]
-        for j in reversed(other_claims):
-            extremes_from_position.append(_more_extreme(extremes_from_position[-1], self._keys_of_claim(j)))
-        extremes_from_position.reverse()
+        max_share, suffixes = alpha + LEVEL_TOLERANCE, self._suffixes
+        # At most `rank` of the draws of hypothesis i are as extreme as a statistic of that rank, so they cannot prevent
+        # the rejection of hypotheses whose share stays small enough with so many draws more.
+        largest_shares = self._shares_by_position + self._ranks[self._order, 0] / self.n_entries
+        undecided = [int(q) for q in np.flatnonzero(largest_shares > max_share) if self._order[q] != i]
 
         def is_rejected(value: float) -> bool:
             """Whether hypothesis i would be rejected with the statistic `value`."""
             own_keys = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
             own_rank, own_zscore = own_keys.ranks[0], own_keys.zscores[0]
-            position = 0
-            for j in other_claims:
-                rank, zscore = self._ranks[j, 0], self._zscores[j, 0]
-                if (own_rank, -own_zscore, i) < (rank, -zscore, j):
+            own_position = bisect.bisect_left(
+                self._order, (own_rank, -own_zscore, i), key=lambda j: (self._ranks[j, 0], -self._zscores[j, 0], j)
+            )
+            for q in undecided:
+                if q >= own_position:
                     break
-                extreme_keys = _more_extreme(extremes_from_position[position], own_keys)
-                if _share_as_extreme(extreme_keys, rank, zscore) > alpha + LEVEL_TOLERANCE:
+                rank, zscore = self._ranks[self._order[q], 0], self._zscores[self._order[q], 0]
+                if self._share(_more_extreme(suffixes[q].without(i), own_keys), rank, zscore) > max_share:
                     return False
-                position += 1
-            extreme_keys = _more_extreme(extremes_from_position[position], own_keys)
-            return _share_as_extreme(extreme_keys, own_rank, own_zscore) <= alpha + LEVEL_TOLERANCE
+            extreme_keys = _more_extreme(suffixes[own_position].without(i), own_keys)
+            return self._share(extreme_keys, own_rank, own_zscore) <= max_share
 
         return is_rejected
 
@@ -281,6 +311,25 @@ class ExtremenessKeys(NamedTuple):
     zscores: Array  # (1 + B,) standard deviations above the mean; large z-scores are extreme
 
 
+class _SuffixExtremes(NamedTuple):
+    """Of each draw, the most extreme keys among some claims, the claim that has them, and the second most extreme."""
+
+    first: ExtremenessKeys
+    owner: Array  # (1 + B,) claim with the first keys
+    second: ExtremenessKeys  # most extreme keys of the other claims
+
+    def with_claim(self, i: int, keys: ExtremenessKeys) -> _SuffixExtremes:
+        """Return the extremes with one more claim."""
+        first, replaced = _more_extreme(self.first, keys), _is_more_extreme(keys, self.first)
+        demoted = ExtremenessKeys(*(np.where(replaced, a, b) for a, b in zip(self.first, keys, strict=True)))
+        return _SuffixExtremes(first, np.where(replaced, i, self.owner), _more_extreme(self.second, demoted))
+
+    def without(self, i: int) -> ExtremenessKeys:
+        """Return the most extreme keys of the claims other than i."""
+        is_own = self.owner == i
+        return ExtremenessKeys(*(np.where(is_own, b, a) for a, b in zip(self.first, self.second, strict=True)))
+
+
 def _rank_and_standardize(values: Array) -> ExtremenessKeys:
     """Rank of each of the values (k,), the number of values at least as large, and its z-score."""
     sorted_values, finite = np.sort(values), np.isfinite(values)
@@ -293,10 +342,15 @@ def _rank_and_standardize(values: Array) -> ExtremenessKeys:
 
 def _more_extreme(first: ExtremenessKeys, second: ExtremenessKeys) -> ExtremenessKeys:
     """The more extreme of two keys for each draw."""
-    is_second = (second.ranks < first.ranks) | ((second.ranks == first.ranks) & (second.zscores > first.zscores))
+    is_second = _is_more_extreme(second, first)
     return ExtremenessKeys(
         np.where(is_second, second.ranks, first.ranks), np.where(is_second, second.zscores, first.zscores)
     )
+
+
+def _is_more_extreme(keys: ExtremenessKeys, others: ExtremenessKeys) -> Array:
+    """Whether keys are more extreme than others, for each draw."""
+    return (keys.ranks < others.ranks) | ((keys.ranks == others.ranks) & (keys.zscores > others.zscores))
 
 
 def _share_as_extreme(keys: ExtremenessKeys, rank: float, zscore: float) -> float:

@@ -45,7 +45,7 @@ def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: i
 
 
 @compile_kernel
-def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out):  # type: ignore[no-untyped-def]
+def _add_residual_norms(P, numbers, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out):  # type: ignore[no-untyped-def]
     """Add Σ|Σw(p − y)| of the cells start..stop−1 to `out` (draws,), with labels drawn from the predictions.
 
     The outer sum is over cells and outcomes, the inner one over the rows of a cell. `is_searched` says that classes are
@@ -59,7 +59,7 @@ def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws
     for cell in range(start, stop):
         sums[:] = 0
         for i in rows[first[cell] : first[cell + 1]]:
-            stream = row_stream_key(key, i)
+            stream = row_stream_key(key, numbers[i])
             fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
             fill_uniform_words(stream, 0, words)
             outcome, weight = outcomes[i % outcomes.shape[0]], sums.dtype.type(w[i])
@@ -76,7 +76,15 @@ def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws
 
 
 def drawn_total_variation(
-    P: Array, outcomes: Array, w: Array, wp: Array, rows: Array, first: Array, key: int, draws: int
+    P: Array,
+    outcomes: Array,
+    w: Array,
+    wp: Array,
+    rows: Array,
+    first: Array,
+    key: int,
+    draws: int,
+    row_numbers: Array | None = None,
 ) -> Array:
     """Return the mean over the cells of the total variation distance between predictions and labels, for each draw.
 
@@ -98,6 +106,8 @@ def drawn_total_variation(
         Key of the random numbers. The label of a row depends only on the key, the row and the draw.
     draws : int
         Number of draws.
+    row_numbers : array of shape (n,), optional
+        Numbers of the rows in the random streams, 0..n−1 by default.
 
     Returns
     -------
@@ -107,11 +117,16 @@ def drawn_total_variation(
     is_unweighted, is_searched = bool((w == 1).all()), P.shape[1] > MAX_COMPARED_CLASSES
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
     outcomes = outcomes.astype(np.int32, copy=False)
-    P, outcomes, w, wp, rows, first = (as_plain_array(array) for array in (P, outcomes, w, wp, rows, first))
+    numbers = np.arange(len(P)) if row_numbers is None else row_numbers
+    P, numbers, outcomes, w, wp, rows, first = (
+        as_plain_array(array) for array in (P, numbers, outcomes, w, wp, rows, first)
+    )
 
     def add_cells(start: int, stop: int, out: Array) -> None:
         sums = np.empty((wp.shape[1], draws), dtype=dtype)
-        _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out)
+        _add_residual_norms(
+            P, numbers, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out
+        )
 
     norms = sum_blocks(add_cells, len(wp), (draws,), block=CELLS_PER_BLOCK, max_values=MAX_PARTIAL_SUMS)
     return norms / (2 * w.sum())

@@ -56,10 +56,10 @@ def add_where_between(out, integers, low, width, weight):  # type: ignore[no-unt
 
 
 @compile_kernel
-def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _add_weights_vectorized(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Draw labels and add the weights of `_add_weights`, for few classes and rows that do not share random numbers.
 
-    The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
+    `numbers` (rows,) are the numbers of the rows in the random streams. The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
     """
     k = P.shape[1]
     cumulative = np.empty(k)
@@ -67,7 +67,7 @@ def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignor
     words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
     integers = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
-        stream = row_stream_key(key, i)
+        stream = row_stream_key(key, numbers[i])
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_uniform_words(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
@@ -104,8 +104,10 @@ def _count_twice_where_between(counts1, counts2, integers, low, width):  # type:
 
 
 @compile_kernel
-def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-untyped-def]
-    """Add 1 to the cell of each label in `counts` (cells, draws) uint16, for rows P (rows, K) numbered from `first`.
+def _count_labels(P, numbers, tables, key, start, counts):  # type: ignore[no-untyped-def]
+    """Add 1 to the cell of each label in `counts` (cells, draws) uint16, for rows P (rows, K).
+
+    `numbers` (rows,) are the numbers of the rows in the random streams.
 
     Thresholds and random integers have 16 bits: four draws share a random word. Consecutive labels with the same cell
     are one interval of random integers. Tables are read in pairs, because two tables that separate the same labels
@@ -117,7 +119,7 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
     words = np.empty((draws + skipped + 3) >> 2, dtype=np.uint64)
     integers = words.view(np.uint16)[skipped : skipped + draws]
     for i in range(P.shape[0]):
-        stream = row_stream_key(key, first + i)
+        stream = row_stream_key(key, numbers[i])
         fill_thresholds(P, i, row_dither(stream), SHORT_RANGE, cumulative)
         fill_uniform_words(stream, start >> 2, words)
         for table in range(0, n_tables, 2):
@@ -152,15 +154,15 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
 
 
 @compile_kernel
-def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _add_independent_weights(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Add the weight of each row to the cells of its labels in `out` (cells, draws).
 
-    The labels are drawn independently for each class.
+    The labels are drawn independently for each class. `numbers` (rows,) are the numbers of the rows.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):
         for c in range(k):
-            stream = row_stream_key(key, i * k + c)
+            stream = row_stream_key(key, numbers[i] * k + c)
             bound = label_threshold(np.float64(P[i, c]), row_dither(stream), DRAW_RANGE)
             for r in range(start, stop):
                 if uniform_integer(stream, r) < bound:
@@ -180,7 +182,8 @@ def sum_label_weights(
     stop: int,
     *,
     independent: bool = False,
-    allow_short_integers: bool = True,
+    short_integers: bool | None = None,
+    row_numbers: Array | None = None,
 ) -> Array:
     """Return the total weight per cell and draw, with labels of independent rows drawn from their probabilities.
 
@@ -201,29 +204,37 @@ def sum_label_weights(
         Key of the random numbers, first draw, and draw after the last one.
     independent : bool, default=False
         Draw each class independently of the others (multilabel).
-    allow_short_integers : bool, default=True
-        Whether many unweighted rows are drawn with 16-bit integers, which gives other labels than `draw_labels`.
+    short_integers : bool, optional
+        Whether rows of weight 1 are drawn with 16-bit integers, which is faster and gives other labels than
+        `draw_labels`. The default is the choice of `allows_short_integers`.
+    row_numbers : ndarray of shape (n,), optional
+        Numbers of the rows in the random streams, 0..n−1 by default. Rows of the same number have the same labels.
 
     Returns
     -------
     sums : ndarray of shape (stop − start, size)
     """
     P, w, tables = as_plain_array(P), as_plain_array(w), as_plain_array(tables)
-    is_unweighted = bool((w == 1).all())
-    if not independent and is_unweighted and allow_short_integers and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
-        return _count_labels_in_blocks(P, tables, size, key, start, stop)
+    numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
+    if not independent and (allows_short_integers(w) if short_integers is None else short_integers):
+        return _count_labels_in_blocks(P, numbers, tables, size, key, start, stop)
     add = _add_independent_weights if independent else _add_weights_vectorized
     sums = np.empty((stop - start, size))
 
     def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
-        add(P, w, tables, key, first + start, last + start, out)
+        add(P, numbers, w, tables, key, first + start, last + start, out)
         sums[first:last] = out.T
 
     block = draws_per_block(size)
     block = block if independent else max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size)))
     map_blocks(sum_draws, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
     return sums
+
+
+def allows_short_integers(w: Array) -> bool:
+    """Return whether labels of rows with these weights (n,) are drawn with 16-bit integers: many rows of weight 1."""
+    return len(w) >= MIN_ROWS_OF_SHORT_INTEGERS and bool((w == 1).all())
 
 
 def needs_single_labels(k: int, size: int, cluster_probability: float) -> bool:
@@ -288,14 +299,16 @@ class DrawnLabels:
         return self.block[:, start - self.first : stop - self.first]
 
 
-def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start: int, stop: int) -> Array:
+def _count_labels_in_blocks(
+    P: Array, numbers: Array, tables: Array, size: int, key: int, start: int, stop: int
+) -> Array:
     """Return the number of rows per cell and draw, (stop − start, size), for labels drawn with integers of 16 bits."""
     totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
 
     def add_rows(first: int, last: int) -> None:
         """Count the labels of the rows first..last−1 with 16 bits and add them to the totals."""
         counts = np.zeros(totals.shape, dtype=np.uint16)
-        _count_labels(P[first:last], tables[:, first:last], first, key, start, counts)
+        _count_labels(P[first:last], numbers[first:last], tables[:, first:last], key, start, counts)
         with lock:  # integer sums do not depend on their order
             totals.__iadd__(counts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,7 +13,10 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
+
+ROUNDING_ERROR = 1e-12  # residuals, per unit of weight, that can be due to the rounding of their sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +55,6 @@ class GroupLens(Lens):
     def class_columns(self, preds: Predictions) -> list[int]:
         """Class numbers of the underlying lens."""
         return self.lens.class_columns(preds)
-
-
-MAX_EVALUATED_GROUPS = 50  # groups of one column, or combination of columns: of more, only the largest are evaluated
 
 
 @dataclass(frozen=True)
@@ -114,43 +116,109 @@ class SubgroupPartition:
     """The disjoint subgroups of one column, or of several columns combined."""
 
     column: str  # name of the column, or of several joined by ×
-    groups: tuple[Subgroup, ...]  # the largest subgroups, at most MAX_EVALUATED_GROUPS
-    unevaluated_groups: tuple[Subgroup, ...] = ()  # the smaller ones
+    groups: tuple[Subgroup, ...]  # those that are examined
+    unexamined_groups: tuple[Subgroup, ...] = ()  # those beyond the limit that the caller has set
     zero_weight_groups: tuple[Subgroup, ...] = ()  # all their rows have weight 0
     n_empty: int = 0  # number of combinations of values that no row has
 
 
-def subgroup_partitions(preds: Predictions, max_columns: int = 1) -> list[SubgroupPartition]:
+def subgroup_partitions(
+    preds: Predictions, max_columns: int = 1, max_groups: int | None = None, lens: Lens | None = None
+) -> list[SubgroupPartition]:
     """Return the subgroups of each column, then of each pair of columns, up to `max_columns` columns at a time.
+
+    With `max_groups`, only so many subgroups of each column or combination are examined, in the order of their
+    `group_zscores` through the lens.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
     >>> partitions = subgroup_partitions(preds, max_columns=2)
     >>> [(partition.column, len(partition.groups), partition.n_empty) for partition in partitions]
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
-    values_and_codes = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
     return [
-        _partition_by_columns(preds, {name: values_and_codes[name] for name in names})
+        _partition_by_columns(preds, names, max_groups, lens)
         for size in range(1, max_columns + 1)
-        for names in combinations(values_and_codes, size)
+        for names in combinations(preds.group, size)
     ]
 
 
-def _partition_by_columns(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> SubgroupPartition:
-    """Partition the rows by columns, each given by its sorted values and the number of the value of each row (n,)."""
-    sizes = [len(values) for values, _ in columns.values()]
-    codes = np.ravel_multi_index([inverse.reshape(-1) for _, inverse in columns.values()], sizes)
-    occupied_codes, group_of_row, n_rows = np.unique(codes, return_inverse=True, return_counts=True)
-    has_weight = np.bincount(group_of_row.reshape(-1), preds.w) > 0
+def rows_of_groups(preds: Predictions, groups: Sequence[Subgroup]) -> list[Array]:
+    """Return the numbers of the rows of each subgroup, ascending, in one pass over the rows for each column."""
+    rows: list[Array] = [np.empty(0, dtype=np.int64)] * len(groups)
+    by_columns: dict[tuple[str, ...], list[int]] = {}
+    for number, group in enumerate(groups):
+        by_columns.setdefault(tuple(column for column, _ in group.values), []).append(number)
+    for names, numbers in by_columns.items():
+        positions = [{value: i for i, value in enumerate(_values_and_codes(preds, name)[0])} for name in names]
+        codes, sizes = _combined_codes(preds, names)
+        order = np.argsort(codes, kind="stable")
+        sorted_codes = codes[order]
+        for number in numbers:
+            values = [value for _, value in groups[number].values]
+            if all(value in known for known, value in zip(positions, values, strict=True)):
+                indices = [known[value] for known, value in zip(positions, values, strict=True)]
+                code = np.ravel_multi_index(indices, sizes)
+                rows[number] = order[slice(*np.searchsorted(sorted_codes, [code, code + 1]))]
+    return rows
+
+
+def group_zscores(preds: Predictions, group_of_row: Array, n_groups: int, lens: Lens) -> Array:
+    r"""Return for each group the largest z-score of calibration-in-the-large over the views of a lens, (groups,).
+
+    .. math:: |\sum_i w_i (y_i - p_i)| / \sqrt{\sum_i w_i^2 p_i (1 - p_i)}
+
+    It is infinite if only the denominator is 0. `group_of_row` (n,) are the numbers of the groups. Cost: O(n).
+    """
+    zscores = np.zeros(n_groups)
+    for view in lens.views(preds):
+        for p, y in zip(np.atleast_2d(view.p.T), np.atleast_2d(view.y.T), strict=True):
+            p = p.astype(np.float64)  # noqa: PLW2901
+            residuals = np.abs(np.bincount(group_of_row, view.w * (y - p), n_groups))
+            variances = np.bincount(group_of_row, view.w**2 * np.maximum(p * (1 - p), 0.0), n_groups)
+            residuals[residuals <= ROUNDING_ERROR * np.bincount(group_of_row, view.w, n_groups)] = 0.0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                zscores = np.fmax(zscores, residuals / np.sqrt(variances))
+    return zscores
+
+
+def _values_and_codes(preds: Predictions, name: str) -> tuple[Array, Array]:
+    """Return the sorted values of a group column, and the number of the value of each row (n,)."""
+
+    def find_values() -> tuple[Array, Array]:
+        values, codes = np.unique(preds.group[name], return_inverse=True)
+        return values, codes.reshape(-1)
+
+    return preds.cached(("group", name), find_values)
+
+
+def _combined_codes(preds: Predictions, names: Sequence[str]) -> tuple[Array, tuple[int, ...]]:
+    """Return the number of the combination of values of each row (n,), and the number of values of each column."""
+    values_and_codes = [_values_and_codes(preds, name) for name in names]
+    sizes = tuple(len(values) for values, _ in values_and_codes)
+    return np.ravel_multi_index([codes for _, codes in values_and_codes], sizes), sizes
+
+
+def _partition_by_columns(
+    preds: Predictions, names: tuple[str, ...], max_groups: int | None, lens: Lens | None
+) -> SubgroupPartition:
+    """Partition the rows by the combinations of values of some columns."""
+    codes, sizes = _combined_codes(preds, names)
+    occupied_codes, group_of_row = np.unique(codes, return_inverse=True)
+    group_of_row = group_of_row.reshape(-1)
+    has_weight = np.bincount(group_of_row, preds.w) > 0
     groups = [
-        Subgroup(tuple((name, values[i]) for (name, (values, _)), i in zip(columns.items(), numbers, strict=True)))
+        Subgroup(tuple((name, _values_and_codes(preds, name)[0][i]) for name, i in zip(names, numbers, strict=True)))
         for numbers in zip(*np.unravel_index(occupied_codes, sizes), strict=True)
     ]
-    largest = set(np.argsort(-np.where(has_weight, n_rows, 0), kind="stable")[:MAX_EVALUATED_GROUPS])
+    is_examined = has_weight
+    if max_groups is not None and has_weight.sum() > max_groups:
+        zscores = group_zscores(preds, group_of_row, len(groups), lens or default_lens(preds))
+        largest_first = np.argsort(-np.where(has_weight, zscores, -1.0), kind="stable")
+        is_examined = np.isin(np.arange(len(groups)), largest_first[:max_groups])
     return SubgroupPartition(
-        column=" × ".join(columns),
-        groups=tuple(group for i, group in enumerate(groups) if has_weight[i] and i in largest),
-        unevaluated_groups=tuple(group for i, group in enumerate(groups) if has_weight[i] and i not in largest),
+        column=" × ".join(names),
+        groups=tuple(group for i, group in enumerate(groups) if is_examined[i]),
+        unexamined_groups=tuple(group for i, group in enumerate(groups) if has_weight[i] and not is_examined[i]),
         zero_weight_groups=tuple(group for i, group in enumerate(groups) if not has_weight[i]),
-        n_empty=int(np.prod(sizes)) - len(groups),
+        n_empty=math.prod(sizes) - len(groups),
     )

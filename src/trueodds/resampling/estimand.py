@@ -28,12 +28,16 @@ class Estimand:
     lens: Lens
     views: tuple[View, ...]  # data of each event that the lens examines
     aggregate: str = "mean"  # how the values of several views are combined
+    rows: Array | None = None  # numbers of the rows that the views hold, ascending; None for all rows
 
     @classmethod
     def from_predictions(
-        cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean"
+        cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean", rows: Array | None = None
     ) -> Estimand:
-        """Create the estimand for these predictions; raises InputError if the estimator cannot be used."""
+        """Create the estimand for these predictions, or for some `rows` of them.
+
+        Raises InputError if the estimator cannot be used.
+        """
         if preds.cluster is not None and not estimator.supports_clusters:
             raise InputError(
                 "TO205",
@@ -41,7 +45,7 @@ class Estimand:
                 f"{estimator.name} with cluster=",
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
-        views = lens.views(preds)
+        views = lens.views(select_rows(preds, rows))
         if len(views) > 1 and not estimator.is_averageable:
             raise InputError(
                 "TO205",
@@ -49,7 +53,7 @@ class Estimand:
                 f"{estimator.name} through {lens}",
                 "Use lens='class:NAME' for each class.",
             )
-        return cls(estimator, lens, views, aggregate)
+        return cls(estimator, lens, views, aggregate, rows)
 
     @cached_property
     def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
@@ -103,6 +107,11 @@ class Estimand:
     def _view_weights(self) -> Array:
         """Weight of each view in the aggregate, (views,)."""
         return aggregation_weights(self.views, self.aggregate)
+
+
+def select_rows(preds: Predictions, rows: Array | None) -> Predictions:
+    """Return the predictions of an estimand's rows, by their numbers; None stands for all rows."""
+    return preds if rows is None else preds[rows]
 
 
 def pooled_view(view: View, cell_statistic: CellStatistic) -> View:

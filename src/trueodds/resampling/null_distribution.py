@@ -17,7 +17,10 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import two_columns
 from trueodds.kernels import random_labels, sign_flips
-from trueodds.resampling.estimand import Estimand
+from trueodds.kernels.random_label_sums import allows_short_integers, needs_single_labels
+from trueodds.lenses.base import OutcomeCodes
+from trueodds.resampling.bin_accumulators import AccumulatorLayout
+from trueodds.resampling.estimand import Estimand, select_rows
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
 from trueodds.resampling.null_draws_by_row import (
     LabelUnits,
@@ -151,12 +154,20 @@ def _group_by_drawing(
             small_estimands.append(i)
     # Groups share their draws only if all of them use the same labels.
     has_other_groups = len(small_estimands) < len(undrawn) - len(by_votes)
-    draw_binned = (
-        draw_sign_flips if flips_signs else partial(draw_label_sums, share_integers=share_draws and has_other_groups)
-    )
+    by_rows_drawn = _group_by_rows(estimands, small_estimands)
+    draw_binned: _DrawStatistics = draw_sign_flips
+    if not flips_signs:
+        # All groups use the same integers. Labels that are drawn one by one use those of 32 bits.
+        short_integers = (
+            preds.votes is None
+            and allows_short_integers(preds.w)
+            and not (share_draws and has_other_groups)
+            and not (len(by_rows_drawn) > 1 and _need_single_labels(preds, estimands, small_estimands, cluster_share))
+        )
+        draw_binned = partial(draw_label_sums, short_integers=short_integers)
     # An estimand with many cells fills the memory that the draws share, so each is a group of its own.
     groups: list[tuple[list[int], _DrawStatistics]] = [
-        (small_estimands, draw_binned),
+        *((chosen, draw_binned) for chosen in by_rows_drawn),
         *(([i], draw_binned) for i in large_estimands),
         (by_total_variation, draw_total_variation),
         (by_labels, draw_row_labels),
@@ -164,6 +175,22 @@ def _group_by_drawing(
         (by_votes, _draw_vote_statistics),
     ]
     return [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
+
+
+def _group_by_rows(estimands: Sequence[Estimand], chosen: Sequence[int]) -> list[list[int]]:
+    """Group the indices `chosen` of estimands by the array of their rows, each group with the same draws."""
+    by_rows: dict[int, list[int]] = {}
+    for i in chosen:
+        by_rows.setdefault(id(estimands[i].rows), []).append(i)
+    return list(by_rows.values())
+
+
+def _need_single_labels(
+    preds: Predictions, estimands: Sequence[Estimand], chosen: Sequence[int], cluster_share: float | None
+) -> bool:
+    """Whether the bin sums of some estimands, if each is drawn by itself, can be added up from single labels."""
+    sizes = [AccumulatorLayout([estimands[i]]).n_accumulators for i in chosen]
+    return needs_single_labels(preds.k, 2 * max(sizes, default=0), cluster_share or 0.0)
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
@@ -180,9 +207,7 @@ def _draw_row_statistics(
     cluster_share: float | None,
 ) -> list[Array]:
     """Return null draws of statistics that require complete views, whose outcomes are replaced in each draw."""
-    outcome_codes = [
-        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands
-    ]
+    outcome_codes = _outcome_codes(preds, estimands)
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     units = label_units(preds)
@@ -193,20 +218,21 @@ def _draw_row_statistics(
         for drawn in drawn_block:
             shares = units.shares_by_row(drawn, preds.n) if draws_votes else None
             for i, estimand in enumerate(estimands):
+                rows = slice(None) if estimand.rows is None else estimand.rows
                 for v, view in enumerate(estimand.views):
                     m = view.p.shape[1] if view.joint else 1
                     if flips_signs:
-                        signs = drawn[:, None] if view.joint else drawn
+                        signs = drawn[rows, None] if view.joint else drawn[rows]
                         y = view.p + signs * (view.y - view.p)
                     elif preds.kind == "multilabel":
-                        y = drawn[:, estimand.lens.class_columns(preds)[v]]
+                        y = drawn[rows, estimand.lens.class_columns(preds)[v]]
                     else:
                         codes = outcome_codes[i]
                         assert codes is not None
                         y = (
-                            codes[v].outcomes_of_labels(drawn, m)
+                            codes[v].outcomes_of_labels(drawn[rows], m)
                             if shares is None
-                            else codes[v].outcome_shares(shares, m)
+                            else codes[v].outcome_shares(shares[rows], m)
                         )
                     statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
         if progress:
@@ -233,9 +259,7 @@ def _draw_vote_statistics(
             "votes as shares",
             "Pass the votes as integer counts.",
         )
-    outcome_codes = [
-        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands
-    ]
+    outcome_codes = _outcome_codes(preds, estimands)
     statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
     rng = np.random.default_rng(key)
     P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
@@ -245,17 +269,28 @@ def _draw_vote_statistics(
     for r in range(resamples):
         shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
         for estimand, codes, values in zip(estimands, outcome_codes, statistics, strict=True):
+            shares_of_rows = shares if estimand.rows is None else shares[estimand.rows]
             for v, view in enumerate(estimand.views):
                 m = view.p.shape[1] if view.joint else 1
                 y = (
-                    shares[:, estimand.lens.class_columns(preds)[v]]
+                    shares_of_rows[:, estimand.lens.class_columns(preds)[v]]
                     if codes is None
-                    else codes[v].outcome_shares(shares, m)
+                    else codes[v].outcome_shares(shares_of_rows, m)
                 )
                 values[v, r] = estimand.estimator.value(view.with_y(y))
         if progress and r % 32 == 0:
             progress(r / resamples)
     return statistics
+
+
+def _outcome_codes(preds: Predictions, estimands: Sequence[Estimand]) -> list[list[OutcomeCodes] | None]:
+    """Return how labels are mapped to the outcomes of each view, for each estimand; None for independent labels."""
+    return [
+        None
+        if preds.kind == "multilabel"
+        else estimand.lens.outcome_codes(select_rows(preds, estimand.rows))
+        for estimand in estimands
+    ]
 
 
 def _draw_signs_or_labels(
@@ -315,12 +350,14 @@ def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> fl
     sums with that of independent rows or votes and with that of rows or votes that share one random number, and takes
     the maximum over all views. Miscalibration increases it, which makes the test conservative.
     """
-    cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     n_votes = votes_per_row(preds)
     correlation = 0.0
-    for view in (view for estimand in estimands for view in estimand.views if not view.joint):
+    for estimand, view in ((estimand, view) for estimand in estimands for view in estimand.views if not view.joint):
+        subset = select_rows(preds, estimand.rows)
+        cluster = np.arange(subset.n) if subset.cluster is None else subset.cluster
         variances = np.maximum(view.sums("wwv"), 0.0)
-        independent_variance = float((variances if n_votes is None else variances / n_votes).sum())
+        n_votes_of_rows = 1 if n_votes is None else n_votes if estimand.rows is None else n_votes[estimand.rows]
+        independent_variance = float((variances / n_votes_of_rows).sum())
         observed_variance = float((np.bincount(cluster, view.w * (view.y - view.p)) ** 2).sum())
         max_variance = float((np.bincount(cluster, np.sqrt(variances)) ** 2).sum())
         if max_variance > independent_variance * (1 + 1e-9):

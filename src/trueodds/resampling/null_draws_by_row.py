@@ -27,7 +27,7 @@ from trueodds.kernels.random_label_sums import (
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_estimand
-from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimand import Estimand, select_rows
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 MAX_SINGLE_VOTES = 1_000_000  # votes of all rows up to which single votes are drawn
@@ -40,6 +40,7 @@ class LabelUnits(NamedTuple):
     w: Array  # (units,) weights; the votes of a row share the weight of the row
     cluster: Array | None  # (units,) cluster of each unit, which for votes is at least their row; None for single rows
     row: Array | None  # (units,) row of each vote; None if the units are rows
+    numbers: Array | None = None  # (units,) numbers of the units in the random streams; None for 0, 1, …
 
     def shares_by_row(self, labels: Array, n_rows: int) -> Array:
         """Return the share of each class among the votes of each row, (n_rows, K), from the label of each vote."""
@@ -60,13 +61,23 @@ def votes_per_row(preds: Predictions) -> Array | None:
     return counts if counts.sum() <= MAX_SINGLE_VOTES else None
 
 
-def label_units(preds: Predictions) -> LabelUnits:
-    """Return the units whose labels are drawn: votes if their number is known, else rows."""
-    counts = votes_per_row(preds)
+def label_units(preds: Predictions, rows: Array | None = None) -> LabelUnits:
+    """Return the units whose labels are drawn: votes if their number is known, else rows.
+
+    Of a subset of `rows`, each unit keeps its number and its cluster, so that it has the same labels in every subset.
+    """
+    counts, cluster, subset = votes_per_row(preds), preds.cluster, select_rows(preds, rows)
+    if cluster is not None and rows is not None:
+        cluster = cluster[rows]  # those of the subset are renumbered
     if counts is None:
-        return LabelUnits(preds.P, preds.w, preds.cluster, None)
-    row = np.repeat(np.arange(preds.n), counts)
-    return LabelUnits(preds.P[row], (preds.w / counts)[row], row if preds.cluster is None else preds.cluster[row], row)
+        return LabelUnits(subset.P, subset.w, cluster, None, rows)
+    first_units = np.cumsum(counts) - counts
+    row_numbers = np.arange(preds.n) if rows is None else rows
+    counts, first_units = counts[row_numbers], first_units[row_numbers]
+    row = np.repeat(np.arange(subset.n), counts)
+    numbers = None if rows is None else np.arange(len(row)) + (first_units - np.cumsum(counts) + counts)[row]
+    cluster = row_numbers if cluster is None else cluster
+    return LabelUnits(subset.P[row], (subset.w / counts)[row], cluster[row], row, numbers)
 
 
 def draw_label_sums(
@@ -77,33 +88,35 @@ def draw_label_sums(
     progress: Callable[[float], None] | None,
     cluster_share: float | None,
     *,
-    share_integers: bool = False,
+    short_integers: bool = False,
 ) -> list[Array]:
     """Return null draws (views, draws) of estimands on bin sums, with labels drawn from the predicted probabilities.
 
-    The labels depend on `key` only. With `share_integers`, they are those of the other functions of this module with
-    the same key; without it a faster generator may be used. `cluster_share` is the probability that a cluster, or the
-    votes of a row, share a random number, None for independent rows (see `null_distribution.null_draws`).
+    All estimands have the same rows. The labels depend on `key` only. They are those of the other functions of this
+    module with the same key, unless `short_integers` chooses a faster generator for rows of weight 1. `cluster_share`
+    is the probability that a cluster, or the votes of a row, share a random number, None for independent rows (see
+    `null_distribution.null_draws`).
     """
     layout = AccumulatorLayout(estimands)
+    P, weights, cluster, row_of_unit, numbers = label_units(preds, estimands[0].rows)
+    preds = select_rows(preds, estimands[0].rows)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
     tables = _label_accumulator_tables(layout, outcomes, preds, estimands)
     w, wp, _ = layout.observed_sums()
-
-    P, weights, cluster, row_of_unit = label_units(preds)
     if row_of_unit is not None:
         tables = tables.take(row_of_unit, axis=1)
-    rows, is_multilabel = None, preds.kind == "multilabel"
+    is_sorted, is_multilabel = False, preds.kind == "multilabel"
     # With many cells of vectors the rows are sorted by cell, so that consecutive rows add to the same accumulators.
     if layout.n_accumulators > MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         index = layout.cell_statistics[0].index
-        rows = argsort_bins(index if row_of_unit is None else index[row_of_unit], layout.cell_statistics[0].size)
-        P, weights, tables = P[rows], weights[rows], tables.take(rows, axis=1)
-        cluster = None if cluster is None else cluster[rows]
+        order = argsort_bins(index if row_of_unit is None else index[row_of_unit], layout.cell_statistics[0].size)
+        is_sorted, P, weights, tables = True, P[order], weights[order], tables.take(order, axis=1)
+        cluster = None if cluster is None else cluster[order]
+        numbers = order if numbers is None else numbers[order]
 
     share = cluster_share or 0.0
-    if not is_multilabel and (rows is not None or needs_single_labels(P.shape[1], layout.n_accumulators, share)):
-        drawn = DrawnLabels(P, key, resamples, row_numbers=rows, cluster=cluster, cluster_probability=share)
+    if not is_multilabel and (is_sorted or needs_single_labels(P.shape[1], layout.n_accumulators, share)):
+        drawn = DrawnLabels(P, key, resamples, row_numbers=numbers, cluster=cluster, cluster_probability=share)
 
         def draw_sums(start: int, stop: int) -> Array:
             """Σwy (draws, accumulators) of the draws from start to stop − 1."""
@@ -111,7 +124,10 @@ def draw_label_sums(
 
     elif is_multilabel and share > 0:
         columns = [
-            DrawnLabels(two_columns(P[:, k]), label_key(key, k), resamples, cluster=cluster, cluster_probability=share)
+            DrawnLabels(
+                two_columns(P[:, k]), label_key(key, k), resamples,
+                row_numbers=numbers, cluster=cluster, cluster_probability=share,
+            )
             for k in range(preds.k)
         ]
 
@@ -141,7 +157,8 @@ def draw_label_sums(
                 start,
                 stop,
                 independent=is_multilabel,
-                allow_short_integers=not share_integers,
+                short_integers=short_integers,
+                row_numbers=numbers,
             )
 
     return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
@@ -172,12 +189,14 @@ def draw_total_variation(
     for i, estimand in enumerate(estimands):
         layout = AccumulatorLayout([estimand])
         _, wp, _ = layout.observed_sums()
-        per_view = []
-        for v, outcome in enumerate(estimand.lens.outcome_codes(preds)):
+        subset, per_view = select_rows(preds, estimand.rows), []
+        for v, outcome in enumerate(estimand.lens.outcome_codes(subset)):
             w, cell_statistic = layout.views[v].w, layout.cell_statistics[v]
             rows, cell_starts = sort_rows_by_cell(cell_statistic.index, w, cell_statistic.size)
             per_view.append(
-                drawn_total_variation(preds.P, outcome.code, w, wp[v][0], rows, cell_starts, key, resamples)
+                drawn_total_variation(
+                    subset.P, outcome.code, w, wp[v][0], rows, cell_starts, key, resamples, estimand.rows
+                )
             )
         statistics.append(np.stack(per_view))
         if progress:
@@ -205,7 +224,7 @@ def draw_row_labels(
 ) -> list[Array]:
     """Return null draws (views, draws) of statistics that use the label of each row."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    outcome_codes = [estimand.lens.outcome_codes(preds) for estimand in estimands]
+    outcome_codes = [estimand.lens.outcome_codes(select_rows(preds, estimand.rows)) for estimand in estimands]
     block_size = max(1, MAX_BLOCK_LABELS // preds.n)
     for start in range(0, resamples, block_size):
         stop = min(start + block_size, resamples)
@@ -214,7 +233,8 @@ def draw_row_labels(
         )
         for i, estimand in enumerate(estimands):
             for v, cell_statistic in enumerate(estimand.cell_statistics or ()):
-                view_labels = outcome_codes[i][v].outcome_numbers(labels)
+                labels_of_rows = labels if estimand.rows is None else labels[estimand.rows]
+                view_labels = outcome_codes[i][v].outcome_numbers(labels_of_rows)
                 statistics[i][v].append(cell_statistic.statistic_from_labels(view_labels))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
@@ -229,9 +249,13 @@ def draw_sign_flips(
     progress: Callable[[float], None] | None,
     _cluster_share: float | None,
 ) -> list[Array]:
-    """Return null draws (views, draws) with the signs of the residuals of clusters (or rows) flipped at random."""
-    layout = AccumulatorLayout(estimands)
+    """Return null draws (views, draws) with the signs of the residuals of clusters (or rows) flipped at random.
+
+    All estimands have the same rows, which have the same signs in every subset of the rows.
+    """
+    layout, rows = AccumulatorLayout(estimands), estimands[0].rows
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    cluster = cluster if rows is None else cluster[rows]
     accumulator_index = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
     w, wp, _ = layout.observed_sums()

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from trueodds.core.results import Interval
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.base import Lens
@@ -29,11 +30,14 @@ class GroupErrors:
     interval_spec: IntervalSpec
     seed: int  # of the resamples and null draws
 
-    def error_of_group(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """Return the error of a subgroup from its rows only; `number` distinguishes the resamples of the subgroups."""
-        rows = preds[group.row_mask(preds)]
-        estimand = Estimand.from_predictions(self.estimator, self.lens, rows, self.aggregate)
-        return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number])
+    def error_of_group(self, preds: Predictions, group: Subgroup, number: int, rows: Array) -> ComparedModel:
+        """Return the error of a subgroup from its `rows` only; `number` distinguishes the resamples of the subgroups.
+
+        `rows` are their numbers, or a mask of them.
+        """
+        group_preds = preds[rows]
+        estimand = Estimand.from_predictions(self.estimator, self.lens, group_preds, self.aggregate)
+        return ComparedModel(group.label, group_preds, estimand, self.interval_spec, [self.seed, number])
 
     def error_with_shared_clusters(self, preds: Predictions, group: Subgroup) -> ComparedModel:
         """Return the error of a subgroup that shares clusters with others; all share resamples and null draws."""
@@ -83,7 +87,9 @@ def gaps_to_rest(
             error = settings.error_with_shared_clusters(preds, group)
             other_error = settings.error_with_shared_clusters(preds, other_rows)
         else:
-            error, other_error = group_error, settings.error_of_group(preds, other_rows, 2**21 + i)
+            error, other_error = group_error, settings.error_of_group(
+                preds, other_rows, 2**21 + i, other_rows.row_mask(preds)
+            )
         differences.append(ErrorDifference(error, other_error))
         index_pairs.append((i, i))
     return _estimate_differences(settings, index_pairs, differences)

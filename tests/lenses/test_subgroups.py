@@ -57,13 +57,13 @@ def test_with_a_limit_the_groups_that_deviate_most_in_standard_errors_are_examin
     (partition,) = subgroup_partitions(preds, max_groups=2)
     assert [group.label for group in partition.groups] == ["group=2", "group=3"]
     assert [group.label for group in partition.unexamined_groups] == ["group=0", "group=1"]
-    zscores = group_zscores(preds, values, 4, as_lens("positive"))
+    zscores = group_zscores(as_lens("positive").views(preds), values, 4)
     assert zscores == pytest.approx(np.array([0, 1, 3, 2]) / np.sqrt(2.5))
 
 
 def test_a_group_whose_certain_predictions_are_contradicted_has_the_largest_z_score():
     preds = Predictions([0, 1, 0, 1], [0.0, 1.0, 1.0, 1.0], group=["a", "a", "b", "b"])
-    assert group_zscores(preds, np.array([0, 0, 1, 1]), 2, as_lens("positive")).tolist() == [0.0, np.inf]
+    assert group_zscores(as_lens("positive").views(preds), np.array([0, 0, 1, 1]), 2).tolist() == [0.0, np.inf]
 
 
 def test_the_rows_of_each_group_are_those_of_its_mask():

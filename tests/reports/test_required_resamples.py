@@ -2,8 +2,7 @@
 
 import pytest
 
-from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
-from trueodds.reports.family_wise_test import MAX_RESAMPLES, required_resamples
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, MAX_RESAMPLES, required_resamples
 
 
 @pytest.mark.parametrize("claims", [1, 2, 20])

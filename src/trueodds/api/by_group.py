@@ -14,7 +14,7 @@ from trueodds.api.arguments import (
     resolve_method,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
+from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_all
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
 from trueodds.core.progress import Progress, report_progress
@@ -24,15 +24,14 @@ from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.group_status import assess_groups, group_partitions
+from trueodds.hypotests.group_status import assess_groups, count_untested, group_partitions, tally_subgroups
 from trueodds.hypotests.group_tests import joint_group_pvalues
+from trueodds.hypotests.per_view import required_resamples
 from trueodds.lenses.subgroups import rows_of_groups
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
-
-DEFAULT_NULL_DRAWS = 999  # number of null draws by default, with which the smallest p-value is 0.001
 
 
 @accept_separate_arrays
@@ -42,6 +41,7 @@ def by_group(
     *,
     lens: Any = None,
     crossings: bool | int = False,
+    max_groups: int | None = None,
     min_effect: float = 0.05,
     against: str = "pairs",
     interval: str | None = "auto",
@@ -69,6 +69,10 @@ def by_group(
         (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
+    max_groups : int, optional
+        Examine only so many subgroups of each column or combination, those whose calibration-in-the-large deviates
+        most in standard errors. The others are listed in `unexamined`, and the joint p-values are adjusted for them. By
+        default every subgroup is examined.
     min_effect : float, default=0.05
         Equivalence margin, in units of the estimator. It is meaningful for errors that are 0 under calibration, and
         therefore not for proper scores.
@@ -132,9 +136,12 @@ def by_group(
     selection. The multicalibration error [3]_ is described at
     `trueodds.hypotests.multicalibration.MulticalibrationError`.
 
-    Cost: O(n) per draw for each column and crossing if the bins are fixed: 200,000 rows took 3.4 s in 2 groups and 8.7
-    s in 12. Memory is about 140 bytes per row and subgroup. At most the 50 largest values of a column are tested (note
-    TN151).
+    With `max_groups`, the family-wise error rate still holds over all subgroups: those that are not examined are never
+    called miscalibrated, and the probability that one of them would have had a p-value as small as p is at most their
+    number times p, which is added to the joint p-value. So it does not matter how the examined ones were selected.
+
+    Cost: O(n) per draw and O(n) memory for each column and crossing if the bins are fixed. Of a column of more than 50
+    subgroups, 50 are compared in `gaps` and `widest` (note TN280).
 
     References
     ----------
@@ -159,24 +166,24 @@ def by_group(
     against = check("against", against, Literal["pairs", "rest"], "pairs")
     level, progress_context = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
-    n_null_draws = DEFAULT_NULL_DRAWS if resamples is None else resamples
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
-    if isinstance(rows, Tally):
+    all_rows, rows = (preds, preds) if isinstance(preds, Tally) else resolve_all(preds, "exact", weight_kind)
+    if isinstance(rows, Tally) or isinstance(all_rows, Tally):
         raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", ROWS_REMEDY)
     _check_has_groups(rows)
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
-    # The argument of the caller has the rows of weight 0, which `rows` lack, so that their groups are listed.
-    partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
+    partitions = group_partitions(all_rows, crossings, min_effect, max_groups, resolved_lens, rows)
+    n_untested = count_untested(partitions)
+    n_null_draws = required_resamples(resamples, 1 + n_untested, 1 - level)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     with progress_context as report:
         report(0.0, "simulating labels")
         group_tests = joint_group_pvalues(
             rows, groups, method, resolved_lens, aggregation, n_null_draws, 1 - level, generator,
-            lambda share: report(0.4 * share, "simulating labels"),
+            lambda share: report(0.4 * share, "simulating labels"), n_untested,
         )  # fmt: skip
         error_settings = group_gaps.GroupErrors(method, resolved_lens, aggregation, interval_spec, seed)
         group_results = assess_groups(
@@ -189,7 +196,8 @@ def by_group(
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
-        "redraws": n_null_draws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
+        "max_groups": max_groups, "redraws": n_null_draws, "min_pvalue": group_tests.min_pvalue,
+        "correction": "step-down min-p",
         **method.best_value_setting,
     }  # fmt: skip
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
@@ -205,11 +213,12 @@ def by_group(
         group_tests.null,
         settings_used | reported_call_settings(rng, rows, weight_kind, lens=resolved_lens),
         tuple(dict.fromkeys(notes)),
+        group_results.unexamined,
     )
 
 
 def estimate_by_group(
-    rows: Predictions | Tally, estimator: str, crossings: bool, level: float, seed: int
+    rows: Predictions | Tally, estimator: str, crossings: int, level: float, seed: int, max_groups: int | None = None
 ) -> dict[str, Estimate]:
     """Return the estimate of every subgroup, by its label, without a test.
 
@@ -219,12 +228,14 @@ def estimate_by_group(
         Rows with group columns, or a tally that was made with them.
     estimator : str
         Name of an estimator.
-    crossings : bool
-        Whether the subgroups of every two columns are added; a tally has none.
+    crossings : int
+        How many group columns are combined, as for `by_group`; a tally has no crossings.
     level : float
         Confidence level of the intervals.
     seed : int
         Seed; of rows in memory, values and intervals are those of `by_group` with the same seed.
+    max_groups : int, optional
+        As for the audit, so that the same subgroups are examined.
 
     Returns
     -------
@@ -235,13 +246,13 @@ def estimate_by_group(
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, {}, seed, generator))
     lens, interval_spec = resolve_lens(rows, None, method), IntervalSpec("auto", level, 2000)
     if isinstance(rows, Tally):
+        examined, _ = tally_subgroups(rows, max_groups)
         return {
             f"{column}={value}": estimate_error(tally, method, lens, lens.aggregate, interval_spec, generator)
-            for column, tallies in rows.groups.items()
-            for value, tally in tallies.items()
+            for column, value, tally in examined
         }
     error_settings = group_gaps.GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
-    groups = [group for partition in group_partitions(rows, crossings, 0.0) for group in partition.groups]
+    groups = [group for partition in group_partitions(rows, crossings, 0.0, max_groups) for group in partition.groups]
     return {
         group.label: error_settings.error_of_group(rows, group, number, rows_of_group).estimate
         for number, (group, rows_of_group) in enumerate(zip(groups, rows_of_groups(rows, groups), strict=True))

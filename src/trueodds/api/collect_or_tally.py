@@ -34,13 +34,21 @@ def resolve_data(data: Any, mode: str | None, weight_kind: str) -> Predictions |
     InputError
         TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
     """
+    return resolve_all(data, mode, weight_kind)[1]
+
+
+def resolve_all(data: Any, mode: str | None, weight_kind: str) -> tuple[Predictions | Tally, Predictions | Tally]:
+    """Return the data as they are, and as `resolve_data` does.
+
+    Only the former have rows of weight 0, whose groups have to be listed.
+    """
     return _resolve_rows(data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions), None)
 
 
 def resolve_and_sample(
     data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any
-) -> tuple[Predictions | Tally, Reservoir | None]:
-    """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows.
+) -> tuple[Predictions | Tally, Predictions | Tally, Reservoir | None]:
+    """Resolve data as `resolve_all` does; if they are tallied, also return a random sample of the rows.
 
     The sample is drawn in the same pass over the rows. It is None for rows in memory and for a tally that is passed.
     `progress` is called with the number of rows that have been read and their total number, if it is known.
@@ -55,29 +63,29 @@ def resolve_and_sample(
         sample.append(result.sample)
         return result.tally
 
-    rows = _resolve_rows(data, mode, weight_kind, tally_and_sample, progress)
-    return rows, sample[0] if sample else None
+    all_rows, rows = _resolve_rows(data, mode, weight_kind, tally_and_sample, progress)
+    return all_rows, rows, sample[0] if sample else None
 
 
 def _resolve_rows(
     data: Any, mode: str | None, weight_kind: str, tally_source: Callable[[Source], Tally], progress: Any
-) -> Predictions | Tally:
-    """Collect the rows or tally them by `tally_source`, and apply their weights."""
+) -> tuple[Predictions | Tally, Predictions | Tally]:
+    """Collect the rows or tally them by `tally_source`, and return them before and after their weights are applied."""
     _check_mode(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
             raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", ROWS_REMEDY)
         if weight_kind == "frequency":
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", ROWS_REMEDY)
-        return data
+        return data, data
     rows = _collect_or_tally(data, mode, tally_source, progress)
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
-        return rows.expand_frequencies()
+        return rows, rows.expand_frequencies()
     if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
-        return rows[rows.weight > 0]  # rows of weight 0 change no result, and are not counted
-    return rows
+        return rows, rows[rows.weight > 0]  # rows of weight 0 change no result, and are not counted
+    return rows, rows
 
 
 def _check_mode(mode: Any, weight_kind: Any) -> None:

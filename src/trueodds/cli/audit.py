@@ -11,7 +11,14 @@ import click
 
 from trueodds.cli import gate, gate_notes, gate_values, output, record_options
 from trueodds.cli.costs import COST, read_costs
-from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
+from trueodds.cli.groups import (
+    ACCEPT_UNEXAMINED,
+    CROSSINGS,
+    MAX_GROUPS,
+    MIN_EFFECT,
+    CommandWithCrossings,
+    check_crossings,
+)
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
     FAIL_ON,
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
 AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit measures, as a test checks
 
 
-@click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
+@click.command(cls=CommandWithCrossings, short_help="Report everything: errors, tests, subgroups and recalibration.")
 @data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
@@ -54,9 +61,11 @@ AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit meas
 )
 @WEIGHT_KIND
 @CROSSINGS
+@MAX_GROUPS
 @MIN_EFFECT
 @COST
 @FAIL_ON
+@ACCEPT_UNEXAMINED
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -70,10 +79,12 @@ def audit(
     level: float,
     resamples: int | None,
     weight_kind: str,
-    crossings: bool,
+    crossings: int,
+    max_groups: int | None,
     min_effect: float,
     cost_path: str | None,
     fail_on: tuple[str, ...],
+    accept_unexamined: bool,
     mode: str | None,
     **params: Any,
 ) -> None:
@@ -90,7 +101,7 @@ def audit(
     with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         computed_values = ComputedGateValues(
-            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings
+            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings, max_groups
         )
         computed_values.prepare(gates)
         from trueodds.reports import audit as audit_data
@@ -104,6 +115,7 @@ def audit(
             mode=mode,
             weight_kind=weight_kind,
             crossings=crossings,
+            max_groups=max_groups,
             min_effect=min_effect,
             progress=progress,
             **costs,
@@ -119,7 +131,11 @@ def audit(
         if json_path != "-":
             _print_report(report, is_brief=is_brief)
     gated_audit = gate_values.GatedAudit(
-        report, computed_values.measure, lambda: computed_values.risk(gates), computed_values.measure_groups
+        report,
+        computed_values.measure,
+        lambda: computed_values.risk(gates),
+        computed_values.measure_groups,
+        accept_unexamined,
     )
     gate.evaluate_gates(ctx, gates, gated_audit, lambda condition: gate_notes.note_in_audit(condition, report))
 
@@ -136,12 +152,14 @@ def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
 class ComputedGateValues:
     """Numbers that gates bound but the audit does not report, computed on the same rows, each only once.
 
-    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`; `crossings` says whether every two
-    group columns are combined.
+    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`; `crossings` and `max_groups` are those
+    that choose its groups.
     """
 
-    def __init__(self, data: Any, settings: Mapping[str, Any], crossings: bool = False) -> None:
-        self._data, self._settings, self._crossings = data, settings, crossings
+    def __init__(
+        self, data: Any, settings: Mapping[str, Any], crossings: int = 1, max_groups: int | None = None
+    ) -> None:
+        self._data, self._settings, self._crossings, self._max_groups = data, settings, crossings, max_groups
         self._estimates: dict[tuple[str, str | None], Estimate] = {}
         self._group_estimates: dict[str, dict[str, Estimate]] = {}
 
@@ -173,7 +191,12 @@ class ComputedGateValues:
             from trueodds.api.by_group import estimate_by_group
 
             self._group_estimates[condition.name] = estimate_by_group(
-                self._rows, condition.name, self._crossings, self._settings["level"], self._settings["rng"]
+                self._rows,
+                condition.name,
+                self._crossings,
+                self._settings["level"],
+                self._settings["rng"],
+                self._max_groups,
             )
         return self._group_estimates[condition.name]
 

@@ -17,6 +17,7 @@ import click
 from trueodds.cli import output
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
+from trueodds.core.group_results import NO_WEIGHT
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
+GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
+MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,22 @@ class GatedResult(Protocol):
 
 @runtime_checkable
 class GatedGroupResult(GatedResult, Protocol):
-    """A result with an estimate for every group."""
+    """A result with an estimate for every group that was examined."""
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups, examined or not."""
+        ...
+
+    @property
+    def unexamined(self) -> Sequence[Mapping[str, Any]]:
+        """The groups that exist and were not examined, as JSON objects."""
+        ...
+
+    @property
+    def accepts_unexamined(self) -> bool:
+        """Whether the user accepts that they were not examined."""
+        ...
 
     def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
         """Return the estimate of each group, by its label."""
@@ -198,14 +216,53 @@ def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
         fails, reason = result.evaluate_condition(gate)
+        _require_examined_groups(gate, result, fails=fails)
         return fails, f"{gate.name} ({reason})"
     number, name = result.number(gate)
     if number is None or math.isnan(number):
         raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
     fails, number_text = gate.fails(number), format_number(number)
+    _require_examined_groups(gate, result, fails=fails)
     if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
         number_text = repr(number)
     return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+
+
+def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) -> None:
+    """Raise TO612 if a gate on all groups would pass although some of them were not examined.
+
+    A gate that fails on the examined groups fails whatever the others are.
+    """
+    if fails or not isinstance(result, GatedGroupResult) or result.accepts_unexamined or not result.unexamined:
+        return
+    if gate.group != WORST_GROUP and gate.name not in GATES_ON_ALL_GROUPS:
+        return
+    labels = [group["label"] for group in result.unexamined]
+    more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
+    raise InputError(
+        "TO612",
+        f"--fail-on {gate.text!r} could not be checked: {len(labels):,} of {result.n_groups:,} groups were not"
+        " examined.",
+        f"{', '.join(labels[:MAX_NAMED_GROUPS])}{more}",
+        f"{_examine_remedy(result.unexamined)} Or accept this by --accept-unexamined.",
+    )
+
+
+def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
+    """Return the error of a gate on a group that exists and was not examined."""
+    return InputError(
+        "TO612",
+        f"--fail-on {gate.text!r} could not be checked: the group exists, but was not examined.",
+        f"{group['label']}, {'with rows of weight 0 only' if group['reason'] == NO_WEIGHT else 'beyond --max-groups'}",
+        _examine_remedy([group]),
+    )
+
+
+def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
+    """Return how to have groups examined."""
+    if all(group["reason"] == NO_WEIGHT for group in unexamined):
+        return "Give their rows weight, or remove them from the file."
+    return "Leave --max-groups out, which examines every group that has weight."
 
 
 def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:

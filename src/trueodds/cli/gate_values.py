@@ -17,6 +17,7 @@ from trueodds.cli.gate import (
     is_lens,
     make_default_estimator,
     make_estimator,
+    unexamined_group_error,
 )
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
@@ -148,6 +149,17 @@ class GatedGroups:
     """Numbers and decision of the errors of all groups and of all rows."""
 
     by_group: ByGroup
+    accepts_unexamined: bool = False  # whether gates may pass although some groups were not examined
+
+    @property
+    def unexamined(self) -> Sequence[Mapping[str, Any]]:
+        """The groups that exist and were not examined, as JSON objects."""
+        return [group.to_dict() for group in self.by_group.unexamined]
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups, examined or not."""
+        return len(self.by_group.groups) + len(self.by_group.unexamined)
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return the error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
@@ -157,7 +169,7 @@ class GatedGroups:
             return self.by_group.pvalue, gate.name
         if gate.group is None:
             return GatedEstimate(self.by_group.overall).number(gate)
-        return find_group_number(gate, self.estimates_of_groups(gate))
+        return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
 
     def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
         """Return the estimate of every group."""
@@ -165,9 +177,14 @@ class GatedGroups:
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
-        return _is_rejected(
+        fails, reason = _is_rejected(
             gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
         )
+        undefined_labels = [group.label for group in self.by_group.groups if math.isnan(group.joint)]
+        if undefined_labels and not fails:
+            fix = "A group that cannot be tested does not pass: see the notes."
+            raise gate.not_evaluable_error(f"no p-value of {', '.join(undefined_labels)}", fix)
+        return fails, reason
 
 
 @dataclass(frozen=True)
@@ -202,6 +219,18 @@ class GatedAudit:
     risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
     # Computes the estimate of a gate for every group, if the audit does not report it.
     measure_groups: Callable[[Gate], Mapping[str, Estimate]] = lambda _gate: {}
+    accepts_unexamined: bool = False  # whether gates may pass although some groups were not examined
+
+    @property
+    def unexamined(self) -> Sequence[Mapping[str, Any]]:
+        """The groups that exist and were not examined, as JSON objects."""
+        among_groups = self.report.get("among_groups") or {}
+        return among_groups.get("unexamined") or ()
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups, examined or not."""
+        return len(self.report.get("groups") or ()) + len(self.unexamined)
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
@@ -212,7 +241,7 @@ class GatedAudit:
         if gate.name in ("aurc", "risk"):
             return find_risk(gate, self.risk())
         if gate.group is not None:
-            return find_group_number(gate, self.estimates_of_groups(gate))
+            return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
         reported_estimates = [
             _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
         ]
@@ -255,10 +284,12 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
     return estimate.value, f" ({NOT_SUBTRACTED_REMARK})"
 
 
-def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
+def find_group_number(
+    gate: Gate, groups: Mapping[str, Estimate], unexamined: Sequence[Mapping[str, Any]] = ()
+) -> tuple[float | None, str]:
     """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 
-    `groups` has the estimates by group. If the number of a group is undefined, a gate on the worst group fails if
+    `groups` has the estimates by group, and `unexamined` are JSON objects of the other groups. If the number of a group is undefined, a gate on the worst group fails if
     another group fails it, and otherwise cannot be evaluated.
     """
     if not groups:
@@ -269,7 +300,12 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         number, remark = find_part_and_remark(groups[requested], gate.part)
         return number, f"{gate_text}{remark}"
     if requested != WORST_GROUP:
-        raise gate.not_evaluable_error(f"no group {requested!r}", _suggest_group(requested, list(groups)))
+        for group in unexamined:
+            if group["label"] == requested:
+                raise unexamined_group_error(gate, group)
+        labels = [*groups, *(group["label"] for group in unexamined)]
+        fix = _explain_combination(requested, labels) or _suggest_group(requested, labels)
+        raise gate.not_evaluable_error(f"no group {requested!r}", fix)
     remarks: dict[str, str] = {}
     defined_numbers: dict[str, float] = {}
     for label, estimate in groups.items():
@@ -285,6 +321,26 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         )
     remark = remarks[worst].replace(" (", ", ").removesuffix(")")  # inside the parentheses of the group
     return defined_numbers[worst], f"{gate_text} ({worst}{remark})"
+
+
+def _explain_combination(requested: str, labels: Sequence[str]) -> str:
+    """Return why there is no group for a combination of existing values; empty for other names.
+
+    >>> _explain_combination("a=x, b=z", ["a=x", "b=z", "b=y", "a=x, b=y"])
+    'No row has a=x and b=z, so there is nothing to check.'
+    >>> _explain_combination("a=x, b=z", ["a=x", "b=z"]), _explain_combination("c=1", ["a=x"])
+    ('Combinations of columns are groups with --crossings only.', '')
+    """
+    parts = requested.split(", ")
+    if len(parts) < 2 or not set(parts) <= set(labels):
+        return ""
+    for label in labels:
+        if sorted(label.split(", ")) == sorted(parts):
+            return f"Write {label}."
+    columns = sorted(part.partition("=")[0] for part in parts)
+    if not any(sorted(part.partition("=")[0] for part in label.split(", ")) == columns for label in labels):
+        return "Combinations of columns are groups with --crossings only."
+    return f"No row has {' and '.join(parts)}, so there is nothing to check."
 
 
 def _suggest_group(requested: str, labels: Sequence[str]) -> str:

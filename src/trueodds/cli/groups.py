@@ -23,32 +23,55 @@ from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_opti
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
-CROSSINGS = click.option("--crossings", is_flag=True, help="Also analyze the combinations of every two group columns.")
+CROSSINGS = click.option(
+    "--crossings", type=click.IntRange(min=1), default=1, metavar="[N]",
+    help="Also analyze the combinations of every two group columns, or of up to N columns.",
+)  # fmt: skip
+MAX_GROUPS = click.option(
+    "--max-groups", type=click.IntRange(min=1), metavar="N",
+    help="Examine only N groups of every column, those that deviate most. By default all are examined.",
+)  # fmt: skip
+ACCEPT_UNEXAMINED = click.option(
+    "--accept-unexamined", is_flag=True, help="Let gates pass although some groups were not examined."
+)
 MIN_EFFECT = click.option(
     "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
     help="Equivalence margin: a group has the status within if its interval ends below it.",
 )  # fmt: skip
 
 
-def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
+class CommandWithCrossings(click.Command):
+    """A command whose option --crossings may stand without its number, also before a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with the number 2 for --crossings where none follows it."""
+        end = args.index("--") if "--" in args else len(args)
+        for i, arg in enumerate(args[:end]):
+            if arg == "--crossings" and not "".join(args[i + 1 : i + 2]).isdecimal():
+                args = [*args[:i], "--crossings=2", *args[i + 1 :]]
+        return super().parse_args(ctx, args)
+
+
+def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: int) -> None:
     """Refuse crossings of a tally, which does not keep the combinations, and of columns that are not named."""
     group_columns = columns.get("group", ())
-    if crossings and (tally := next((file for file in files if is_tally(file)), None)):
+    if crossings > 1 and (tally := next((file for file in files if is_tally(file)), None)):
         fix = "Audit the predictions, with --group C for every column, or leave --crossings out."
         raise InputError("TO323", "Crossings of groups need the rows.", f"--crossings with {tally}, a tally", fix)
-    if crossings and len(group_columns) < 2:
+    if crossings > 1 and len(group_columns) < 2:
         got = f"--group {group_columns[0]} alone" if group_columns else "no --group"
         raise InputError(
             "TO324", "--crossings needs at least two group columns.", got, "Add --group C for every column."
         )
 
 
-@click.command(short_help="Estimate and test the error of every group of rows.")
+@click.command(cls=CommandWithCrossings, short_help="Estimate and test the error of every group of rows.")
 @data_options(has_groups=True, has_mode=False)
 @click.option(
     "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
 )
 @CROSSINGS
+@MAX_GROUPS
 @click.option(
     "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
     help="Gaps between every two groups, or between each group and the remaining rows.",
@@ -57,6 +80,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
 @LENS
 @JSON
 @FAIL_ON
+@ACCEPT_UNEXAMINED
 @WEIGHT_KIND
 @SEED
 @settings_options("estimators", omitted=("--region", "--resample"))
@@ -66,12 +90,14 @@ def groups(
     /,
     files: tuple[str, ...],
     estimator: str,
-    crossings: bool,
+    crossings: int,
+    max_groups: int | None,
     against: str,
     min_effect: float,
     lens: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
+    accept_unexamined: bool,
     seed: int,
     weight_kind: str,
     **params: Any,
@@ -98,6 +124,7 @@ def groups(
     settings_used: dict[str, Any] = {
         "lens": lens,
         "crossings": crossings,
+        "max_groups": max_groups,
         "min_effect": min_effect,
         "against": against,
         "rng": seed,
@@ -111,6 +138,6 @@ def groups(
     gate.evaluate_gates(
         ctx,
         gates,
-        gate_values.GatedGroups(group_results),
+        gate_values.GatedGroups(group_results, accept_unexamined),
         lambda condition: gate_notes.note_in_groups(condition, group_results),
     )

@@ -39,6 +39,68 @@ class ReportableResult(Protocol):
         ...
 
 
+def evidence_order(joint: float | None, pvalue: float | None, error_size: float | None) -> tuple[float, float, float]:
+    """Return the sort key of a subgroup by the evidence of miscalibration, strongest first.
+
+    The worst subgroup is the first one: that of the smallest joint p-value; of several the one of the smallest
+    unadjusted p-value, then the one of the largest error. Undefined numbers come last.
+
+    >>> sorted([evidence_order(0.5, 0.1, 0.3), evidence_order(0.001, 0.001, 0.1)])[0]
+    (0.001, 0.001, -0.1)
+    """
+    joint, pvalue, size = (math.nan if x is None else x for x in (joint, pvalue, error_size))
+    return (
+        math.inf if math.isnan(joint) else joint,
+        math.inf if math.isnan(pvalue) else pvalue,
+        math.inf if math.isnan(size) else -size,
+    )
+
+
+def prediction_direction(mean_prob: float | None, event_rate: float | None) -> str | None:
+    """Return whether predictions are too low ("under") or too high ("over"); None if equal or undefined.
+
+    >>> prediction_direction(0.1, 0.2), prediction_direction(0.2, 0.1), prediction_direction(None, None)
+    ('under', 'over', None)
+    """
+    if mean_prob is None or event_rate is None or math.isnan(mean_prob) or math.isnan(event_rate):
+        return None
+    return None if mean_prob == event_rate else "under" if event_rate > mean_prob else "over"
+
+
+BEYOND_MAX_GROUPS, NO_WEIGHT = "max_groups", "no_weight"  # reasons why a subgroup was not examined
+
+
+@dataclass(frozen=True, slots=True)
+class UnexaminedGroup:
+    """A subgroup that exists in the data and was not examined.
+
+    Attributes
+    ----------
+    column, value, label : str
+        As for `Group`.
+    reason : {"max_groups", "no_weight"}
+        Whether it is beyond the limit `max_groups` that the caller has set, or all its rows have weight 0.
+    """
+
+    column: str
+    value: str
+    label: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the subgroup as a JSON object."""
+        return {"column": self.column, "value": self.value, "label": self.label, "reason": self.reason}
+
+
+def count_examined_groups(n_examined: int, n_unexamined: int) -> str:
+    """Return how many of all subgroups were examined; empty if all were.
+
+    >>> count_examined_groups(50, 16), count_examined_groups(66, 0)
+    ('50 of 66 groups examined', '')
+    """
+    return f"{n_examined:,} of {n_examined + n_unexamined:,} groups examined" if n_unexamined else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """One subgroup: its error, its own p-value and its p-value adjusted for all subgroups.
@@ -82,6 +144,11 @@ class Group:
         """The number of rows."""
         return self.estimate.n
 
+    @property
+    def direction(self) -> str | None:
+        """Whether predictions are too low on average ("under") or too high ("over"); None if that is undefined."""
+        return prediction_direction(self.mean_prob, self.event_rate)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the subgroup as a JSON object."""
         estimate = self.estimate
@@ -99,6 +166,7 @@ class Group:
             "joint": strict_json(self.joint),
             "min_detectable": strict_json(self.min_detectable),
             "status": self.status,
+            "direction": self.direction,
         }
 
 
@@ -177,6 +245,9 @@ class ByGroup(Result):
         All settings used.
     notes : tuple of Note
         Facts to report with the subgroups.
+    unexamined : tuple of UnexaminedGroup
+        The subgroups that exist and were not examined. The joint p-values are adjusted for those of them that have
+        weight, too.
     """
 
     estimator: str
@@ -190,6 +261,7 @@ class ByGroup(Result):
     null: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    unexamined: tuple[UnexaminedGroup, ...] = ()
 
     def __post_init__(self) -> None:
         undefined_labels = [
@@ -216,11 +288,15 @@ class ByGroup(Result):
 
     @property
     def worst(self) -> Group:
-        """The subgroup with the smallest adjusted p-value; of equal ones, the one with the larger error."""
-        candidates = [group for group in self.groups if not math.isnan(group.joint)] or list(self.groups)
-        return min(
-            candidates, key=lambda group: (group.joint, group.pvalue, -self._error_magnitude(group.estimate.value))
-        )
+        """The subgroup with the strongest evidence: smallest joint p-value, then smallest p-value, then largest error.
+
+        Its error need not be significantly larger than that of other subgroups; `widest` has these differences.
+        """
+        return min(self.groups, key=self._evidence_order)
+
+    def _evidence_order(self, group: Group) -> tuple[float, float, float]:
+        """Sort key by the evidence of miscalibration."""
+        return evidence_order(group.joint, group.pvalue, self._error_magnitude(group.estimate.value))
 
     def _error_magnitude(self, value: float) -> float:
         """Return the value, or its distance from the best value if values below that are errors too."""
@@ -276,6 +352,7 @@ class ByGroup(Result):
             "pvalue": strict_json(self.pvalue),
             "worst": self.worst.label,
             "groups": [group.to_dict() for group in self.groups],
+            "unexamined": [group.to_dict() for group in self.unexamined],
             "overall": self.overall.to_dict(),
             "gaps": [gap.to_dict() for gap in self.gaps],
             "widest": [gap.to_dict() for gap in self.widest],
@@ -293,8 +370,9 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     family_pvalue = format_pvalue_relation(by_group.pvalue, min_pvalue)
     joint_pvalue = format_pvalue_relation(worst.joint, min_pvalue)
+    examined = count_examined_groups(len(by_group.groups), len(by_group.unexamined))
     heading = (
-        f"{by_group.estimator} by group · family-wise p {family_pvalue} ·"
+        f"{by_group.estimator} by group · {f'{examined} · ' if examined else ''}family-wise p {family_pvalue} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {format_lens_and_settings(by_group.lens, by_group.settings)}"
@@ -350,12 +428,14 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
 
 def _numeric_columns(headings: Sequence[str]) -> list[bool]:
     """Return which columns of the table are numeric."""
-    return [name not in ("group", "status") for name in headings]
+    return [name not in ("group", "status", "direction") for name in headings]
 
 
 def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return the headings and the rows of the table: one per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
+    n_untested = sum(group.reason == BEYOND_MAX_GROUPS for group in by_group.unexamined)
+    min_single_pvalue = min_pvalue / (1 + n_untested)
     all_estimates = [*estimates, by_group.overall]
     limits = [
         None if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
@@ -370,10 +450,11 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
         [f"{format_percent_in_text(by_group.level)} interval", *format_intervals(limits)],
         ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
-        ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
+        ["p", *(format_pvalue(group.pvalue, min_single_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
         ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(group.status for group in by_group.groups), ""],
+        *([["direction", *(group.direction or "–" for group in by_group.groups), ""]] if has_means else []),
     ]
     headings, *rows = zip(*columns, strict=True)
     return list(headings), rows

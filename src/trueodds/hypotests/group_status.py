@@ -6,26 +6,101 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+import numpy as np
+
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import format_percent_in_text
-from trueodds.core.group_results import Gap, Group
+from trueodds.core.formatting import format_number, format_percent_in_text
+from trueodds.core.group_results import (
+    BEYOND_MAX_GROUPS,
+    NO_WEIGHT,
+    Gap,
+    Group,
+    UnexaminedGroup,
+    evidence_order,
+)
 from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
-from trueodds.lenses.subgroups import SubgroupPartition, rows_of_groups, subgroup_partitions
+from trueodds.lenses.base import Lens
+from trueodds.lenses.lens_by_name import default_lens
+from trueodds.lenses.subgroups import (
+    SubgroupPartition,
+    group_zscores,
+    largest_zscores,
+    rows_of_groups,
+    subgroup_partitions,
+)
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.tallies.tally import Tally
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
 LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
-def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
-    """Return the subgroups of every column and of crossed columns; raise InputError for invalid settings."""
-    return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
+def group_partitions(
+    preds: Predictions,
+    crossings: Any,
+    min_effect: Any,
+    max_groups: Any = None,
+    lens: Lens | None = None,
+    weighted_rows: Predictions | None = None,
+) -> list[SubgroupPartition]:
+    """Return the subgroups of every column and of crossed columns; raise InputError for invalid settings.
+
+    The arguments are those of `subgroup_partitions`, and settings of the user.
+    """
+    order = crossing_order(len(preds.group), crossings, min_effect)
+    return subgroup_partitions(preds, order, check_max_groups(max_groups), lens, weighted_rows)
+
+
+def check_max_groups(max_groups: Any) -> int | None:
+    """Return the maximum number of subgroups of a column that are examined, or None; raise InputError if invalid."""
+    limit: int | None = check("max_groups", max_groups, Annotated[int, Range(1)] | None)
+    return limit
+
+
+def unexamined_groups(partitions: Sequence[SubgroupPartition]) -> tuple[UnexaminedGroup, ...]:
+    """Return the subgroups that exist and are not examined, with the reasons."""
+    return tuple(
+        UnexaminedGroup(group.column, group.value, group.label, reason)
+        for partition in partitions
+        for groups, reason in (
+            (partition.unexamined_groups, BEYOND_MAX_GROUPS),
+            (partition.zero_weight_groups, NO_WEIGHT),
+        )
+        for group in groups
+    )
+
+
+def tally_subgroups(
+    tally: Tally, max_groups: int | None
+) -> tuple[list[tuple[str, str, Tally]], tuple[UnexaminedGroup, ...]]:
+    """Return the subgroups of a tally that are examined, as (column, value, tally), and the others with the reasons.
+
+    As of rows, those without weight are not examined, nor those beyond the limit `max_groups` for each column.
+    """
+    examined: list[tuple[str, str, Tally]] = []
+    unexamined: list[UnexaminedGroup] = []
+    for column, tallies in tally.groups.items():
+        weighted = {value: part for value, part in tallies.items() if part.weight > 0}
+        zscores = np.array([group_zscores(part.views(default_lens(part)))[0] for part in weighted.values()])
+        allowed = dict(zip(weighted, largest_zscores(zscores, max_groups), strict=True))
+        for value, part in tallies.items():
+            if allowed.get(value, False):
+                examined.append((column, value, part))
+                continue
+            reason = BEYOND_MAX_GROUPS if value in weighted else NO_WEIGHT
+            unexamined.append(UnexaminedGroup(column, str(value), f"{column}={value}", reason))
+    return examined, tuple(unexamined)
+
+
+def count_untested(partitions: Sequence[SubgroupPartition]) -> int:
+    """Return the number of subgroups with weight that are not examined; the joint p-values are adjusted for them."""
+    return sum(len(partition.unexamined_groups) for partition in partitions)
 
 
 def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
@@ -52,6 +127,7 @@ class GroupAssessment:
     gaps: tuple[Gap, ...]  # requested gaps: between pairs of subgroups, or to the rest
     widest_gaps: tuple[Gap, ...]  # widest gap of each column
     notes: tuple[Note, ...]
+    unexamined: tuple[UnexaminedGroup, ...] = ()  # subgroups that exist and were not examined
 
 
 def assess_groups(
@@ -70,7 +146,7 @@ def assess_groups(
     pairs of subgroups, or "rest" for those to all other rows. `progress` receives the finished share of the subgroups.
     """
     groups = [group for partition in partitions for group in partition.groups]
-    group_errors, group_results = [], []
+    unexamined, group_errors, group_results = unexamined_groups(partitions), [], []
     for number, (group, rows) in enumerate(zip(groups, rows_of_groups(preds, groups), strict=True)):
         group_error = error_settings.error_of_group(preds, group, number, rows)
         adjusted_pvalue = group_pvalues.adjusted[number]
@@ -93,13 +169,20 @@ def assess_groups(
         group_errors.append(group_error)
         if progress is not None:
             progress((number + 1) / len(groups))
-    gaps, widest_gaps = _gaps_of_partitions(error_settings, preds, partitions, group_errors, against)
+    best_value = error_settings.estimator.best_value
+    severity = [
+        evidence_order(group.joint, group.pvalue, abs(group.estimate.value - best_value)) for group in group_results
+    ]
+    gaps, widest_gaps = _gaps_of_partitions(error_settings, preds, partitions, group_errors, severity, against)
     notes = (
-        *_notes_on_untested(partitions),
+        *notes_on_unexamined([(partition.column, len(partition.groups)) for partition in partitions], unexamined),
+        *(Note("TN152", _describe_empty(partition)) for partition in partitions if partition.n_empty),
+        *_notes_on_draws(len(groups), count_untested(partitions), group_pvalues.min_pvalue, alpha),
+        *_notes_on_gaps(partitions, against),
         *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws),
         *margin_notes(group_results, error_settings.estimator, str(error_settings.lens), min_effect),
     )
-    return GroupAssessment(tuple(group_results), tuple(group_errors), gaps, widest_gaps, notes)
+    return GroupAssessment(tuple(group_results), tuple(group_errors), gaps, widest_gaps, notes, unexamined)
 
 
 def classify_status(
@@ -163,18 +246,26 @@ def _gaps_of_partitions(
     preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
+    severity: Sequence[tuple[float, ...]],
     against: str,
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """Return the requested gaps of all partitions, and the widest gap of each.
 
-    `group_errors` are those of the subgroups in the order of the partitions; `against` is that of `assess_groups`.
+    `group_errors` and `severity` are those of the subgroups in the order of the partitions; `against` is that of
+    `assess_groups`.
     """
     gaps, widest_gaps, start = [], [], 0
     for partition in partitions:
-        groups, labels = partition.groups, [group.label for group in partition.groups]
-        partition_errors = group_errors[start : start + len(groups)]
-        start += len(groups)
-        pairwise = group_gaps.pairwise_gaps(error_settings, preds, groups, partition_errors)
+        numbers = range(start, start + len(partition.groups))
+        start += len(partition.groups)
+        compared = group_gaps.select_compared_groups(
+            [severity[i] for i in numbers], [group_errors[i].n_rows for i in numbers]
+        )
+        groups = [partition.groups[i] for i in compared]
+        labels, partition_errors = [group.label for group in groups], [group_errors[numbers[i]] for i in compared]
+        # Unexamined subgroups could have been selected too.
+        n_groups = len(partition.groups) + len(partition.unexamined_groups)
+        pairwise = group_gaps.pairwise_gaps(error_settings, preds, groups, partition_errors, n_groups)
         if against == "pairs":
             gaps += [
                 Gap(partition.column, labels[gap.first], labels[gap.second], gap.value, gap.interval)
@@ -183,7 +274,7 @@ def _gaps_of_partitions(
         else:
             gaps += [
                 Gap(partition.column, labels[gap.first], "rest", gap.value, gap.interval)
-                for gap in group_gaps.gaps_to_rest(error_settings, preds, groups, partition_errors)
+                for gap in group_gaps.gaps_to_rest(error_settings, preds, groups, partition_errors, n_groups)
             ]
         widest_gap = group_gaps.find_widest_gap(pairwise, error_settings.interval_spec.level)
         if widest_gap is not None:
@@ -192,23 +283,57 @@ def _gaps_of_partitions(
     return tuple(gaps), tuple(widest_gaps)
 
 
-def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
-    """Notes on groups that were not tested, and on empty combinations."""
+def notes_on_unexamined(
+    n_examined_by_column: Sequence[tuple[str, int]], unexamined: Sequence[UnexaminedGroup]
+) -> list[Note]:
+    """Return the notes TN151 on the subgroups of each column, of which some were examined, that were not."""
     notes = []
-    for partition in partitions:
-        for untested, reason in (
-            (partition.unexamined_groups, "not among the 50 largest"),
-            (partition.zero_weight_groups, "without weight"),
+    for column, n_examined in n_examined_by_column:
+        n_groups = n_examined + sum(group.column == column for group in unexamined)
+        for reason, text in (
+            (BEYOND_MAX_GROUPS, "because of max_groups. The joint p-values are adjusted for all groups"),
+            (NO_WEIGHT, "because all their rows have weight 0"),
         ):
-            if untested:
-                text = (
-                    f"Groups of {partition.column} not tested, {reason}: {len(untested):,}"
-                    f" ({_name_groups([group.label for group in untested])})."
+            labels = [group.label for group in unexamined if group.column == column and group.reason == reason]
+            if labels:
+                names = _name_groups(labels)
+                notes.append(
+                    Note("TN151", f"{len(labels):,} of {n_groups:,} groups of {column} not examined, {text}: {names}.")
                 )
-                notes.append(Note("TN151", text))
-        if partition.n_empty:
-            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.n_empty:,}."))
     return notes
+
+
+def _describe_empty(partition: SubgroupPartition) -> str:
+    """Return the text of the note on combinations of values that no row has."""
+    return f"Combinations of {partition.column} without rows: {partition.n_empty:,}."
+
+
+def _notes_on_draws(n_groups: int, n_untested: int, min_pvalue: float, alpha: float) -> list[Note]:
+    """Return a note if so many subgroups were not examined that no joint p-value could be significant."""
+    if not n_untested or min_pvalue <= alpha:
+        return []
+    text = (
+        f"With {n_untested:,} of {n_groups + n_untested:,} groups not examined, the smallest possible joint p-value is"
+        f" {format_number(min_pvalue)}, so no group can be called miscalibrated. Examine more groups, or draw more"
+        " resamples."
+    )
+    return [Note("TN281", text)]
+
+
+def _notes_on_gaps(partitions: Sequence[SubgroupPartition], against: str) -> list[Note]:
+    """Return a note for each column with too many subgroups for the gaps of all."""
+    maximum = group_gaps.MAX_COMPARED_GROUPS
+    half, others = maximum // 2, "each other" if against == "pairs" else "the remaining rows"
+    return [
+        Note(
+            "TN280",
+            f"{partition.column} has {len(partition.groups):,} groups. {maximum} of them are compared with"
+            f" {others}: the {half} with the strongest evidence of miscalibration,"
+            f" and the {maximum - half} others with the most rows. The intervals hold simultaneously for all groups.",
+        )
+        for partition in partitions
+        if len(partition.groups) > maximum
+    ]
 
 
 def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> list[Note]:

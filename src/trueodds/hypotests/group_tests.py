@@ -92,12 +92,13 @@ def joint_group_pvalues(
     alpha: float,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
+    n_untested: int = 0,
 ) -> GroupPValues:
     """Test the error of each subgroup on `resamples` redraws; a row has the same drawn label in all its subgroups.
 
-    `aggregate` is how the views of the lens are reduced to one error, and `alpha` the level for the minimum detectable
-    errors. With clusters, or several votes per row, the larger p-value of two null distributions counts, as in the test
-    `consistency`.
+    The p-values are adjusted for `n_untested` further subgroups. `aggregate` is how the views of the lens are reduced
+    to one error, and `alpha` the level for the minimum detectable errors. With clusters, or several votes per row, the
+    larger p-value of two null distributions counts, as in the test `consistency`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -120,7 +121,7 @@ def joint_group_pvalues(
                 cluster_share=cluster_correlation(labeled, estimands.estimands),
             )
         )
-    return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes)
+    return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes, n_untested)
 
 
 def group_pvalues_from_draws(
@@ -129,16 +130,22 @@ def group_pvalues_from_draws(
     draws_by_null: Sequence[Sequence[Array]],
     alpha: float,
     notes: Sequence[Note] = (),
+    n_untested: int = 0,
 ) -> GroupPValues:
     """p-values of the subgroups from null draws; the larger one of several null distributions.
 
-    `draws_by_null` has, for each null distribution, the draws (views, B) of `group_estimands.all_estimands`.
+    `draws_by_null` has, for each null distribution, the draws (views, B) of `group_estimands.all_estimands`. The
+    p-values are adjusted for `n_untested` further subgroups, which then could have the multicalibration error, so that
+    it is unknown.
     """
     estimands, notes = group_estimands.estimands, list(notes)
-    joint_draws = [_joint_draws(estimands, draws) for draws in draws_by_null]
+    joint_draws = [_joint_draws(estimands, draws, n_untested) for draws in draws_by_null]
     min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), min_cluster_pvalue(labeled))
     multicalibration = None
-    if group_estimands.cumulative:  # their draws follow those of the errors
+    if n_untested:
+        text = "The multicalibration error is the maximum over all groups. It was not computed, because some groups"
+        notes.append(Note("TN282", f"{text} were not examined."))
+    elif group_estimands.cumulative:  # their draws follow those of the errors
         cumulative_draws = [draws[len(estimands) :] for draws in draws_by_null]
         multicalibration = multicalibration_error(group_estimands.cumulative, cumulative_draws, group_estimands.labels)
         if np.isinf(multicalibration.sigma):
@@ -150,7 +157,7 @@ def group_pvalues_from_draws(
         pvalues=np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0).tolist(),
         adjusted=np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0).tolist(),
         min_detectable=_min_detectable_errors(labeled, estimands, joint_draws, alpha),
-        min_pvalue=min_pvalue,
+        min_pvalue=min(1.0, min_pvalue * (1 + n_untested)),
         multicalibration=multicalibration,
         null=null_description(labeled),
         notes=[*notes, *independence_notes(labeled)],
@@ -161,7 +168,7 @@ def group_pvalues_from_draws(
     )
 
 
-def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array]) -> JointDraws:
+def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array], n_untested: int) -> JointDraws:
     """The losses of all subgroups with their null draws; `draws` begins with one array (views, B) per estimand."""
     as_loss = estimands[0].estimator.as_loss
     losses = [float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands]
@@ -169,7 +176,7 @@ def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array]) -> Joint
         estimand.combine_views(as_loss(estimand_draws))
         for estimand, estimand_draws in zip(estimands, draws, strict=False)
     ]
-    return JointDraws(np.array(losses), np.array(loss_draws))
+    return JointDraws(np.array(losses), np.array(loss_draws), n_untested)
 
 
 def _min_detectable_errors(

@@ -62,7 +62,7 @@ class MulticalibrationError:
         p = pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
         return to_printable(
             f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
-            f"{format_number(self.noise_floor)} · largest for {self.worst}, {format_number(self.sigma)} standard errors"
+            f"{format_number(self.noise_floor)} · largest for {self.worst}, {self.sigma:.3g} standard errors"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ labels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -40,6 +41,8 @@ from trueodds.tallies.tally import Tally
 
 NULL_DISTRIBUTIONS = ("asymptotic", "redraw")
 DEFAULT_RESAMPLES = 999  # default number of null draws
+MAX_RESAMPLES = 9_999  # maximum number of null draws for p-values adjusted for many hypotheses
+DRAWS_MARGIN = 2.5  # number of null draws, divided by the smallest number with which a p-value could be significant
 CLUSTERED_LABELS_TEXT = (
     "labels drawn from the predicted probabilities, independently of those of other clusters, predictions kept fixed"
 )
@@ -391,3 +394,17 @@ class ViewTest(HypothesisTest):
         if len(estimands) == 1:
             return lens_verdict(estimands[0], results[0], pvalues, context)
         return family_verdict(estimands, results, pvalues, context)
+
+
+def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
+    """Return `resamples`, or if it is None the number of null draws that so many hypotheses require.
+
+    With it, the smallest p-value is significant after Holm's correction. The number is between 999 and 9,999. It is 999
+    if even the smallest p-value of 9,999 draws, multiplied by the number of hypotheses, would be above alpha.
+    """
+    if resamples is not None:
+        return resamples
+    if n_hypotheses / (1 + MAX_RESAMPLES) > alpha:
+        return DEFAULT_RESAMPLES
+    required = math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1
+    return max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, required))

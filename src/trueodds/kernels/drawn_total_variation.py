@@ -124,9 +124,7 @@ def drawn_total_variation(
 
     def add_cells(start: int, stop: int, out: Array) -> None:
         sums = np.empty((wp.shape[1], draws), dtype=dtype)
-        _add_residual_norms(
-            P, numbers, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out
-        )
+        _add_residual_norms(P, numbers, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out)
 
     norms = sum_blocks(add_cells, len(wp), (draws,), block=CELLS_PER_BLOCK, max_values=MAX_PARTIAL_SUMS)
     return norms / (2 * w.sum())

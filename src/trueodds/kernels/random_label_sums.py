@@ -59,7 +59,8 @@ def add_where_between(out, integers, low, width, weight):  # type: ignore[no-unt
 def _add_weights_vectorized(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Draw labels and add the weights of `_add_weights`, for few classes and rows that do not share random numbers.
 
-    `numbers` (rows,) are the numbers of the rows in the random streams. The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
+    `numbers` (rows,) are the numbers of the rows in the random streams. The loops over the draws are vectorized.
+    Consecutive labels with the same cell are one interval of random integers.
     """
     k = P.shape[1]
     cumulative = np.empty(k)

@@ -123,12 +123,17 @@ class SubgroupPartition:
 
 
 def subgroup_partitions(
-    preds: Predictions, max_columns: int = 1, max_groups: int | None = None, lens: Lens | None = None
+    preds: Predictions,
+    max_columns: int = 1,
+    max_groups: int | None = None,
+    lens: Lens | None = None,
+    weighted_rows: Predictions | None = None,
 ) -> list[SubgroupPartition]:
     """Return the subgroups of each column, then of each pair of columns, up to `max_columns` columns at a time.
 
     With `max_groups`, only so many subgroups of each column or combination are examined, in the order of their
-    `group_zscores` through the lens.
+    `group_zscores` through the lens. `weighted_rows` are the rows that are evaluated if they are not `preds`: without
+    those of weight 0, or repeated by their weights.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
     >>> partitions = subgroup_partitions(preds, max_columns=2)
@@ -136,7 +141,7 @@ def subgroup_partitions(
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
     return [
-        _partition_by_columns(preds, names, max_groups, lens)
+        _partition_by_columns(preds, names, max_groups, lens, preds if weighted_rows is None else weighted_rows)
         for size in range(1, max_columns + 1)
         for names in combinations(preds.group, size)
     ]
@@ -147,6 +152,9 @@ def rows_of_groups(preds: Predictions, groups: Sequence[Subgroup]) -> list[Array
     rows: list[Array] = [np.empty(0, dtype=np.int64)] * len(groups)
     by_columns: dict[tuple[str, ...], list[int]] = {}
     for number, group in enumerate(groups):
+        if group.is_complement:
+            rows[number] = np.flatnonzero(group.row_mask(preds))
+            continue
         by_columns.setdefault(tuple(column for column, _ in group.values), []).append(number)
     for names, numbers in by_columns.items():
         positions = [{value: i for i, value in enumerate(_values_and_codes(preds, name)[0])} for name in names]
@@ -162,23 +170,33 @@ def rows_of_groups(preds: Predictions, groups: Sequence[Subgroup]) -> list[Array
     return rows
 
 
-def group_zscores(preds: Predictions, group_of_row: Array, n_groups: int, lens: Lens) -> Array:
-    r"""Return for each group the largest z-score of calibration-in-the-large over the views of a lens, (groups,).
+def group_zscores(views: Sequence[View], group_of_row: Array | None = None, n_groups: int = 1) -> Array:
+    r"""Return for each group the largest z-score of calibration-in-the-large over some views, (groups,).
 
     .. math:: |\sum_i w_i (y_i - p_i)| / \sqrt{\sum_i w_i^2 p_i (1 - p_i)}
 
-    It is infinite if only the denominator is 0. `group_of_row` (n,) are the numbers of the groups. Cost: O(n).
+    It is infinite if only the denominator is 0. `group_of_row` (n,) are the numbers of the groups; None for a single
+    group, whose views may be cells of many rows. Cost: O(n).
     """
     zscores = np.zeros(n_groups)
-    for view in lens.views(preds):
-        for p, y in zip(np.atleast_2d(view.p.T), np.atleast_2d(view.y.T), strict=True):
-            p = p.astype(np.float64)  # noqa: PLW2901
-            residuals = np.abs(np.bincount(group_of_row, view.w * (y - p), n_groups))
-            variances = np.bincount(group_of_row, view.w**2 * np.maximum(p * (1 - p), 0.0), n_groups)
-            residuals[residuals <= ROUNDING_ERROR * np.bincount(group_of_row, view.w, n_groups)] = 0.0
+    for view in views:
+        groups = np.zeros(len(view), dtype=np.int64) if group_of_row is None else group_of_row
+        ps, ys = (view.p.T, view.y.T) if view.joint else (view.p[None], view.y[None])  # a row for each outcome
+        for p, y in zip(ps.astype(np.float64), ys, strict=True):
+            variances = view.w**2 * p * (1 - p) if view.joint else view.sums("wwv")
+            residuals = np.abs(np.bincount(groups, view.w * (y - p), n_groups))
+            residuals[residuals <= ROUNDING_ERROR * np.bincount(groups, view.w, n_groups)] = 0.0
             with np.errstate(divide="ignore", invalid="ignore"):
-                zscores = np.fmax(zscores, residuals / np.sqrt(variances))
+                std = np.sqrt(np.maximum(np.bincount(groups, variances, n_groups), 0.0))
+                zscores = np.fmax(zscores, residuals / std)
     return zscores
+
+
+def largest_zscores(zscores: Array, max_groups: int | None) -> Array:
+    """Return the mask of the groups that a limit on their number allows, those of the largest z-scores, (groups,)."""
+    if max_groups is None:
+        return np.ones(len(zscores), dtype=bool)
+    return np.isin(np.arange(len(zscores)), np.argsort(-zscores, kind="stable")[:max_groups])
 
 
 def _values_and_codes(preds: Predictions, name: str) -> tuple[Array, Array]:
@@ -199,9 +217,9 @@ def _combined_codes(preds: Predictions, names: Sequence[str]) -> tuple[Array, tu
 
 
 def _partition_by_columns(
-    preds: Predictions, names: tuple[str, ...], max_groups: int | None, lens: Lens | None
+    preds: Predictions, names: tuple[str, ...], max_groups: int | None, lens: Lens | None, weighted_rows: Predictions
 ) -> SubgroupPartition:
-    """Partition the rows by the combinations of values of some columns."""
+    """Partition the rows by the combinations of values of some columns; see `subgroup_partitions`."""
     codes, sizes = _combined_codes(preds, names)
     occupied_codes, group_of_row = np.unique(codes, return_inverse=True)
     group_of_row = group_of_row.reshape(-1)
@@ -212,9 +230,12 @@ def _partition_by_columns(
     ]
     is_examined = has_weight
     if max_groups is not None and has_weight.sum() > max_groups:
-        zscores = group_zscores(preds, group_of_row, len(groups), lens or default_lens(preds))
-        largest_first = np.argsort(-np.where(has_weight, zscores, -1.0), kind="stable")
-        is_examined = np.isin(np.arange(len(groups)), largest_first[:max_groups])
+        group_of_weighted_row = np.empty(weighted_rows.n, dtype=np.int64)
+        for number, rows in enumerate(rows_of_groups(weighted_rows, groups)):
+            group_of_weighted_row[rows] = number
+        views = (lens or default_lens(preds)).views(weighted_rows)
+        zscores = group_zscores(views, group_of_weighted_row, len(groups))
+        is_examined = largest_zscores(np.where(has_weight, zscores, -1.0), max_groups)
     return SubgroupPartition(
         column=" × ".join(names),
         groups=tuple(group for i, group in enumerate(groups) if is_examined[i]),

@@ -18,14 +18,19 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
 from trueodds.reports.data_description import duplicate_notes
-from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family, required_resamples
+from trueodds.reports.family_wise_test import (
+    add_groups_to_family,
+    group_alpha,
+    replace_family,
+    smallest_group_alpha,
+)
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import standard_measures, standard_notes
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
@@ -84,15 +89,17 @@ def analyze_rows(
     estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
     # Holm's correction requires more draws the more classes there are.
     n_views = max(len(estimand.views) for estimand in estimands)
-    n_groups = len(group_spec.groups) if _has_independent_labels(preds) else 1
+    n_groups = len(group_spec.groups) + group_spec.n_untested if _has_independent_labels(preds) else 1
     n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
+    # Beside subgroups that are not examined, a joint p-value is at least their number times the smallest p-value.
+    n_group_draws = max(n_draws, required_resamples(resamples, 1 + group_spec.n_untested, smallest_group_alpha(alpha)))
 
     # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
     # seed, whatever else is tested before.
     group_rng, estimate_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng), copy.deepcopy(rng)
     group_tests = None
     if group_spec.groups:
-        group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng)
+        group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_group_draws, alpha, group_rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
     scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
@@ -256,11 +263,13 @@ def _test_groups(
 ) -> GroupPValues:
     """Return the p-values of the subgroups, joint over the null draws or, for independent labels, Holm-adjusted."""
     if not _has_independent_labels(preds):
-        return joint_group_pvalues(preds, group_spec.groups, ece, lens, "mean", resamples, alpha, rng)
+        return joint_group_pvalues(
+            preds, group_spec.groups, ece, lens, "mean", resamples, alpha, rng, n_untested=group_spec.n_untested
+        )
     group_estimands = GroupEstimands.from_groups(preds, group_spec.groups, ece, lens, "mean")
     draws = null_draws(preds, group_estimands.estimands, resamples, rng)
     pvalues = [
         lens_result_from_draws(estimand, drawn, joint=False).pvalue
         for estimand, drawn in zip(group_estimands.estimands, draws, strict=True)
     ]
-    return adjust_by_holm(pvalues, 1 / (1 + resamples))
+    return adjust_by_holm(pvalues, 1 / (1 + resamples), group_spec.n_untested)

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.group_results import Group
+from trueodds.core.group_results import BEYOND_MAX_GROUPS, Group
 from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
-from trueodds.hypotests.group_status import classify_status, group_notes, margin_notes
+from trueodds.hypotests.group_status import (
+    classify_status,
+    group_notes,
+    margin_notes,
+    notes_on_unexamined,
+    tally_subgroups,
+)
 from trueodds.hypotests.omnibus import Omnibus
+from trueodds.hypotests.per_view import required_resamples
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
-from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family, required_resamples
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family
 from trueodds.reports.interval_consistency import reconcile_intervals
-from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
+from trueodds.reports.subgroups import HOLM, AuditGroups, GroupSpec, adjust_by_holm
 from trueodds.resampling import tally_estimates
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
@@ -36,12 +44,11 @@ def analyze_tally(
     alpha: float,
     rng: np.random.Generator,
     progress: Progress,
-    min_effect: float = 0.05,
+    group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
 ) -> AuditResults:
     """Compute all estimates and tests of an audit that can be computed from the cells of a tally.
 
-    The parameters are those of `analyze_rows`. `min_effect` is the equivalence margin of the subgroups; they are the
-    groups that the tally was made with.
+    The parameters are those of `analyze_rows`. The subgroups are those that the tally was made with.
     """
     lenses, notes = _tested_lenses(tally)
     n_groups = sum(len(values) for values in tally.groups.values())
@@ -56,7 +63,7 @@ def analyze_tally(
     if len(tests) > 1:
         tests = [_family_by_holm(tests), *tests]
     alpha_of_groups = group_alpha(tests[0], alpha)
-    groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
+    groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, group_spec, alpha_of_groups, rng)
     if groups.groups:
         joint_pvalues = [group.joint for group in groups.groups]
         tests = replace_family(tests, add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue))
@@ -108,15 +115,23 @@ def _estimate_from_tally(
 
 
 def _test_groups(
-    tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
+    tally: Tally,
+    lens: Lens,
+    test: Consistency,
+    level: float,
+    group_spec: GroupSpec,
+    alpha: float,
+    rng: np.random.Generator,
 ) -> AuditGroups:
     """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
-    subgroups = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
+    subgroups, unexamined = tally_subgroups(tally, group_spec.max_groups)
     if not subgroups:
-        return AuditGroups()
+        return AuditGroups(unexamined=unexamined)
+    min_effect = group_spec.min_effect
+    n_untested = sum(group.reason == BEYOND_MAX_GROUPS for group in unexamined)
     estimates = [_estimate_from_tally(part, "ece", lens, test.resamples, level, rng) for _, _, part in subgroups]
     group_tests = adjust_by_holm(
-        [test.from_tally(part, [lens], rng).pvalue for *_, part in subgroups], 1 / (1 + test.resamples)
+        [test.from_tally(part, [lens], rng).pvalue for *_, part in subgroups], 1 / (1 + test.resamples), n_untested
     )
     groups = []
     for (column, value, part), estimate, p, joint in zip(
@@ -133,8 +148,10 @@ def _test_groups(
         "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
     )
     accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
+    n_examined = Counter(column for column, *_ in subgroups)
     notes = (
         note,
+        *notes_on_unexamined([(column, n_examined[column]) for column in tally.groups], unexamined),
         *group_notes(groups, alpha, joint=False),
         *margin_notes(groups, ESTIMATORS.make("ece", {}), str(lens), min_effect),
     )
@@ -147,6 +164,7 @@ def _test_groups(
         level=level,
         alpha=alpha,
         notes=notes,
+        unexamined=unexamined,
     )
 
 

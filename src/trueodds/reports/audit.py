@@ -155,6 +155,7 @@ def audit(
     level: float = 0.95,
     resamples: int | None = None,
     crossings: bool | int = False,
+    max_groups: int | None = None,
     min_effect: float = 0.05,
     cost: Any = None,
     actions: Any = None,
@@ -179,6 +180,9 @@ def audit(
         up to 9,999 if Holm's correction for many classes requires more.
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
+    max_groups : int, optional
+        Examine only so many subgroups of each column or combination, as in `by_group`. By default every subgroup is
+        examined.
     min_effect : float, default=0.05
         Equivalence margin. A subgroup that is not rejected has the status ``"within"`` if its interval ends below it.
     cost : array-like, optional
@@ -234,19 +238,20 @@ def audit(
     progress_context, generator = report_progress(progress), as_generator(rng)
     _check_resamples(resamples, alpha)
     with progress_context as notify:
-        rows, sample = resolve_and_sample(
+        all_rows, rows, sample = resolve_and_sample(
             data,
             mode,
             weight_kind,
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
             report_in_rows(notify, 0.02),
         )
-        group_spec = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
+        group_spec = GroupSpec.from_rows(all_rows, rows, crossings, min_effect, rng, max_groups)
+        del all_rows  # which may have more rows than `rows`
         if cost is not None:
             notify(0.02, "computing decision costs")
         decisions = decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
-            results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec.min_effect)
+            results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec)
         else:
             results = analyze_rows(rows, resamples, level, alpha, generator, notify, group_spec)
         notify(0.70, "choosing a recalibration")
@@ -286,6 +291,7 @@ def audit(
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
             "crossings": int(crossings) + (crossings is True),
+            "max_groups": max_groups,
             "min_effect": min_effect,
         },
         "notes": [note.to_dict() for note in dict.fromkeys(notes)],
@@ -338,6 +344,7 @@ def _verdict_entry(
         "calibration_in_the_large_z": results.calibration_in_the_large_z,
         "alpha": alpha,
         "excludes_ideal": measures_excluding_ideal(results),
+        "unexamined_groups": len(results.groups.unexamined),
     }
 
 

@@ -7,34 +7,16 @@ recalibration has the weight 0.05; of the rest, the subgroups have a quarter and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from trueodds.core.results import Verdict
-from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.reports.audit_results import AuditResults
 
-MAX_RESAMPLES = 9_999  # maximum number of null draws for Holm-adjusted p-values
-DRAWS_MARGIN = 2.5  # number of null draws, divided by the smallest number with which a p-value could be significant
 GROUP_WEIGHT = 0.25  # weight of the subgroups beside the lenses
 RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration beside lenses and subgroups
-
-
-def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
-    """Return `resamples`, or if it is None the number of null draws that Holm's correction requires.
-
-    The number is between 999 and 9,999. It is 999 if even the smallest p-value of 9,999 draws, multiplied by the number
-    of hypotheses, would be above alpha.
-    """
-    if resamples is not None:
-        return resamples
-    if n_hypotheses / (1 + MAX_RESAMPLES) > alpha:
-        return DEFAULT_RESAMPLES
-    required = math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1
-    return max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, required))
 
 
 def group_alpha(lens_family: Verdict, alpha: float) -> float:
@@ -44,7 +26,12 @@ def group_alpha(lens_family: Verdict, alpha: float) -> float:
     """
     alpha_of_tests = alpha * (1 - RECALIBRATION_WEIGHT)
     is_lens_rejected = lens_family.pvalue <= alpha_of_tests * (1 - GROUP_WEIGHT)
-    return alpha_of_tests if is_lens_rejected else alpha_of_tests * GROUP_WEIGHT
+    return alpha_of_tests if is_lens_rejected else smallest_group_alpha(alpha)
+
+
+def smallest_group_alpha(alpha: float) -> float:
+    """Return the level at which subgroups are tested if no lens is rejected."""
+    return alpha * (1 - RECALIBRATION_WEIGHT) * GROUP_WEIGHT
 
 
 def add_groups_to_family(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.group_results import Gap, Group
+from trueodds.core.group_results import Gap, Group, UnexaminedGroup, evidence_order
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.group_status import assess_groups, crossing_order, group_partitions
+from trueodds.hypotests.group_status import (
+    assess_groups,
+    check_max_groups,
+    count_untested,
+    crossing_order,
+    group_partitions,
+)
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.hypotests.multicalibration import MulticalibrationError
 from trueodds.kernels.holm import holm
@@ -36,20 +42,28 @@ class GroupSpec:
     partitions: Sequence[SubgroupPartition] = ()  # one per group column and per crossing
     min_effect: float = 0.05  # equivalence margin of the error
     seed: int | None = None  # seed of the intervals, as in `by_group`; if None it is drawn from the generator
+    max_groups: int | None = None  # how many subgroups of a column are examined; None for all
 
     @classmethod
     def from_rows(
-        cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
+        cls,
+        all_rows: Predictions | Tally,
+        rows: Predictions | Tally,
+        crossings: Any,
+        min_effect: Any,
+        rng: int | np.random.Generator,
+        max_groups: Any = None,
     ) -> GroupSpec:
         """Return the subgroups of these rows; a tally has only the group columns that it was made with.
 
-        `data` are the rows as passed by the caller, `crossings` is the number of group columns that are combined.
+        `all_rows` may also have rows of weight 0, whose subgroups are listed nevertheless. `crossings` is the number of
+        group columns that are combined.
         """
-        seed = int(rng) if isinstance(rng, (int, np.integer)) else None
-        if not isinstance(rows, Tally):
-            # `rows` lack those of weight 0, whose subgroups are listed nevertheless.
-            all_rows = data if isinstance(data, Predictions) else rows
-            return cls(group_partitions(all_rows, crossings, min_effect), float(min_effect), seed)
+        seed, max_groups = int(rng) if isinstance(rng, (int, np.integer)) else None, check_max_groups(max_groups)
+        if not isinstance(rows, Tally) and not isinstance(all_rows, Tally):
+            partitions = group_partitions(all_rows, crossings, min_effect, max_groups, weighted_rows=rows)
+            return cls(partitions, float(min_effect), seed, max_groups)
+        assert isinstance(rows, Tally)
         if crossing_order(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",
@@ -57,12 +71,17 @@ class GroupSpec:
                 f"crossings={crossings!r} with a tally",
                 "Use mode='exact', or tally with a group column that combines both.",
             )
-        return cls((), float(min_effect), seed)
+        return cls((), float(min_effect), seed, max_groups)
 
     @property
     def groups(self) -> list[Subgroup]:
         """All subgroups, column by column."""
         return [group for partition in self.partitions for group in partition.groups]
+
+    @property
+    def n_untested(self) -> int:
+        """Number of subgroups with weight that are not examined, for which the joint p-values are adjusted too."""
+        return count_untested(self.partitions)
 
 
 @dataclass(frozen=True)
@@ -79,6 +98,7 @@ class AuditGroups:
     widest_gaps: tuple[Gap, ...] = ()  # the largest difference of two subgroups of each column
     multicalibration: MulticalibrationError | None = None  # None without joint null draws
     notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
+    unexamined: tuple[UnexaminedGroup, ...] = ()  # subgroups that exist and were not examined
 
     def to_entries(self) -> list[dict[str, Any]]:
         """Return the subgroups as JSON objects."""
@@ -89,7 +109,7 @@ class AuditGroups:
 
     def to_summary(self) -> dict[str, Any] | None:
         """Return the joint results of all subgroups as a JSON object; None without subgroups."""
-        if not self.groups:
+        if not self.groups and not self.unexamined:
             return None
         error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
         if error is not None:
@@ -102,6 +122,8 @@ class AuditGroups:
             "min_effect": self.min_effect,
             "level": self.level,
             "alpha": self.alpha,
+            "worst": None if (worst := worst_group(self.to_entries())) is None else worst["label"],
+            "unexamined": [group.to_dict() for group in self.unexamined],
             "widest": [gap.to_dict() for gap in self.widest_gaps],
             "multicalibration": error,
         }
@@ -147,36 +169,33 @@ def measure_groups(
         widest_gaps=group_results.widest_gaps,
         multicalibration=group_tests.multicalibration,
         notes=(*group_tests.notes, *group_results.notes),
+        unexamined=group_results.unexamined,
     )
 
 
-def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
+def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float, n_untested: int = 0) -> GroupPValues:
     """Adjust p-values of subgroups that have no joint null draws, by Holm's method.
 
-    `min_pvalue` is the smallest possible unadjusted p-value. The smallest detectable errors are unknown.
+    `min_pvalue` is the smallest possible unadjusted p-value. `n_untested` further subgroups count with p-values of 1,
+    which is valid however the tested ones were selected. The smallest detectable errors are unknown.
     """
-    n_groups = len(pvalues)
+    n_groups, adjusted = len(pvalues), holm([*pvalues, *[1.0] * n_untested])[: len(pvalues)]
     note = Note(
         "TN165",
         "Independent labels have no joint null distribution, so the joint p-values of the groups are Holm-adjusted and "
         "their smallest detectable errors are unknown.",
     )
     return GroupPValues(
-        list(pvalues), holm(list(pvalues)), [None] * n_groups, min(1.0, min_pvalue * n_groups), None, "", [note]
+        list(pvalues), adjusted, [None] * n_groups, min(1.0, min_pvalue * (n_groups + n_untested)), None, "", [note]
     )
 
 
 def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the miscalibrated subgroup with the smallest joint p-value; None if no subgroup is miscalibrated.
+    """Return the subgroup with the strongest evidence of miscalibration (`evidence_order`); None without subgroups.
 
-    `groups` are JSON objects. Of several with this p-value, it is the one with the smallest unadjusted p-value, then
-    the one with the largest error.
+    `groups` are JSON objects. If any subgroup is miscalibrated, this one is.
     """
-    return min(
-        miscalibrated_groups(groups),
-        key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)),
-        default=None,
-    )
+    return min(groups, key=lambda group: evidence_order(group["joint"], group["pvalue"], group["error"]), default=None)
 
 
 def miscalibrated_groups(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -187,17 +206,15 @@ def miscalibrated_groups(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[st
 def established_worst_group(
     groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Return the miscalibrated subgroup that may be called the worst; None if the data do not establish one.
+    """Return the worst subgroup if it is miscalibrated and may be named without the others; None otherwise.
 
-    That is the only miscalibrated subgroup, or else the one with the strongest evidence among those whose error is
-    significantly larger than that of another subgroup of their column. `groups` and the widest gaps of the columns are
-    JSON objects.
+    It may if it is the only miscalibrated one, or if its error is significantly larger than that of another subgroup of
+    its column. `groups` and the widest gaps of the columns are JSON objects.
     """
     miscalibrated = miscalibrated_groups(groups)
-    if len(miscalibrated) <= 1:
-        return worst_group(miscalibrated)
+    worst = worst_group(miscalibrated)
     larger = {gap["first" if gap["difference"] > 0 else "second"] for gap in widest_gaps if gap["settled"]}
-    return worst_group([group for group in miscalibrated if group["label"] in larger])
+    return worst if worst is not None and (len(miscalibrated) == 1 or worst["label"] in larger) else None
 
 
 def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]) -> str:

@@ -286,9 +286,7 @@ def _draw_vote_statistics(
 def _outcome_codes(preds: Predictions, estimands: Sequence[Estimand]) -> list[list[OutcomeCodes] | None]:
     """Return how labels are mapped to the outcomes of each view, for each estimand; None for independent labels."""
     return [
-        None
-        if preds.kind == "multilabel"
-        else estimand.lens.outcome_codes(select_rows(preds, estimand.rows))
+        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(select_rows(preds, estimand.rows))
         for estimand in estimands
     ]
 
@@ -352,7 +350,8 @@ def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> fl
     """
     n_votes = votes_per_row(preds)
     correlation = 0.0
-    for estimand, view in ((estimand, view) for estimand in estimands for view in estimand.views if not view.joint):
+    scalar_views = [(estimand, view) for estimand in estimands for view in estimand.views if not view.joint]
+    for estimand, view in scalar_views:
         subset = select_rows(preds, estimand.rows)
         cluster = np.arange(subset.n) if subset.cluster is None else subset.cluster
         variances = np.maximum(view.sums("wwv"), 0.0)

@@ -125,8 +125,12 @@ def draw_label_sums(
     elif is_multilabel and share > 0:
         columns = [
             DrawnLabels(
-                two_columns(P[:, k]), label_key(key, k), resamples,
-                row_numbers=numbers, cluster=cluster, cluster_probability=share,
+                two_columns(P[:, k]),
+                label_key(key, k),
+                resamples,
+                row_numbers=numbers,
+                cluster=cluster,
+                cluster_probability=share,
             )
             for k in range(preds.k)
         ]

@@ -84,12 +84,16 @@ def format_share(x: float | None) -> str:
     return f"{100 * x:.1f} %" if x == 0 or abs(x) >= 0.001 else f"{100 * x:.2g} %"
 
 
-def format_distinct_percents(predicted: float, observed: float) -> tuple[str, str]:
+def format_distinct_percents(predicted: float | None, observed: float | None) -> tuple[str, str]:
     """Format two probabilities as percentages with so many decimals that they differ, but at most two.
 
     >>> format_distinct_percents(0.44, 0.443), format_distinct_percents(0.027, 0.049)
     (('44.0 %', '44.3 %'), ('2.7 %', '4.9 %'))
+    >>> format_distinct_percents(None, 0.5)
+    ('–', '50.0 %')
     """
+    if predicted is None or observed is None:
+        return format_share(predicted), format_share(observed)
     smallest = min((x for x in (predicted, observed) if x > 0), default=1.0)
     min_decimals = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0  # two significant digits
     pairs = [(f"{100 * predicted:.{k}f} %", f"{100 * observed:.{k}f} %") for k in range(min_decimals, 3)]
@@ -111,13 +115,14 @@ def format_error(x: float | None) -> str:
     return f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
 
 
-def format_error_range(low: float, high: float) -> str:
+def format_error_range(low: float | None, high: float | None) -> str:
     """Format two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
 
     >>> format_error_range(0.00009, 0.503), format_error_range(0.0, 0.0231), format_error_range(0.00012, 0.0004)
     ('0.000 to 0.503', '0 to 0.023', '0.00012 to 0.0004')
     """
-    texts = (f"{x:.3f}" if x and high >= 0.001 else format_error(x) for x in (low, high))
+    is_large = high is None or high >= 0.001
+    texts = (f"{x:.3f}" if x and is_large else format_error(x) for x in (low, high))
     return " to ".join(texts)
 
 
@@ -162,6 +167,15 @@ def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> st
     """
     text = format_pvalue(p, min_pvalue)
     return f"p {text}" if text[0] in "≤<–" else f"p = {text}"
+
+
+def format_digits(x: float | None) -> str:
+    """Format a number with three significant digits; a dash if it is infinite or undefined, and so None.
+
+    >>> format_digits(6.5712), format_digits(None)
+    ('6.57', '–')
+    """
+    return format_number(x) if x is None or not math.isfinite(x) else f"{x:.3g}"
 
 
 def format_count(n: int | None, one: str, many: str | None = None) -> str:
@@ -247,9 +261,12 @@ def format_row_count(data: Mapping[str, Any]) -> str:
     return f"{'weighted, ' if data.get('weighted') else ''}{format_count(data['n'], 'row')}"
 
 
-def covers_unit_interval(low: float, high: float) -> bool:
-    """Return whether an interval covers the whole range [0, 1] of an error, so that it carries no information."""
-    return low <= 0 and high >= 1
+def covers_unit_interval(low: float | None, high: float | None) -> bool:
+    """Return whether an interval covers the whole range [0, 1] of an error, so that it carries no information.
+
+    An infinite limit is None.
+    """
+    return (low is None or low <= 0) and (high is None or high >= 1)
 
 
 def describe_event(data: Mapping[str, Any]) -> str:

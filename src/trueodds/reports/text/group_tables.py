@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from trueodds.core.formatting import format_number
+from trueodds.core.group_results import count_examined_groups
 from trueodds.reports.text.formatting import (
     format_column,
+    format_digits,
     format_intervals,
     format_level,
     format_pvalue,
@@ -47,6 +49,7 @@ def group_table(audit: AuditDict) -> TextTable:
         TableColumn("joint p"),
         TableColumn("smallest detectable"),
         TableColumn("status", numeric=False),
+        TableColumn("direction", numeric=False),
     )
     rows = zip(
         (group["label"] for group in subgroups),
@@ -61,6 +64,7 @@ def group_table(audit: AuditDict) -> TextTable:
         (format_pvalue(group.get("joint"), min_pvalue) for group in subgroups),
         format_column([group.get("min_detectable") for group in subgroups]),
         (group["status"] for group in subgroups),
+        (group.get("direction") or "–" for group in subgroups),
         strict=True,
     )
     marks = tuple(
@@ -77,8 +81,10 @@ def _explain_group_table(audit: AuditDict) -> str:
     family_alpha = audit["verdict"]["alpha"]
     alpha = among_groups.get("alpha", family_alpha)
     share = "" if alpha == family_alpha else " (the part of alpha that remains for groups)"
-    subgroups = audit.get("groups") or ()
-    text = (
+    subgroups, unexamined = audit.get("groups") or (), among_groups.get("unexamined") or ()
+    examined = count_examined_groups(len(subgroups), len(unexamined))
+    text = f"{examined}; the notes name the others. " if examined else ""
+    text += (
         f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
         f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
         f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
@@ -87,6 +93,8 @@ def _explain_group_table(audit: AuditDict) -> str:
         text += " Means and errors are weighted."
     if any(group.get("min_detectable") is not None for group in subgroups):
         text += " Smallest detectable: the smallest error that would have been significant."
+    if any(group.get("direction") for group in subgroups):
+        text += " Direction: predictions are too low on average (under) or too high (over)."
     if any(group["status"] == "miscalibrated" for group in subgroups):
         text += _INTERVAL_FROM_ZERO_TEXT
     return text
@@ -106,7 +114,7 @@ def group_gap_table(audit: AuditDict) -> TextTable:
     if error := among_groups.get("multicalibration"):
         p = _with_relation_sign(error["pvalue"], smallest_pvalue(audit))
         text = f"{format_number(error['value'])}, p {p}; noise floor {format_number(error['noise_floor'])}"
-        worst = f"largest for {error['worst']}, {error['sigma']:.3g} standard errors"
+        worst = f"largest for {error['worst']}, {format_digits(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
         "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.formatting import format_number
+from trueodds.hypotests.group_status import MAX_NAMED_GROUPS
 from trueodds.reports.subgroups import (
     ERRORS_DO_NOT_DIFFER,
     HOLM,
@@ -68,8 +69,12 @@ def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def is_inconclusive(verdict: Mapping[str, Any]) -> bool:
-    """Return whether calibration is not rejected but the interval of a standard measure excludes its ideal value."""
-    return verdict.get("state") == "no evidence" and bool(verdict.get("excludes_ideal"))
+    """Return whether calibration is not rejected, but other facts leave it open.
+
+    The interval of a standard measure excludes its ideal value, or some groups were not examined.
+    """
+    has_doubt = bool(verdict.get("excludes_ideal")) or bool(verdict.get("unexamined_groups"))
+    return verdict.get("state") == "no evidence" and has_doubt
 
 
 def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
@@ -99,8 +104,8 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     """Return the lines of the brief report, with what the sentence of the verdict above them leaves out.
 
-    They are the error with its interval and noise floor, the class and the group with the largest errors among the
-    miscalibrated ones, and the reason if no recalibration was attempted.
+    They are the error with its interval and noise floor, the class with the largest error and the worst group among the
+    miscalibrated ones, how many groups were examined unless all were, and the reason if no recalibration was attempted.
     """
     lines = []
     if (error := default_lens_ece(audit)) is not None:
@@ -113,22 +118,21 @@ def brief_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     if (worst := worst_class(audit)) is not None:
         unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
         lines.append(SummaryLine(f"Largest {unit} error", worst.error, f"{unit} {worst.name}, Holm {worst.holm}"))
-    lines += _largest_group_error_lines(audit)
+    lines += _unexamined_group_lines(audit) + _worst_group_lines(audit)
     if not (audit.get("recalibration") or {}).get("candidates"):
         lines.append(_recalibration_line(audit.get("recalibration"), audit["data"]))
     return lines
 
 
-def _largest_group_error_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """Return the line on the miscalibrated group with the largest error in a list, empty if no group has one."""
-    groups = [group for group in miscalibrated_groups(audit.get("groups") or ()) if group["error"] is not None]
-    if not groups:
+def _worst_group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """Return the line on the miscalibrated group with the strongest evidence in a list, empty without one."""
+    group = worst_group(miscalibrated_groups(audit.get("groups") or ()))
+    if group is None:
         return []
-    group = max(groups, key=lambda group: group["error"])
-    remark = group["label"]
+    remark = f"{group['label']}, ECE"
     if interval := group.get("interval"):
-        remark += f", {_describe_interval(interval, format_count(group['n'], 'row'))}"
-    return [SummaryLine("Largest group error", format_error(group["error"]), remark)]
+        remark += f" with {_describe_interval(interval, format_count(group['n'], 'row'))}"
+    return [SummaryLine("Worst group", format_error(group["error"]), remark)]
 
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
@@ -202,7 +206,7 @@ def _rejected_only_by_other_tests(audit: Mapping[str, Any]) -> tuple[str, str]:
         return "", ""
     if default_test["pvalue"] <= audit["verdict"]["alpha"]:
         return "", ""
-    source = " in subgroups" if worst_group(audit.get("groups") or ()) else " by other tests"
+    source = " in subgroups" if miscalibrated_groups(audit.get("groups") or ()) else " by other tests"
     p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
     return source, f"; the test through the {default_test['lens']} lens alone has {p}"
 
@@ -323,9 +327,26 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
     It names the worst subgroup if one is established.
     """
-    groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
-    if not groups:
+    if not audit.get("groups"):
+        return _unexamined_group_lines(audit)
+    return [_miscalibrated_groups_line(audit), *_unexamined_group_lines(audit)]
+
+
+def _unexamined_group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """Return the line on how many groups were examined in a list, empty if all were."""
+    unexamined = (audit.get("among_groups") or {}).get("unexamined") or ()
+    if not unexamined:
         return []
+    n_examined = len(audit.get("groups") or ())
+    names = [group["label"] for group in unexamined[:MAX_NAMED_GROUPS]]
+    names += [f"{len(unexamined) - MAX_NAMED_GROUPS:,} more"] if len(unexamined) > MAX_NAMED_GROUPS else []
+    value = f"{n_examined:,} of {n_examined + len(unexamined):,}"
+    return [SummaryLine("Groups examined", value, f"not examined: {', '.join(names)}", "bad")]
+
+
+def _miscalibrated_groups_line(audit: Mapping[str, Any]) -> SummaryLine:
+    """Return the line on the miscalibrated groups, and the worst one if it is established."""
+    groups, among_groups, data = audit["groups"], audit.get("among_groups") or {}, audit["data"]
     group_count, label = format_count(len(groups), "group"), "Miscalibrated groups"
     n_miscalibrated = len(miscalibrated_groups(groups))
     n_undecided = sum(group["status"] == "undecided" for group in groups)
@@ -333,12 +354,12 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     if not n_miscalibrated and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
         needs_more_resamples = data.get("clusters") is None or among_groups.get("correction") == HOLM
         scarce = "resamples" if needs_more_resamples else "clusters"
-        return [SummaryLine(label, "not tested", f"too few {scarce} for {group_count}; see the notes")]
+        return SummaryLine(label, "not tested", f"too few {scarce} for {group_count}; see the notes")
     if not n_miscalibrated:
         remark = undecided_text
         if n_undecided < len(groups):
             remark += f", the others within the equivalence margin {format_number(among_groups['min_effect'])}"
-        return [SummaryLine(label, f"none of {len(groups)}", remark)]
+        return SummaryLine(label, f"none of {len(groups)}", remark)
     gaps = among_groups.get("widest") or ()
     worst = established_worst_group(groups, gaps)
     if worst is not None:
@@ -347,7 +368,7 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
         remark = f"{ERRORS_DO_NOT_DIFFER}; {undecided_text}"
     else:
         remark = undecided_text
-    return [SummaryLine(label, f"{n_miscalibrated} of {group_count}", remark, "bad")]
+    return SummaryLine(label, f"{n_miscalibrated} of {group_count}", remark, "bad")
 
 
 def _annotator_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:

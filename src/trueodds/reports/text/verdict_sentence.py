@@ -90,7 +90,8 @@ def _calibration_sentence(
 ) -> str:
     """Return the sentence on direction and size: predicted against observed, for all rows and in the worst bin."""
     is_rejected = state not in ("no evidence", "too few rows", "not tested")
-    contradiction = "" if is_rejected else _describe_excluded_ideals(results)
+    doubts = [] if is_rejected else [_describe_excluded_ideals(results), _describe_unexamined_groups(results)]
+    contradiction = f", but {', and '.join(filter(None, doubts))}" if any(doubts) else ""
     word = {
         "no evidence": "Inconclusive" if contradiction else "No evidence of miscalibration",
         "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
@@ -101,7 +102,7 @@ def _calibration_sentence(
     if data["mean_confidence"] is None or data["accuracy"] is None:
         classes = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
         error = format_error(results.errors[0].value)
-        return f"{word}: expected calibration error {error}, averaged over the labels{classes}."
+        return f"{word}: expected calibration error {error}, averaged over the labels{classes}{contradiction}."
     means = _describe_means(data)
     _, slope = miscalibration_direction(results, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
@@ -123,7 +124,7 @@ def _calibration_sentence(
 
 
 def _describe_excluded_ideals(results: AuditResults) -> str:
-    """Return a clause on the standard measures whose intervals exclude their ideal value; empty if there is none.
+    """Return a clause on the standard measures whose intervals exclude their ideal value; empty if there are none.
 
     Such a measure contradicts a test that does not reject. The calibration intercept is left out beside the O:E ratio,
     because it states the same deviation.
@@ -139,7 +140,16 @@ def _describe_excluded_ideals(results: AuditResults) -> str:
         low, high = (f"{x:.{digits}f}".replace("-", "−") for x in (measure.interval.low, measure.interval.high))
         level = f"{format_level(measure.interval.level)} confidence interval of the " if not texts else ""
         texts.append(f"{level}{standard_measure_label(name)}, {low} to {high}, excludes {measure.ideal:.0f}")
-    return f", but the {'; that of the '.join(texts)}" if texts else ""
+    return f"the {'; that of the '.join(texts)}" if texts else ""
+
+
+def _describe_unexamined_groups(results: AuditResults) -> str:
+    """Return a clause on the groups that were not examined; empty if all were."""
+    n_unexamined = len(results.groups.unexamined)
+    if not n_unexamined:
+        return ""
+    verb, n_groups = "was" if n_unexamined == 1 else "were", len(results.groups.groups) + n_unexamined
+    return f"{n_unexamined:,} of {format_count(n_groups, 'group')} {verb} not examined"
 
 
 def _describe_means(data: Mapping[str, Any]) -> str:
@@ -296,7 +306,7 @@ def _evidence_sentence(
         return f"Too few resamples for a test: with {results.resamples:,} resamples, {min_pvalue_text}."
     zeros, groups = _describe_zero_probabilities(data), _describe_groups(results, state, alpha, data)
     if family.pvalue <= alpha:
-        clauses = (f"Calibration rejected ({p})", groups, zeros)
+        clauses = (f"Calibration rejected ({p})", groups, _describe_unexamined_groups(results), zeros)
         return f"{'; '.join(clause for clause in clauses if clause)}."
     if zeros:
         return f"{zeros}; apart from that, calibration is not rejected ({p})."

@@ -149,16 +149,25 @@ def test_a_small_group_is_never_fine():
     assert small in groups.undecided
 
 
-def test_what_was_left_out_is_noted():
-    values = np.repeat(np.arange(60), np.where(np.arange(60) < 52, 3, 2))
+def test_groups_that_were_not_examined_are_listed_and_noted():
+    values = np.repeat(np.arange(60), 3)
     p, y, _ = calibrated(5, len(values))
     weight = np.where(values == 0, 0.0, 1.0)
     preds = Predictions(y, p, group={"many": values, "few": values > 30}, weight=weight)
     groups = by_group(preds, crossings=True, interval=None, resamples=49)
+    assert sum(group.column == "many" for group in groups.groups) == 59
+    assert [(group.label, group.reason) for group in groups.unexamined] == [
+        ("many=0", "no_weight"),
+        ("many=0, few=False", "no_weight"),
+    ]
     left = [note.text for note in groups.notes if note.code == "TN151"]
-    assert any("not among the 50 largest" in text for text in left)
-    assert any("without weight" in text and "many=0" in text for text in left)
+    assert left[0] == "1 of 60 groups of many not examined, because all their rows have weight 0: many=0."
     assert "TN152" in codes(groups)
+    limited = by_group(preds, interval=None, max_groups=50, resamples=49)
+    assert [group.reason for group in limited.unexamined].count("max_groups") == 9
+    assert {group.label for group in (*limited.groups, *limited.unexamined)} >= {f"many={i}" for i in range(60)}
+    assert "52 of 62 groups examined" in str(limited).splitlines()[0]
+    assert len(limited.to_dict()["unexamined"]) == 10
 
 
 def test_what_is_seen_is_no_more_than_a_far_groups_own_error():

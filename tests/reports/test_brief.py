@@ -82,7 +82,7 @@ def test_the_brief_report_names_no_class_where_calibration_is_not_rejected() -> 
 
 
 @pytest.mark.parametrize("mode", ["exact", "tally"])
-def test_the_brief_report_names_the_group_with_the_largest_error(mode: str) -> None:
+def test_the_brief_report_names_the_worst_group(mode: str) -> None:
     # Both groups are overconfident, and "drift" is more so: right in 50 % and in 20 % of the rows that claim 90 %.
     day = np.repeat(["usual", "drift"], 500)
     y = np.concatenate([np.arange(500) % 2, np.arange(500) % 5 == 0]).astype(int)
@@ -91,7 +91,7 @@ def test_the_brief_report_names_the_group_with_the_largest_error(mode: str) -> N
     (group,) = (group for group in audit.to_dict()["groups"] if group["label"] == "day=drift")
     low, high = (f"{group['interval'][end]:.3f}" for end in ("low", "high"))
     text = " ".join(audit.brief().split())
-    assert f"Largest group error 0.700 (day=drift, 95 % confidence interval {low} to {high})" in text
+    assert f"Worst group ECE 0.700 (day=drift, 95 % confidence interval {low} to {high})" in text
 
 
 def test_the_brief_report_says_why_no_recalibration_was_attempted() -> None:

@@ -17,7 +17,6 @@ import click
 from trueodds.cli import output
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
-from trueodds.core.group_results import NO_WEIGHT
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -250,6 +249,8 @@ def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) ->
 
 def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
     """Return the error of a gate on a group that exists and was not examined."""
+    from trueodds.core.group_results import NO_WEIGHT
+
     return InputError(
         "TO612",
         f"--fail-on {gate.text!r} could not be checked: the group exists, but was not examined.",
@@ -260,6 +261,8 @@ def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
 
 def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
     """Return how to have groups examined."""
+    from trueodds.core.group_results import NO_WEIGHT
+
     if all(group["reason"] == NO_WEIGHT for group in unexamined):
         return "Give their rows weight, or remove them from the file."
     return "Leave --max-groups out, which examines every group that has weight."

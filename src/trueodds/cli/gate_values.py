@@ -289,8 +289,8 @@ def find_group_number(
 ) -> tuple[float | None, str]:
     """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 
-    `groups` has the estimates by group, and `unexamined` are JSON objects of the other groups. If the number of a group is undefined, a gate on the worst group fails if
-    another group fails it, and otherwise cannot be evaluated.
+    `groups` has the estimates by group, and `unexamined` are JSON objects of the other groups. If the number of a group
+    is undefined, a gate on the worst group fails if another group fails it, and otherwise cannot be evaluated.
     """
     if not groups:
         raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")

@@ -69,7 +69,9 @@ def find_near_codes(text: str) -> list[str]:
     """
     names = list(load_codes())
     same_number = [name for name in names if text.isdigit() and name.endswith(text.zfill(3))]
-    return same_number[:_MAX_NEAR_CODES] or difflib.get_close_matches(normalize_code(text), names, n=_MAX_NEAR_CODES)
+    code = normalize_code(text)
+    code = code[:2] + code[2:].replace("O", "0")  # the letter O for the digit 0
+    return same_number[:_MAX_NEAR_CODES] or difflib.get_close_matches(code, names, n=_MAX_NEAR_CODES)
 
 
 def plain_text(markdown: str) -> str:

@@ -129,10 +129,10 @@ def _worst_group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     group = worst_group(miscalibrated_groups(audit.get("groups") or ()))
     if group is None:
         return []
-    remark = f"{group['label']}, ECE"
+    remark = group["label"]
     if interval := group.get("interval"):
-        remark += f" with {_describe_interval(interval, format_count(group['n'], 'row'))}"
-    return [SummaryLine("Worst group", format_error(group["error"]), remark)]
+        remark += f", {_describe_interval(interval, format_count(group['n'], 'row'))}"
+    return [SummaryLine("Worst group", f"ECE {format_error(group['error'])}", remark)]
 
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:

@@ -164,8 +164,8 @@ def _interval_beyond_resamples(difference: ErrorDifference, level: float) -> Int
     if interval is None or difference.draws is None or difference.method not in PLAIN_BOOTSTRAP_METHODS:
         return interval
     quantile = max(critical_value(side.clusters, level) for side in (difference.a, difference.b))
-    reach = quantile * float(difference.draws.std(ddof=1))
-    return extend_interval(extend_interval(interval, difference.value - reach), difference.value + reach)
+    margin = quantile * float(difference.draws.std(ddof=1))
+    return extend_interval(extend_interval(interval, difference.value - margin), difference.value + margin)
 
 
 def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:

@@ -299,6 +299,7 @@ _AUDIT: dict[str, Any] = {
             "joint": 0.001,
             "min_detectable": 0.0633,
             "status": "miscalibrated",
+            "direction": "under",
         },
         {
             "column": "site",
@@ -315,6 +316,7 @@ _AUDIT: dict[str, Any] = {
             "joint": 0.001,
             "min_detectable": 0.0718,
             "status": "miscalibrated",
+            "direction": "under",
         },
     ],
     "among_groups": {
@@ -324,6 +326,8 @@ _AUDIT: dict[str, Any] = {
         "min_effect": 0.05,
         "level": 0.95,
         "alpha": 0.05,
+        "worst": "site=north",
+        "unexamined": [],
         "widest": [
             {
                 "column": "site",

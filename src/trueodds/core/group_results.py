@@ -67,6 +67,15 @@ def prediction_direction(mean_prob: float | None, event_rate: float | None) -> s
     return None if mean_prob == event_rate else "under" if event_rate > mean_prob else "over"
 
 
+def format_status(status: str, direction: str | None) -> str:
+    """Return the status of a subgroup for a table, with the direction of the predictions if it is miscalibrated.
+
+    >>> format_status("miscalibrated", "under"), format_status("within", "under"), format_status("miscalibrated", None)
+    ('miscalibrated, under', 'within', 'miscalibrated')
+    """
+    return f"{status}, {direction}" if status == "miscalibrated" and direction else status
+
+
 BEYOND_MAX_GROUPS, NO_WEIGHT = "max_groups", "no_weight"  # reasons why a subgroup was not examined
 
 
@@ -428,7 +437,7 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
 
 def _numeric_columns(headings: Sequence[str]) -> list[bool]:
     """Return which columns of the table are numeric."""
-    return [name not in ("group", "status", "direction") for name in headings]
+    return [name not in ("group", "status") for name in headings]
 
 
 def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -453,8 +462,7 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         ["p", *(format_pvalue(group.pvalue, min_single_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
         ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
-        ["status", *(group.status for group in by_group.groups), ""],
-        *([["direction", *(group.direction or "–" for group in by_group.groups), ""]] if has_means else []),
+        ["status", *(format_status(group.status, group.direction) for group in by_group.groups), ""],
     ]
     headings, *rows = zip(*columns, strict=True)
     return list(headings), rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueodds.core.formatting import format_number
-from trueodds.core.group_results import count_examined_groups
+from trueodds.core.group_results import count_examined_groups, format_status
 from trueodds.reports.text.formatting import (
     format_column,
     format_digits,
@@ -49,7 +49,6 @@ def group_table(audit: AuditDict) -> TextTable:
         TableColumn("joint p"),
         TableColumn("smallest detectable"),
         TableColumn("status", numeric=False),
-        TableColumn("direction", numeric=False),
     )
     rows = zip(
         (group["label"] for group in subgroups),
@@ -63,8 +62,7 @@ def group_table(audit: AuditDict) -> TextTable:
         (format_pvalue(group.get("pvalue"), smallest_pvalue(audit)) for group in subgroups),
         (format_pvalue(group.get("joint"), min_pvalue) for group in subgroups),
         format_column([group.get("min_detectable") for group in subgroups]),
-        (group["status"] for group in subgroups),
-        (group.get("direction") or "–" for group in subgroups),
+        (format_status(group["status"], group.get("direction")) for group in subgroups),
         strict=True,
     )
     marks = tuple(
@@ -93,9 +91,10 @@ def _explain_group_table(audit: AuditDict) -> str:
         text += " Means and errors are weighted."
     if any(group.get("min_detectable") is not None for group in subgroups):
         text += " Smallest detectable: the smallest error that would have been significant."
-    if any(group.get("direction") for group in subgroups):
-        text += " Direction: predictions are too low on average (under) or too high (over)."
-    if any(group["status"] == "miscalibrated" for group in subgroups):
+    miscalibrated = [group for group in subgroups if group["status"] == "miscalibrated"]
+    if any(group.get("direction") for group in miscalibrated):
+        text += " Under: predictions are too low on average; over: too high."
+    if miscalibrated:
         text += _INTERVAL_FROM_ZERO_TEXT
     return text
 

@@ -107,6 +107,80 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
     assert alone > 30
 
 
+@pytest.mark.slow
+def test_the_family_keeps_its_level_if_only_the_groups_that_deviate_most_are_examined():
+    # 24 calibrated groups of 40 rows, of which the 6 with the largest z-scores are examined. Rejections at 5 % of any
+    # group are at most Binomial(200, .05); if the 18 others did not count, they would be far more.
+    ece, lens = ESTIMATORS.make("ece", {}), as_lens("positive")
+    rejected = without = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        p = rng.random(960)
+        preds = Predictions((rng.random(960) < p).astype(int), p, group=np.arange(960) % 24)
+        (partition,) = subgroup_partitions(preds, max_groups=6)
+        assert len(partition.unexamined_groups) == 18
+        for n_untested in (18, 0):
+            generator = np.random.default_rng(seed)
+            pvalues = joint_group_pvalues(
+                preds, partition.groups, ece, lens, "mean", 999, 0.05, generator, n_untested=n_untested
+            )
+            rejected += n_untested > 0 and min(pvalues.adjusted) <= 0.05
+            without += n_untested == 0 and min(pvalues.adjusted) <= 0.05
+    assert rejected <= binom.ppf(0.999, 200, 0.05)
+    assert without > 20
+
+
+def test_more_than_fifty_groups_are_all_tested_and_the_one_that_is_off_is_found():
+    # 60 groups of 100 rows of probability 0.2. In one, twice as many events occur: z = 20 / sqrt(100 × .16) = 5.
+    events = np.arange(100) % 5 == 0
+    off = np.arange(100) % 5 <= 1
+    y = np.concatenate([*[events] * 59, off]).astype(int)
+    preds = Predictions(y, np.full(6000, 0.2), group=np.repeat(np.arange(60), 100))
+    groups = by_group(preds, "o_e", interval=None)
+    assert len(groups.groups) == 60
+    assert [(group.label, group.direction) for group in groups.miscalibrated] == [("group=59", "under")]
+    assert groups.worst.label == "group=59"
+    assert groups.multicalibration.worst == "group=59"
+    # With a limit, the group is examined because it deviates most, and joint p is adjusted for the 50 others.
+    limited = by_group(preds, "o_e", interval=None, max_groups=10)
+    assert [group.label for group in limited.miscalibrated] == ["group=59"]
+    assert limited.worst.joint == pytest.approx(limited.settings["min_pvalue"])
+    assert limited.settings["min_pvalue"] == pytest.approx(51 / (1 + limited.settings["redraws"]))
+    assert limited.settings["min_pvalue"] <= 0.05
+    assert limited.multicalibration is None
+    assert {"TN151", "TN282"} <= set(codes(limited))
+
+
+def test_too_many_unexamined_groups_for_any_rejection_are_noted():
+    preds = Predictions(np.arange(400) % 2, np.full(400, 0.5), group=np.arange(400) % 40)
+    groups = by_group(preds, interval=None, max_groups=1, resamples=99)
+    assert groups.settings["min_pvalue"] == pytest.approx(0.4)
+    assert "TN281" in codes(groups)
+
+
+def test_of_many_groups_fifty_are_compared_with_intervals_for_the_pairs_of_all():
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(60), 60)
+    p = rng.random(3600)
+    y = (rng.random(3600) < np.where(group == 59, p**4, p)).astype(int)
+    groups = by_group(Predictions(y, p, group=group), resamples=199)
+    assert "TN280" in codes(groups)
+    assert len(groups.gaps) == 50 * 49 / 2
+    assert "group=59" in {gap.first for gap in groups.gaps} | {gap.second for gap in groups.gaps}
+    # Bonferroni's correction for the 60 · 59 / 2 pairs of all groups.
+    assert {round(gap.interval.level, 9) for gap in groups.gaps} == {round(1 - 0.05 / 1770, 9)}
+    assert groups.widest[0].first == "group=59"
+    rest = by_group(Predictions(y, p, group=group), resamples=199, against="rest")
+    assert len(rest.gaps) == 50
+
+
+def test_a_group_has_a_direction_where_it_has_means():
+    y, p = np.array([1, 1, 0, 0, 1, 0]), np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    groups = by_group(Predictions(y, p, group=list("aabbcc")), resamples=19, interval=None)
+    assert [group.direction for group in groups.groups] == ["under", "over", None]
+    assert list(groups.frame()["direction"][:2]) == ["under", "over"]
+
+
 def test_a_duplicate_column_costs_nothing():
     p, y, group = calibrated(1)
     y = np.where(group["a"] == 1, p > 0.5, y).astype(int)

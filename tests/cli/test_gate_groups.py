@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -113,3 +114,149 @@ def test_a_bound_for_many_classes_is_compared_with_their_mean_event_rate(run: Ru
     for bound, is_noted in (("0.024", False), ("0.025", True)):  # the mean event rate of 20 classes is 5 %
         done = run("measure", path, "--lens", "classwise", "--fail-on", f"ece@classwise>{bound}")
         assert ("mean event rate of the classes, 5 %" in done.stderr) is is_noted, done.output
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """66 cells, of which the smallest, `M08 z`, has about twice as many events as predicted."""
+    rng = np.random.default_rng(6)
+    frames = []
+    for month in range(11):
+        for i, site in enumerate("abcdez"):
+            n = 300 if site == "z" else 400 + 20 * i
+            p = rng.beta(3, 27, n)
+            factor = 2.4 if (month, site) == (8, "z") else 1.0
+            label = (rng.random(n) < np.minimum(factor * p, 1)).astype(int)
+            frames.append(pd.DataFrame({"label": label, "pd": p, "ms": f"M{month:02d} {site}"}))
+    path = tmp_path_factory.mktemp("cells") / "cells.parquet"
+    pd.concat(frames).to_parquet(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def calm_cells(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """60 calibrated cells."""
+    events = np.tile(np.arange(100) < 20, 60)  # in every cell 20 of 100, as predicted
+    frame = pd.DataFrame(
+        {"label": events.astype(int), "pd": 0.2, "ms": np.repeat([f"c{i:02d}" for i in range(60)], 100)}
+    )
+    path = tmp_path_factory.mktemp("calm") / "calm.parquet"
+    frame.to_parquet(path)
+    return str(path)
+
+
+CELLS = ("--probs", "pd", "--group", "ms")
+RATIO_GATES = ("--fail-on", "o_e[worst].low>1.25", "--fail-on", "o_e[worst].high<0.6")
+
+
+def test_the_smallest_of_66_cells_fails_the_gates(run: Run, cells: str) -> None:
+    done = run("groups", cells, *CELLS, "--estimator", "o_e", *RATIO_GATES, "--fail-on", "reject")
+    assert done.exit_code == 1
+    assert "66 miscalibrated" in done.stdout.splitlines()[0]
+    worst, other, reject = gate_lines(done.stderr)
+    assert worst.startswith("gate failed: o_e[worst].low (ms=M08 z) = ")
+    assert other.startswith("gate passed: o_e[worst].high (")
+    assert reject.startswith("gate failed: reject")
+    named = run("groups", cells, *CELLS, "--estimator", "o_e", "--fail-on", "o_e[ms=M08 z].low>1.25")
+    assert named.exit_code == 1
+
+
+@pytest.mark.parametrize("mode", ["exact", "tally"])
+def test_the_newest_of_53_weeks_fail_the_gates_of_an_audit(run: Run, folder: Path, mode: str) -> None:
+    # 200 rows per week and 60 in the newest two, in which 2.5 times as many events occur as predicted.
+    rng, sizes = np.random.default_rng(1), [200] * 51 + [60] * 2
+    week = np.repeat([f"W{i:02d}" for i in range(1, 54)], sizes)
+    p = rng.uniform(0.15, 0.25, len(week))
+    label = rng.random(len(week)) < np.where(week >= "W52", 2.5, 1.0) * p
+    pd.DataFrame({"label": label.astype(int), "p": p, "week": week}).to_parquet(folder / "weeks.parquet")
+    words = ("--probs", "p", "--group", "week", "--mode", mode, "--brief")
+    done = run(
+        "audit", folder / "weeks.parquet", *words, *RATIO_GATES, "--fail-on", "reject", "--fail-on", "ece[week=W53]>0.2"
+    )
+    assert done.exit_code == 1, done.output
+    first, second, _, reject, ece = gate_lines(done.stderr)
+    assert re.match(r"gate failed: o_e\[worst\].low \(week=W5[23]\) = ", first)
+    assert re.match(r"gate failed: o_e\[week=W5[23]\].low = ", second)
+    assert reject.startswith("gate failed: reject (")
+    assert ece.startswith("gate failed: ece[week=W53] = ")
+
+
+@pytest.mark.parametrize("command", ["groups", "audit"])
+@pytest.mark.parametrize("gate", ["ece[worst].low>0.4", "reject", "pvalue<0.01"])
+def test_a_gate_on_all_groups_does_not_pass_if_some_were_not_examined(
+    run: Run, calm_cells: str, command: str, gate: str
+) -> None:
+    words = (command, calm_cells, *CELLS, "--resamples", 1999, "--max-groups", 50, "--fail-on", gate)
+    done = run(*words)
+    assert done.exit_code == 2
+    assert "error TO612" in done.stderr
+    assert "could not be checked: 10 of 60 groups were not examined." in " ".join(done.stderr.split())
+    accepted = run(*words, "--accept-unexamined")
+    assert accepted.exit_code == 0, accepted.stderr
+    assert "gate passed" in accepted.stderr
+
+
+@pytest.mark.parametrize("mode", ["exact", "tally"])
+def test_the_limit_of_an_audit_is_in_its_text_json_and_page(run: Run, calm_cells: str, folder: Path, mode: str) -> None:
+    files = ("--json", folder / "a.json", "--html", folder / "a.html")
+    done = run("audit", calm_cells, *CELLS, "--mode", mode, "--max-groups", 50, "--brief", *files)
+    report = json.loads((folder / "a.json").read_text())
+    assert len(report["groups"]) == 50
+    assert len(report["among_groups"]["unexamined"]) == report["verdict"]["unexamined_groups"] == 10
+    names = {group["label"] for group in (*report["groups"], *report["among_groups"]["unexamined"])}
+    assert names == {f"ms=c{i:02d}" for i in range(60)}
+    text = " ".join(done.stdout.split())
+    assert text.startswith("Inconclusive: ")
+    assert "10 of 60 groups were not examined" in text
+    assert "Groups examined 50 of 60 (not examined: " in text
+    assert "50 of 60" in (folder / "a.html").read_text()
+
+
+def test_an_examined_group_that_fails_a_gate_fails_it_whatever_the_others_are(run: Run, cells: str) -> None:
+    words = ("groups", cells, *CELLS, "--estimator", "o_e", "--max-groups", 5)
+    done = run(*words, "--fail-on", "o_e[worst].low>1.25", "--fail-on", "reject")
+    assert done.exit_code == 1
+    assert [line.split(" (")[0] for line in gate_lines(done.stderr)] == [
+        "gate failed: o_e[worst].low", "gate failed: reject",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["groups", "audit"])
+def test_a_group_that_exists_and_was_not_examined_is_named_as_such(run: Run, calm_cells: str, command: str) -> None:
+    words = (command, calm_cells, *CELLS, "--max-groups", 1, "--resamples", 999)
+    gates = ("--fail-on", "ece[ms=c59].low>0.4")
+    done = run(*words, *gates)
+    assert done.exit_code == 2
+    message = " ".join(done.stderr.split())
+    assert "the group exists, but was not examined" in message
+    assert "Did you mean" not in message
+    assert "Leave --max-groups out" in message
+    assert run(*words, *gates, "--accept-unexamined").exit_code == 2
+    assert run(command, calm_cells, *CELLS, "--resamples", 999, *gates).exit_code == 0
+
+
+def test_a_group_without_weight_does_not_pass_a_gate(run: Run, rare: str, folder: Path) -> None:
+    frame = pd.read_csv(rare)
+    frame.assign(weight=(frame["day"] != 1).astype(int)).to_csv(folder / "w.csv", index=False)
+    words = (folder / "w.csv", *DAY, "--weight", "weight", "--resamples", 199)
+    for command in ("groups", "audit"):
+        done = run(command, *words, "--fail-on", "ece[worst].low>0.4")
+        assert done.exit_code == 2
+        assert "1 of 3 groups were not examined" in " ".join(done.stderr.split())
+        named = run(command, *words, "--fail-on", "ece[day=1].low>0.4")
+        assert named.exit_code == 2
+        assert "day=1, with rows of weight 0 only" in " ".join(named.stderr.split())
+        assert run(command, *words, "--accept-unexamined", "--fail-on", "ece[worst].low>0.4").exit_code == 0
+
+
+def test_a_combination_without_rows_is_no_group(run: Run, folder: Path) -> None:
+    frame = pd.DataFrame({"label": [0, 1] * 60, "p": 0.5, "a": ["u", "v", "v"] * 40, "b": ["x", "x", "y"] * 40})
+    frame.to_csv(folder / "e.csv", index=False)
+    words = ("groups", folder / "e.csv", "--probs", "p", "--group", "a", "--group", "b", "--resamples", 49)
+    gate = ("--fail-on", "ece[a=u, b=y]>0.9")
+    assert run(*words, "--crossings", "--fail-on", "ece[worst]>0.9").exit_code == 0
+    empty = run(*words, "--crossings", *gate)
+    assert empty.exit_code == 2
+    assert "No row has a=u and b=y" in empty.stderr
+    assert "with --crossings only" in run(*words, *gate).stderr
+    assert "Write a=v, b=y." in run(*words, "--crossings", "--fail-on", "ece[b=y, a=v]>0.9").stderr

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import trueodds as to
@@ -90,3 +91,22 @@ def test_a_tally_has_no_crossings_and_no_command_of_groups(run: Run, people: str
     assert run("audit", part, "--crossings").stderr.startswith("error TO323")
     assert run("groups", part, "--group", "sex").stderr.startswith("error TO403")
     assert "TN166" in run("audit", part, "--resamples", 99).stdout
+
+
+def test_crossings_take_an_order_and_may_precede_the_file(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    columns = {name: rng.integers(0, 2, 400) for name in "abc"}
+    path = folder / "three.csv"
+    pd.DataFrame({"label": rng.integers(0, 2, 400), "p": 0.5} | columns).to_csv(path, index=False)
+    words = [word for name in "abc" for word in ("--group", name)]
+
+    def n_columns(*args: object) -> int:
+        done = run("groups", *args, *words, "--probs", "p", "--resamples", 49, "--interval", "none", "--json", "-")
+        assert done.exit_code == 0, done.stderr
+        return max(group["column"].count("×") + 1 for group in json.loads(done.stdout)["groups"])
+
+    assert n_columns(path) == 1
+    assert n_columns("--crossings", path) == n_columns(path, "--crossings") == n_columns(path, "--crossings", 2) == 2
+    assert n_columns("--crossings", 3, path) == n_columns(path, "--crossings=3") == 3
+    done = run("audit", path, *words, "--probs", "p", "--crossings", 4)
+    assert (done.exit_code, done.stderr.split()[1].strip(":")) == (2, "TO203")

@@ -126,3 +126,36 @@ def test_a_claim_that_can_never_surprise_is_never_seen():
     row = np.where(rng.random(999) < 0.1, 0.9, 0.1)
     assert JointDraws(np.array([0.1]), row[None]).min_detectable(0.05) == [None]
     assert JointDraws(np.array([0.1]), row[None]).min_detectable(0.2) == [0.9]
+
+
+def test_untested_hypotheses_count_with_their_number_times_p():
+    # Of 9 draws, the first statistic has p = 1/10. Two untested hypotheses add 2 × 1/10.
+    draws = np.arange(9.0)[None] / 10
+    assert JointDraws(np.array([5.0]), draws, n_untested=2).adjusted.tolist() == pytest.approx([0.3])
+    assert JointDraws(np.array([-1.0]), draws, n_untested=2).adjusted.tolist() == [1.0]
+
+
+def test_the_level_holds_over_all_hypotheses_if_the_data_select_those_that_are_tested():
+    # Of 20 true hypotheses, the 4 largest statistics are tested: the hardest selection. Rejections at 5 % are at most
+    # Binomial(1000, .05). If the others did not count, they would be far more.
+    rng, rejected, without = np.random.default_rng(8), 0, 0
+    for _ in range(1000):
+        observed = rng.normal(size=20)
+        selected = np.argsort(-observed)[:4]
+        draws = rng.normal(size=(4, 1999))
+        rejected += JointDraws(observed[selected], draws, n_untested=16).adjusted.min() <= 0.05
+        without += JointDraws(observed[selected], draws).adjusted.min() <= 0.05
+    assert rejected <= binom.ppf(0.999, 1000, 0.05)
+    assert rejected > 10  # it is no test that never rejects
+    assert without > 150
+
+
+def test_the_smallest_detectable_statistic_accounts_for_untested_hypotheses():
+    rng = np.random.default_rng(9)
+    draws, observed = rng.normal(size=(3, 999)), np.array([1.0, 0.5, 0.0])
+    for i, threshold in enumerate(JointDraws(observed, draws, n_untested=10).min_detectable(0.05, lambda _: 9.0)):
+        assert threshold is not None
+        for shift, is_rejected in ((1e-3, True), (-1e-2, False)):
+            changed = np.where(np.arange(3) == i, threshold + shift, observed)
+            adjusted = JointDraws(changed, draws, n_untested=10).adjusted[i]
+            assert bool(adjusted <= 0.05) == is_rejected, (i, shift)

@@ -28,6 +28,7 @@ from trueodds.reports.data_description import duplicate_notes
 from trueodds.reports.family_wise_test import (
     add_groups_to_family,
     group_alpha,
+    holm_resamples,
     replace_family,
     smallest_group_alpha,
 )
@@ -89,8 +90,8 @@ def analyze_rows(
     estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
     # Holm's correction requires more draws the more classes there are.
     n_views = max(len(estimand.views) for estimand in estimands)
-    n_groups = len(group_spec.groups) + group_spec.n_untested if _has_independent_labels(preds) else 1
-    n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
+    n_groups = len(group_spec.groups) + group_spec.n_untested if _has_independent_labels(preds) else 0
+    n_draws = holm_resamples(resamples, n_views, n_groups, alpha)
     # Beside subgroups that are not examined, a joint p-value is at least their number times the smallest p-value.
     n_group_draws = max(n_draws, required_resamples(resamples, 1 + group_spec.n_untested, smallest_group_alpha(alpha)))
 

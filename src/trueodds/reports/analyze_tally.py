@@ -22,14 +22,13 @@ from trueodds.hypotests.group_status import (
     tally_subgroups,
 )
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.hypotests.per_view import required_resamples
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
-from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, replace_family
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, holm_resamples, replace_family
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.subgroups import HOLM, AuditGroups, GroupSpec, adjust_by_holm
 from trueodds.resampling import tally_estimates
@@ -52,7 +51,7 @@ def analyze_tally(
     """
     lenses, notes = _tested_lenses(tally)
     n_groups = sum(len(values) for values in tally.groups.values())
-    n_draws = required_resamples(resamples, max(tally.k, n_groups), alpha)
+    n_draws = holm_resamples(resamples, tally.k, n_groups, alpha)
     score_lens = Canonical() if tally.kind == "classes" else lenses[0]
     scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []

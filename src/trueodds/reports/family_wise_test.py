@@ -13,10 +13,21 @@ from dataclasses import replace
 import numpy as np
 
 from trueodds.core.results import Verdict
+from trueodds.hypotests.per_view import required_resamples
 from trueodds.reports.audit_results import AuditResults
 
 GROUP_WEIGHT = 0.25  # weight of the subgroups beside the lenses
 RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration beside lenses and subgroups
+
+
+def holm_resamples(resamples: int | None, n_views: int, n_groups: int, alpha: float) -> int:
+    """Return `resamples`, or if it is None the number of null draws for views and subgroups with Holm's correction.
+
+    It suffices to reject a single subgroup at the level that subgroups have if no lens is rejected, if that is possible
+    with at most 9,999 draws.
+    """
+    n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
+    return max(n_draws, required_resamples(resamples, n_groups, smallest_group_alpha(alpha))) if n_groups else n_draws
 
 
 def group_alpha(lens_family: Verdict, alpha: float) -> float:

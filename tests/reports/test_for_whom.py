@@ -227,6 +227,29 @@ def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     assert worst_group([]) is None
 
 
+def test_every_line_that_names_a_worst_group_names_the_same_one(crossed):
+    document = crossed.to_dict()
+    assert worst_group(document["groups"])["label"] == document["among_groups"]["worst"] == "a=1, b=1"
+    assert "worst group: a=1, b=1 " in crossed.verdict["sentence"]
+    assert re.search(r"Worst group +ECE 0\.\d+ \(a=1, b=1", crossed.brief())
+    # The largest cumulative error is another error, and its line says so.
+    assert "worst" not in group_tables.group_gap_table(document).rows[-1][1]
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes"])
+def test_an_audit_of_hard_labels_with_groups_has_text_and_page(kind):
+    # The standard error of a group is 0, so its multicalibration error is infinite, which is null in the JSON.
+    rng = np.random.default_rng(0)
+    group, y = rng.integers(0, 3, 60), rng.integers(0, 2 if kind == "binary" else 3, 60)
+    P = rng.permutation(y).astype(float) if kind == "binary" else np.eye(3)[rng.permutation(y)]
+    made = audit(to.Predictions(y, P, group={"g": group}), resamples=99)
+    assert made.to_dict()["among_groups"]["multicalibration"]["sigma"] is None
+    assert "– standard errors" in " ".join(str(made).split())
+    assert "– standard errors" in made.to_html().replace("\u00a0", " ")
+    assert made.brief()
+    assert made._repr_html_()
+
+
 def test_long_names_of_crossings_stay_whole_in_the_table(crossed):
     document = crossed.to_dict()
     document["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"

@@ -133,8 +133,8 @@ def test_the_family_keeps_its_level_if_only_the_groups_that_deviate_most_are_exa
 def test_more_than_fifty_groups_are_all_tested_and_the_one_that_is_off_is_found():
     # 60 groups of 100 rows of probability 0.2. In one, twice as many events occur: z = 20 / sqrt(100 × .16) = 5.
     events = np.arange(100) % 5 == 0
-    off = np.arange(100) % 5 <= 1
-    y = np.concatenate([*[events] * 59, off]).astype(int)
+    twice = np.arange(100) % 5 <= 1
+    y = np.concatenate([*[events] * 59, twice]).astype(int)
     preds = Predictions(y, np.full(6000, 0.2), group=np.repeat(np.arange(60), 100))
     groups = by_group(preds, "o_e", interval=None)
     assert len(groups.groups) == 60

@@ -21,6 +21,7 @@ from trueodds.cli.fit import fit
 from trueodds.cli.groups import groups
 from trueodds.cli.list_names import list_names
 from trueodds.cli.measure import measure
+from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.power import power
 from trueodds.cli.study import study
 from trueodds.cli.table import table
@@ -75,7 +76,10 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of that name; an unknown name raises an error with similar names."""
+        """Return the command of that name.
+
+        An unknown name raises an error with similar names, and so does an option that is given twice.
+        """
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise InputError(
                 "TO601",
@@ -83,7 +87,10 @@ class CommandGroup(click.Group):
                 repr(args[0]),
                 suggest_names(args[0], self.list_commands(ctx)),
             )
-        return super().resolve_command(ctx, args)
+        name, command, command_args = super().resolve_command(ctx, args)
+        if command is not None:
+            refuse_repeated_options(command, ctx, command_args)
+        return name, command, command_args
 
 
 def _flush_stdout() -> None:

@@ -9,7 +9,7 @@ import click
 
 from trueodds.cli import gate, gate_values, output
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.open_data import names_of_files, open_models
+from trueodds.cli.open_data import find_models, open_models
 from trueodds.cli.options import (
     FAIL_ON,
     JSON,
@@ -17,7 +17,7 @@ from trueodds.cli.options import (
     SEED,
     WEIGHT_KIND,
     data_options,
-    pop_columns,
+    pop_columns_of_models,
 )
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
@@ -25,12 +25,12 @@ from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Compare the errors of two models, or rank several models.")
-@data_options(has_mode=False)
+@data_options(has_mode=False, has_models=True)
 @click.option(
     "--estimator",
     help="Name of the estimator: see trueodds list estimators. [default: debiased_l2, with brier in a note]",
 )
-@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
+@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]")
 @click.option(
     "--paired/--unpaired",
     default=None,
@@ -67,17 +67,20 @@ def compare(
 ) -> None:
     """Compare the errors or scores of two models, or rank several models.
 
-    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same
-    rows are compared row by row; --question or --row-id identifies the rows.
+    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names; or one FILE has those
+    of several models, each selected by a --probs or --logits of its own. Models with the same rows are compared row by
+    row; --question or --row-id identifies the rows.
     """
-    method_settings, columns = pop_settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns_of_models(params)
     output.check_outputs(files, html=html_path, json=json_path)
-    if len(files) < 2:
-        raise InputError("TO601", "A comparison needs at least two models.", files[0], "Pass one file per model.")
-    if fail_on and len(files) > 2:
+    located_models = find_models(files, columns)
+    if len(located_models) < 2:
+        fix = "Pass one file per model, or name the columns of each model in one file: --probs A --probs B."
+        raise InputError("TO601", "A comparison needs at least two models.", files[0], fix)
+    if fail_on and len(located_models) > 2:
         problem = "A ranking of several models has no single difference."
-        raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
-    model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
+        raise InputError("TO610", problem, f"--fail-on with {len(located_models)} models", "Compare two models.")
+    model_names = [name.strip() for name in names.split(",")] if names else [model.name for model in located_models]
     from trueodds.api.compare import DEFAULT_ESTIMATOR
     from trueodds.api.compare import compare as compare_models
     from trueodds.estimators import ESTIMATORS
@@ -87,7 +90,7 @@ def compare(
     )
     gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
-        models = open_models(files, columns, progress)
+        models = open_models(located_models, progress)
         settings_used: dict[str, Any] = {
             "lens": lens,
             "null": null,

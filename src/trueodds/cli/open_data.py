@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -68,14 +68,42 @@ def _refuse_method_names(files: Sequence[str]) -> None:
             raise InputError("TO301", "There is no such file.", repr(file), fix)
 
 
-def open_models(files: Sequence[str], columns: Mapping[str, Any], notify: Callable[[float, str], None]) -> list[Any]:
-    """Return the data of several models, one file or pattern each; `notify` gets the finished share and the step."""
-    models = []
-    for number, file in enumerate(files):
-        notify(number / len(files), "reading")
+class Model(NamedTuple):
+    """Where the predictions of a model are."""
+
+    name: str
+    file: str  # or pattern
+    columns: Mapping[str, Any]  # settings of `read`
+
+
+def find_models(files: Sequence[str], columns_of_models: Sequence[Mapping[str, Any]]) -> list[Model]:
+    """Return the models: several files with the same columns, or several columns of one file."""
+    if len(columns_of_models) == 1:
+        return [
+            Model(name, file, columns_of_models[0]) for name, file in zip(names_of_files(files), files, strict=True)
+        ]
+    if len(files) > 1:
+        got = f"{len(files)} files and {len(columns_of_models)} models in columns"
+        fix = "Pass one file, or --probs or --logits once."
+        raise InputError("TO603", "Models are either files or columns of one file.", got, fix)
+    return [Model(_name_of_columns(columns), files[0], columns) for columns in columns_of_models]
+
+
+def _name_of_columns(columns: Mapping[str, Any]) -> str:
+    """Return the name of a model in columns: that of the column, or of its columns without the wildcard."""
+    requested = columns.get("logits", columns.get("probs"))
+    return ",".join(requested) if isinstance(requested, list) else str(requested).replace("*", "").strip("_.") or "*"
+
+
+def open_models(models: Sequence[Model], notify: Callable[[float, str], None]) -> list[Any]:
+    """Return the data of several models; `notify` gets the finished share and the step."""
+    opened = []
+    files = [model.file for model in models]
+    for number, (_, file, columns) in enumerate(models):
+        notify(number / len(models), "reading")
         is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
-        models.append(open_data([file], {} if is_tally_beside_files else _columns_of_model(file, files, columns)))
-    return models
+        opened.append(open_data([file], {} if is_tally_beside_files else _columns_of_model(file, files, columns)))
+    return opened
 
 
 def _columns_of_model(file: str, files: Sequence[str], columns: Mapping[str, Any]) -> Mapping[str, Any]:

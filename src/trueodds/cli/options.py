@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
@@ -106,10 +108,17 @@ _EXCLUSIVE_KEYWORDS = (
 )
 
 
-def data_options(*, has_groups: bool = False, has_mode: bool = True) -> Callable[[Command], Command]:
+# Options that select the predictions of one model; commands that compare models take them once for each model.
+_MODEL_KEYWORDS = ("probs", "logits")
+
+
+def data_options(
+    *, has_groups: bool = False, has_mode: bool = True, has_models: bool = False
+) -> Callable[[Command], Command]:
     """Return a decorator that adds FILE and the options of its columns to a command.
 
-    `has_groups` adds --group, which only audit, groups and tally have, and `has_mode` adds --mode.
+    `has_groups` adds --group, which only audit, groups and tally have, and `has_mode` adds --mode. With `has_models`,
+    --probs and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`).
     """
 
     def add_options(command: Command) -> Command:
@@ -117,11 +126,60 @@ def data_options(*, has_groups: bool = False, has_mode: bool = True) -> Callable
             mode_help = "Keep rows in memory or tally them; by default it depends on the size."
             command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=mode_help)(command)
         for option, option_settings in reversed(COLUMN_OPTIONS):
+            if has_models and option.lstrip("-") in _MODEL_KEYWORDS:
+                repeated_help = f"{option_settings['help']} Repeat it for models in columns of one file."
+                option_settings = {**option_settings, "multiple": True, "help": repeated_help}
             if has_groups or option != "--group":
                 command = click.option(option, **option_settings)(command)
         return FILES(command)
 
     return add_options
+
+
+def refuse_repeated_options(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+    """Raise TO603 if an option of `command` with a single value is given twice: click would use only the last one."""
+    order: list[click.Parameter] = []
+    with suppress(click.UsageError):  # reported when the command itself parses its arguments
+        parser = command.make_parser(click.Context(command, parent=ctx, info_name=command.name))
+        order = parser.parse_args(list(args))[2]
+    for param in order:
+        if isinstance(param, click.Option) and not param.multiple and order.count(param) > 1:
+            given = [arg for arg in args if arg.partition("=")[0] in (*param.opts, *param.secondary_opts)]
+            option = given[0].partition("=")[0] if given else param.opts[0]
+            values = [
+                arg.partition("=")[2] or following
+                for arg, following in itertools.pairwise([*args, ""])
+                if arg.partition("=")[0] == option
+            ]
+            got = " ".join(given) if param.is_flag else " ".join(f"{option} {value}" for value in values)
+            raise InputError(
+                "TO603", f"{option} was given twice.", got, _repeated_option_remedy(command, option, values)
+            )
+
+
+def _repeated_option_remedy(command: click.Command, option: str, values: Sequence[str]) -> str:
+    """Return the remedy for an option with a single value that was given several."""
+    if option == "--estimator" and command.name in ("measure", "compare"):
+        return f"For several measures use trueodds table FILE {' '.join(f'--measure {value}' for value in values)}."
+    if option.lstrip("-") in _MODEL_KEYWORDS:
+        several = " ".join(f"{option} {value}" for value in values)
+        return (
+            f"For the columns of one model pass {option} {','.join(values)}; to compare models in columns, use trueodds"
+            f" compare FILE {several}, or trueodds table."
+        )
+    return f"Pass {option} once."
+
+
+def pop_columns_of_models(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """Remove the column options from the parameters of a command that compares models.
+
+    Returns the settings of `read` for each --probs or --logits, as `pop_columns` does for a command with one model.
+    """
+    values_of_keyword = [params.pop(keyword) or (None,) for keyword in _MODEL_KEYWORDS]
+    return [
+        pop_columns(params | dict(zip(_MODEL_KEYWORDS, values, strict=True)))
+        for values in itertools.product(*values_of_keyword)
+    ]
 
 
 def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[str, Any]:

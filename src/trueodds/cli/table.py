@@ -8,8 +8,8 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.open_data import names_of_files, open_models
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns
+from trueodds.cli.open_data import find_models, open_models
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
@@ -17,7 +17,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
 
 
 @click.command(short_help="Evaluate several models by several measures, as a table.")
-@data_options(has_mode=False)
+@data_options(has_mode=False, has_models=True)
 @click.option(
     "--measure",
     "measures",
@@ -39,7 +39,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
     help="Form of the table; latex needs the package booktabs.",
 )  # fmt: skip
 @click.option("--no-bold", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
-@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
+@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]")
 @click.option(
     "--paired/--unpaired",
     default=None,
@@ -64,18 +64,20 @@ def table(
 ) -> None:
     """Evaluate several models by several measures, as a table for a paper.
 
-    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. A value is bold (* in
-    text) if its model is significantly better than every other one.
+    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names; or one FILE has those
+    of several models, each selected by a --probs or --logits of its own. A value is bold (* in text) if its model is
+    significantly better than every other one.
     """
-    settings, columns = pop_settings(params), pop_columns(params)
+    settings, columns = pop_settings(params), pop_columns_of_models(params)
     output.check_outputs(files, json=json_path)
     from trueodds.api.compare import name_models
     from trueodds.api.table import DEFAULT_MEASURES
     from trueodds.api.table import table as evaluate
 
-    model_names = [name.strip() for name in names.split(",")] if names else names_of_files(files)
+    located_models = find_models(files, columns)
+    model_names = [name.strip() for name in names.split(",")] if names else [model.name for model in located_models]
     with ProgressBar() as progress:
-        models = open_models(files, columns, progress)
+        models = open_models(located_models, progress)
         result = evaluate(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),

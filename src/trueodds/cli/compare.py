@@ -75,7 +75,12 @@ def compare(
     output.check_outputs(files, html=html_path, json=json_path)
     located_models = find_models(files, columns)
     if len(located_models) < 2:
-        fix = "Pass one file per model, or name the columns of each model in one file: --probs A --probs B."
+        requested = columns[0].get("logits", columns[0].get("probs"))
+        keyword, names_in_file = "logits" if "logits" in columns[0] else "probs", ["A", "B"]
+        if isinstance(requested, list):
+            names_in_file = requested
+        options = " ".join(f"--{keyword} {name}" for name in names_in_file)
+        fix = f"Pass one file per model; if the models are columns of one file, pass {options}."
         raise InputError("TO601", "A comparison needs at least two models.", files[0], fix)
     if fail_on and len(located_models) > 2:
         problem = "A ranking of several models has no single difference."

@@ -140,6 +140,17 @@ def column_names(x: Any) -> list[str] | None:
     return None if names is None or callable(names) else [str(name) for name in names]
 
 
+def distinct_column_names(x: Any) -> list[str] | None:
+    """Return the column names like `column_names`; a repeated name raises TO313, because its columns are ambiguous."""
+    names = column_names(x)
+    if names is not None and len(set(names)) < len(names):
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(
+            "TO313", "A data frame has two columns of the same name.", repr(repeated), "Rename one of them."
+        )
+    return names
+
+
 def classes_from_columns(
     y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, list[Note]]:
@@ -198,7 +209,7 @@ def _classes_from_names(
     y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, list[Note]]:
     """Return the classes that the column names define, and a note if they have other numbers than 0..K−1 in order."""
-    names = column_names(y_prob)
+    names = distinct_column_names(y_prob)
     if names is None or len(names) < 2:
         return classes, []
     candidates = _candidate_class_names(names, "p_")
@@ -208,7 +219,7 @@ def _classes_from_names(
         _refuse_other_order(_candidate_class_names(expected, ""), candidates, "the classes")
         return classes, []
     if y.ndim == 2:
-        vote_columns = column_names(y_true)
+        vote_columns = distinct_column_names(y_true)
         column_numbers = [str(i) for i in range(y.shape[1])]
         vote_candidates = _candidate_class_names(vote_columns, "v_") if vote_columns else [column_numbers]
         _refuse_other_order(vote_candidates, candidates, "those of y_true")
@@ -265,7 +276,7 @@ def refuse_other_column_order(Y: Any, P: Any) -> None:
 
     A prefix such as `y_` and `p_` makes no difference.
     """
-    y_columns, p_columns = column_names(Y), column_names(P)
+    y_columns, p_columns = distinct_column_names(Y), distinct_column_names(P)
     if y_columns is not None and p_columns is not None:
         _refuse_other_order(
             _candidate_class_names(y_columns, "y_"), _candidate_class_names(p_columns, "p_"), "those of Y", "P"

@@ -16,7 +16,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import ColumnBatch, Table, slice_batches, unique_columns
+from trueodds.io.table import ColumnBatch, Table, check_column_names, refuse_repeated_columns, slice_batches
 
 MAX_DEFLATE_RATIO = 1032  # maximum compression ratio of deflate
 # zipfile raises RuntimeError for encrypted members and for unknown compression methods.
@@ -42,8 +42,13 @@ class MappingTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays."""
-        arrays = {name: to_array(self._arrays[name], Place(self.name, name)) for name in names}
+        arrays = dict(self.columns_of_chunk(self._arrays, names, 0))
         return slice_batches(check_equal_lengths(self.name, arrays), size)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first value of an array."""
+        array = self._arrays[column]
+        return next(iter(array), None) if isinstance(array, (list, tuple)) or np.ndim(array) == 1 else None
 
 
 class NpzTable(Table):
@@ -56,7 +61,8 @@ class NpzTable(Table):
         self.name = path
         with self._open_archive() as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
-            self.columns = unique_columns(path, names)
+            self.columns = check_column_names(path, names)
+            refuse_repeated_columns(path, self.columns, self.columns)
             lengths = {length for info in archive.infolist() if (length := _read_length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 

@@ -5,7 +5,7 @@ Used by the readers of Arrow tables, Parquet and Feather files, CSV files, DuckD
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,28 +14,12 @@ import pyarrow as pa
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array
-from trueodds.io.table import ColumnBatch, Table, unique_columns
+from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array, to_array
+from trueodds.io.nested_fields import DENSE_VECTOR, is_vector, vector_values
 
 types = pa.types
 # NumPy's names of the types that Arrow calls otherwise.
 NUMPY_FLOAT_TYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
-
-
-class ArrowTable(Table):
-    """An Arrow table in memory."""
-
-    format = "PyArrow table"
-
-    def __init__(self, table: Any) -> None:
-        self.name = self.format
-        self.columns = unique_columns(self.name, table.column_names)
-        self.rows, self.text_columns = table.num_rows, text_columns(table.schema)
-        self._table = table
-
-    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Read batches without copying if the types allow it."""
-        return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
 
 
 def text_columns(schema: Any) -> frozenset[str]:
@@ -47,21 +31,6 @@ def text_columns(schema: Any) -> frozenset[str]:
     return frozenset(name for name, value_type in value_types.items() if str(value_type) in text_types)
 
 
-def arrow_batches(name: str, batches: Any, size: int) -> Iterator[ColumnBatch]:
-    """Convert record batches to arrays of at most `size` rows; empty batches are skipped."""
-    start = 0
-    for batch in batches:
-        for offset in range(0, batch.num_rows, size):
-            piece = batch.slice(offset, size)
-            yield columns_to_arrays(dict(zip(piece.schema.names, piece.columns, strict=True)), name, start)
-            start += piece.num_rows
-
-
-def columns_to_arrays(columns: Mapping[str, Any], name: str, start: int) -> ColumnBatch:
-    """Convert Arrow arrays by column name to NumPy arrays; the first row is row `start` of the table `name`."""
-    return {column: arrow_to_array(array, Place(name, column, start)) for column, array in columns.items()}
-
-
 def arrow_to_array(array: Any, place: Place) -> Array:
     """Convert one Arrow array to a NumPy array; a missing value is an error."""
     arrow_type = array.type
@@ -70,7 +39,7 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_dictionary(arrow_type):
         array, arrow_type = array.dictionary_decode(), arrow_type.value_type
     if array.null_count:
-        raise place.missing_value_error(_first_null_index(array), array.null_count)
+        raise place.missing_value_error(first_null_index(array), array.null_count)
     if types.is_floating(arrow_type) or types.is_integer(arrow_type):
         return view_as_numpy(array)
     if types.is_boolean(arrow_type):
@@ -78,13 +47,20 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_decimal(arrow_type):
         # Converted through text, which is parsed to the nearest float; scaling by a power of ten can be off by one ulp.
         return view_as_numpy(array.cast(pa.string()).cast(pa.float64()))
-    if types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
+    if is_any_list(arrow_type):
         return _lists_to_matrix(array, place)
+    if types.is_struct(arrow_type) and is_vector([field.name for field in arrow_type]):
+        return _vectors_to_matrix(array, place)
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or str(arrow_type) == "string_view":
         return _text_array(array, place)
     if types.is_temporal(arrow_type):
         return _text_array(array.cast(pa.string()), place)
     raise place.wrong_type_error(str(arrow_type))
+
+
+def is_any_list(arrow_type: Any) -> bool:
+    """Return whether this is a type of lists, whatever their offsets."""
+    return bool(types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type))
 
 
 def view_as_numpy(array: Any) -> Array:
@@ -96,7 +72,7 @@ def view_as_numpy(array: Any) -> Array:
     return np.frombuffer(memory, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
-def _first_null_index(array: Any) -> int:
+def first_null_index(array: Any) -> int:
     """Return the index of the first missing value."""
     return int(np.argmax(view_as_numpy(array.is_null().cast(pa.uint8()))))
 
@@ -129,11 +105,19 @@ def _lists_to_matrix(array: Any, place: Place) -> Array:
         raise place.length_error(0, 0, 1)
     elements = array.flatten()
     if elements.null_count:
-        raise place.missing_value_error(_first_null_index(elements) // width, elements.null_count)
+        raise place.missing_value_error(first_null_index(elements) // width, elements.null_count)
     values = arrow_to_array(elements, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:
         raise place.wrong_type_error(str(array.type))
     return values.reshape(-1, width)
+
+
+def _vectors_to_matrix(array: Any, place: Place) -> Array:
+    """Convert vectors of Spark ML, dense or sparse, to the rows of a matrix."""
+    children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+    if (arrow_to_array(children["type"], place) == DENSE_VECTOR).all():
+        return arrow_to_array(children["values"], place)
+    return to_array([vector_values(cell) for cell in array.to_pylist()], place)
 
 
 def validate_batch(batch: Any) -> Any:

@@ -20,7 +20,7 @@ from trueodds.io.arrow import arrow_to_array, view_as_numpy
 from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
 from trueodds.io.csv_format import BOM
 from trueodds.io.csv_reader import Chunk, CsvRows, CsvTable, RowSlice
-from trueodds.io.table import ColumnBatch
+from trueodds.io.table import ColumnBatch, refuse_repeated_columns
 
 
 class ArrowRows(CsvRows):
@@ -80,6 +80,7 @@ class ArrowCsvTable(CsvTable):
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns; those not in `numeric` have the types that Arrow infers from the first chunk."""
+        refuse_repeated_columns(self.name, self.columns, self.columns)
         types: dict[str, Any] = {name: self._arrow_type(name) if name in numeric else None for name in self.columns}
         has_number_texts = any(types[name] == pa.string() for name in numeric)
 

@@ -13,9 +13,10 @@ from pyarrow import parquet
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_batches, arrow_to_array, convert_arrow_errors, text_columns, validate_batch
+from trueodds.io.arrow import arrow_to_array, convert_arrow_errors, text_columns, validate_batch
+from trueodds.io.arrow_table import arrow_batches, first_value
 from trueodds.io.conversion import Place
-from trueodds.io.table import ColumnBatch, Table, Writer, unique_columns
+from trueodds.io.table import ColumnBatch, Table, Writer, check_column_names, refuse_repeated_columns
 
 
 class ParquetTable(Table):
@@ -26,13 +27,20 @@ class ParquetTable(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         with convert_arrow_errors(path, self.format), parquet.ParquetFile(_open_file(path)) as file:
-            self.columns = unique_columns(path, file.schema_arrow.names)
-            self.rows, self.text_columns = file.metadata.num_rows, text_columns(file.schema_arrow)
+            self._schema = file.schema_arrow
+            self.columns = check_column_names(path, self._schema.names)
+            self.rows, self.text_columns = file.metadata.num_rows, text_columns(self._schema)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Decode only the named columns, one batch at a time."""
         with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
+            yield from arrow_batches(self.name, self._record_batches(size, self.read_columns(names)), size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
+        if not pa.types.is_nested(self._schema.field(column).type):
+            return None
+        return first_value(self._record_batches(1, [column]))
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert an Arrow array to an array of numbers."""
@@ -40,6 +48,7 @@ class ParquetTable(Table):
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as Arrow arrays."""
+        refuse_repeated_columns(self.name, self.columns, self.columns)
         for batch in self._record_batches(size, None):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
@@ -71,14 +80,21 @@ class FeatherTable(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         with convert_arrow_errors(path, self.format), self._open_reader(path, None) as reader:
-            self.columns, self.text_columns = unique_columns(path, reader.schema.names), text_columns(reader.schema)
+            self._schema = reader.schema
+            self.columns, self.text_columns = check_column_names(path, self._schema.names), text_columns(self._schema)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the named columns; only these are decompressed."""
         column_index = {name: i for i, name in enumerate(self.columns)}
-        fields = [column_index[name] for name in names]
+        fields = [column_index[name] for name in self.read_columns(names)]
         with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self.name, self._record_batches(fields), size)
+            yield from arrow_batches(self.name, self._record_batches(fields), size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
+        if not pa.types.is_nested(self._schema.field(column).type):
+            return None
+        return first_value(self._record_batches([self.columns.index(column)]))
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert an Arrow array to an array of numbers."""
@@ -86,6 +102,7 @@ class FeatherTable(Table):
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as Arrow arrays."""
+        refuse_repeated_columns(self.name, self.columns, self.columns)
         for batch in self._record_batches(None):
             for offset in range(0, batch.num_rows, size):
                 piece = batch.slice(offset, size)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.suggestions import did_you_mean
 from trueodds.data.class_names import class_numbers, classes_for_numeric_labels, numbered_columns_note
 from trueodds.io.column_suggestions import (
     suggest_alike_matches,
@@ -16,7 +18,20 @@ from trueodds.io.column_suggestions import (
     suggest_separator,
     suggest_similar_columns,
 )
-from trueodds.io.table import Table
+from trueodds.io.nested_fields import (
+    NO_FIELD,
+    fields_of_cell,
+    find_field,
+    list_keys,
+    scores_by_class,
+    sort_classes,
+    split_path,
+    to_python,
+    vector_values,
+)
+from trueodds.io.table import Table, refuse_repeated_columns
+
+NUMBERS = (int, float, Decimal)  # types of cells that are numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,7 @@ class ColumnRoles:
     cluster: str | None = None  # column of clusters of dependent rows
     row_id: str | None = None  # column that identifies the rows
     logits: bool = False  # whether `probs` are columns of logits
+    rows_name_classes: bool = False  # whether each row names its classes, in an order of its own
     notes: tuple[Note, ...] = ()
 
     @property
@@ -126,6 +142,12 @@ class ColumnSelection:
 
     def resolve(self, table: Table) -> ColumnRoles:
         """Return the columns of a table that match the names and patterns."""
+        roles = self._find_roles(table)
+        refuse_repeated_columns(table.name, table.columns, table.read_columns(roles.names))
+        return roles
+
+    def _find_roles(self, table: Table) -> ColumnRoles:
+        """Return the columns by role."""
         kind, finder = self.kind, _ColumnFinder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = finder.find_one(self.weight, "weight"), finder.find_one(self.cluster, "cluster")
@@ -175,7 +197,7 @@ class ColumnSelection:
             finder.notes.append(numbered_columns_note(f"The columns {keyword}", classes))
         return ColumnRoles(
             kind, probs, suffixes, truth, weight=weight, group=group, cluster=cluster, row_id=row_id,
-            logits=self.has_logits, notes=tuple(finder.notes),
+            logits=self.has_logits, rows_name_classes=finder.rows_name_classes, notes=tuple(finder.notes),
         )  # fmt: skip
 
 
@@ -186,25 +208,46 @@ class _ColumnFinder:
         self.table = table
         self.column_names = frozenset([*table.columns, *table.partition])
         self.notes: list[Note] = []
+        self.rows_name_classes = False  # whether a list of classes with scores was found
 
     def _suggest_separator(self) -> str | None:
         """Return the remedy for a text file whose columns another separator splits, or None."""
         return suggest_separator(self.table.columns) if self.table.format == "csv" else None
 
     def find_one(self, name: str | None, keyword: str) -> str | None:
-        """Return the column of that name, or None for None; raise TO304 if the table does not have it.
+        """Return the column or field of that name, or None for None; raise TO304 if the table does not have it.
 
         `keyword` is the keyword of `read` that names the column, for errors.
         """
-        if name is not None and name not in self.column_names:
+        if name is not None and name not in self.column_names and self._find_cell(name) is NO_FIELD:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
                 f"{keyword}={name!r}",
                 self._suggest_separator()
+                or self._suggest_fields(name, keyword)
                 or suggest_similar_columns(name, (*self.table.columns, *self.table.partition)),
             )
         return name
+
+    def _find_cell(self, name: str) -> Any:
+        """Return the first cell of a column or field, and `NO_FIELD` if the table does not have it."""
+        column, path = split_path(name, self.column_names)
+        if column not in self.table.columns:
+            return NO_FIELD if path else self.table.partition.get(column, NO_FIELD)
+        first_cell = vector_values(self.table.first_cell(column))
+        if path and first_cell is None:  # the cells of a text file, for example, have no fields
+            return NO_FIELD
+        return find_field(first_cell, path) if path else first_cell
+
+    def _suggest_fields(self, name: str, keyword: str) -> str | None:
+        """Suggest the fields of the cells in which a field was not found; None if the cells have none."""
+        parent, _ = split_path(name, self.column_names)
+        fields = fields_of_cell(self._find_cell(parent))
+        if parent == name or not fields:
+            return None
+        paths = [f"{parent}.{field}" for field in fields]
+        return did_you_mean(name, paths) or f"The fields of {parent} are {', '.join(fields)}: {keyword}={paths[0]!r}."
 
     def find_label(self, name: str | None, probs: Names) -> str | None:
         """Return the column of the label, under its usual names; `probs` are the columns requested as probabilities."""
@@ -249,12 +292,19 @@ class _ColumnFinder:
                 raise InputError(
                     "TO313", f"{keyword} contains a column twice.", repr(list(requested)), "Name each column once."
                 )
-            return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
+            if len(requested) == 1:
+                return tuple(requested), None
+            are_fields = not self.column_names.intersection(requested)
+            return tuple(requested), {name: name.rpartition(".")[2] if are_fields else name for name in requested}
         if requested in self.column_names or "*" not in requested:
             self.find_one(requested, keyword)
-            return (requested,), None
+            return self._find_classes(requested, keyword) or ((requested,), None)
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
         matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
+        if not matches and "." in requested.partition("*")[0]:
+            parent = requested.partition("*")[0].rpartition(".")[0]
+            paths = [f"{parent}.{field}" for field in self._class_fields(parent)]
+            matches = {name: match for name in paths if (match := pattern.fullmatch(name))}
         for name in [name for name in matches if name in role_of_column]:
             del matches[name]
             self.notes.append(
@@ -283,6 +333,46 @@ class _ColumnFinder:
             )
         name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), name_of_column if len(matches) > 1 else None
+
+    def _class_fields(self, name: str) -> list[str]:
+        """Return the fields of the cells of a column or field; those of a list of classes with scores are its classes.
+
+        These are sorted, because each row may have an order of its own.
+        """
+        cell = self._find_cell(name)
+        if (scores := scores_by_class(cell)) is not None:
+            self.rows_name_classes = True
+            return sort_classes(scores)
+        return fields_of_cell(cell)
+
+    def _find_classes(self, name: str, keyword: str) -> tuple[tuple[str, ...], dict[str, str] | None] | None:
+        """Return the fields that hold the classes of a column whose cells have fields, and the class of each.
+
+        None if the cells are numbers, or lists of numbers without names. If the cells are a list of scores beside a
+        list of the classes, `prediction.scores` beside `prediction.classes`, these name the classes.
+        """
+        parent, cell = name, self._find_cell(name)
+        if isinstance(to_python(cell), list) and scores_by_class(cell) is None and "." in name:
+            parent = name.rpartition(".")[0]
+            beside = self._find_cell(parent)
+            keys = list_keys(beside) if isinstance(beside, Mapping) else None
+            if keys is None or f"{parent}.{keys[1]}" != name or scores_by_class(beside) is None:
+                return None
+        elif not isinstance(cell, Mapping) and scores_by_class(cell) is None:
+            return None
+        fields = self._class_fields(parent)
+        name_of_column = {f"{parent}.{field}": field for field in fields}
+        if self.column_names.intersection(name_of_column):
+            columns = [column for column in name_of_column if column in self.column_names]
+            fix = f"Pass {keyword}='{parent}.*' for these columns, or rename them."
+            problem = f"{self.table.name} has the column {parent!r} with fields, and columns with their names."
+            raise InputError("TO313", problem, ", ".join(columns), fix)
+        cell_of_field = {field: self._find_cell(f"{parent}.{field}") for field in fields}
+        if unreadable := [field for field, value in cell_of_field.items() if not isinstance(to_python(value), NUMBERS)]:
+            problem = f"Column {name!r} of {self.table.name} has fields that are not numbers."
+            fix = f"Name the field that has the probabilities: {keyword}='{name}.{unreadable[0]}'."
+            raise InputError("TO307", problem, ", ".join(fields), fix)
+        return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
 
 
 def align_outcomes(

@@ -13,6 +13,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.remedies import number_text_remedies
+from trueodds.io.nested_fields import NO_FIELD, ClassScores, find_field, vector_values
 
 ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
 MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
@@ -95,6 +96,9 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     if missing:
         raise place.missing_value_error(missing[0], len(missing))
     kinds = {_kind_of_cell(cell) for cell in cells}
+    if "other" in kinds:
+        cells = [vector_values(cell) for cell in cells]
+        kinds = {_kind_of_cell(cell) for cell in cells}
     if kinds == {"list"}:
         return _lists_to_matrix(cells, place)
     if len(kinds) > 1 and not kinds <= {"bool", "int", "float"}:
@@ -117,6 +121,23 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
         got = f"a whole number beyond 64 bits in row {place.first_row + row}"
         raise place.wrong_type_error(got, "Write such identifiers as text.") from None
+
+
+def fields_of_cells(cells: Iterable[Any], paths: Sequence[str], place: Place) -> dict[str, list[Any]]:
+    """Return the fields of consecutive cells by path; `NO_FIELD` where a cell does not have the field.
+
+    If several classes of a list are read, every cell must have exactly these classes. The column of `place` is that of
+    the cells, or empty if they are whole records.
+    """
+    columns: dict[str, list[Any]] = {path: [] for path in paths}
+    for row, cell in enumerate(cells):
+        class_scores = ClassScores()
+        for path, column in columns.items():
+            column.append(find_field(cell, path, class_scores))
+        if (sizes := class_scores.partly_read()) is not None:
+            name = ".".join(filter(None, (place.column, paths[0].rpartition(".")[0])))
+            raise Place(place.table_name, name, place.first_row).length_error(row, *sizes)
+    return columns
 
 
 def text_array(cells: Sequence[str], place: Place) -> Array:
@@ -180,8 +201,8 @@ def _kind_of_cell(cell: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Return whether a cell is None or a missing value of pandas; NaN is a number."""
-    return cell is None or type(cell).__name__ in MISSING_VALUE_TYPES
+    """Return whether a cell is None, a missing value of pandas, or a field that does not exist; NaN is a number."""
+    return cell is None or cell is NO_FIELD or type(cell).__name__ in MISSING_VALUE_TYPES
 
 
 def describe_cell(cell: Any) -> str:

@@ -26,7 +26,7 @@ from trueodds.io.csv_format import (
     percent_note,
     with_decimal_point,
 )
-from trueodds.io.table import ColumnBatch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, check_column_names, refuse_repeated_columns
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
@@ -304,7 +304,7 @@ class CsvTable(Table):
         header = next((cells for chunk in chunks for _, cells in chunk.records()), None)
         if header is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
-        self.columns = unique_columns(path, header)
+        self.columns = check_column_names(path, header)
 
     def number_notes(self, names: Collection[str]) -> list[Note]:
         """Return a note on the columns whose cells are percentages."""
@@ -323,6 +323,7 @@ class CsvTable(Table):
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as unparsed text cells."""
+        refuse_repeated_columns(self.name, self.columns, self.columns)
         for start, row_slices in self._slices_by_batch(size, CsvRows):
             yield self._with_decimal_points(self._cells_by_column(row_slices, self.columns), numeric, start)
 

@@ -12,6 +12,7 @@ import dask
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
+from trueodds.io.nested_fields import column_of
 from trueodds.io.partitions import (
     SUMS_PER_TASK,
     PartitionedSource,
@@ -45,7 +46,8 @@ class DaskSource(PartitionedSource):
         first_rows = data._meta if kind == "dataframe" else _first_record(data)
         super().__init__(open_frame(first_rows, f"the dask {kind}")[0], reading)
         if kind == "dataframe":
-            names_to_read = frozenset(self.roles.names)
+            columns = [str(column) for column in data.columns]
+            names_to_read = frozenset(column_of(name, columns) for name in self.roles.names)
             read_columns = data[[column for column in data.columns if str(column) in names_to_read]]
             parts = read_columns.to_delayed()
         else:

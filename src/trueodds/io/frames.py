@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data.class_names import label_categories
-from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import ColumnBatch, Table, unique_columns
+from trueodds.io.conversion import Place, fields_of_cells, to_array
+from trueodds.io.nested_fields import split_path
+from trueodds.io.table import ColumnBatch, Table, check_column_names
 
 _POLARS_TEXT_TYPES = ("String", "Categorical", "Enum")
 
@@ -24,14 +25,18 @@ def open_table(data: Any) -> Table:
 
     kind = type(data).__module__.partition(".")[0].lstrip("_")
     if kind == "pyarrow" and type(data).__name__ == "Table":
-        from trueodds.io.arrow import ArrowTable
+        from trueodds.io.arrow_table import ArrowTable
 
         return ArrowTable(data)
     if kind == "duckdb" and type(data).__name__ == "DuckDBPyRelation":
         return RelationTable(data)
+    if kind == "pandas" and type(data).__name__ == "DataFrame" and not data.columns.is_unique:
+        # narwhals refuses equal names, even of columns that are not read
+        distinct = nw.from_native(data.loc[:, ~data.columns.duplicated()])
+        return FrameTable(distinct, [str(name) for name in data.columns])
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return FrameTable(frame)
+        return FrameTable(frame, [str(name) for name in frame.columns])
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         return LazyTable(data)
     if isinstance(frame, nw.LazyFrame):
@@ -42,26 +47,32 @@ def open_table(data: Any) -> Table:
 
 
 class FrameTable(Table):
-    """A data frame in memory."""
+    """A data frame in memory; `column_names` has the names of columns that `frame` lacks because they are repeated."""
 
     format = "frame"
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, column_names: Sequence[str]) -> None:
         self.name = f"the {frame.implementation.value} frame"
         # The names that the frame itself gives its columns; in pandas they need not be text.
         self._native_names = {str(name): name for name in frame.columns}
-        self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
+        self.columns = check_column_names(self.name, column_names)
         self.rows = len(frame)
         self.text_columns = _text_columns(frame)
         self._frame = frame
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the categories of a column."""
+        """Return the categories of a column; a field in its cells has none."""
+        if name not in self._native_names:
+            return None
         return label_categories(self._frame[self._native_names[name]].to_native())
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of slices of the columns."""
-        return _iterate_slices(self._frame, {name: self._native_names[name] for name in names}, size, self.name, 0)
+        return _iterate_slices(self._frame, self._native_names, names, size, self.name, 0)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column."""
+        return next(iter(self._frame[:1][self._native_names[column]].to_list()), None)
 
 
 class LazyTable(Table):
@@ -73,23 +84,31 @@ class LazyTable(Table):
         self.name = "the polars lazy frame"
         self._query = query
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
-            schema = query.collect_schema()
-        self.columns = tuple(schema.names())
-        self.text_columns = frozenset(name for name, dtype in schema.items() if str(dtype) in _POLARS_TEXT_TYPES)
+            self._schema = query.collect_schema()
+        self.columns = check_column_names(self.name, self._schema.names())
+        self.text_columns = frozenset(name for name, dtype in self._schema.items() if str(dtype) in _POLARS_TEXT_TYPES)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns, so that the query reads no others."""
         import narwhals as nw
 
         start = 0
-        query = self._query.select(list(names))
+        query = self._query.select(self.read_columns(names))
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             can_stream = hasattr(query, "collect_batches")  # before Polars 1.34 the result is collected as a whole
             pieces = query.collect_batches(chunk_size=size, maintain_order=True) if can_stream else [query.collect()]
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)
-                yield from _iterate_slices(frame, {name: name for name in names}, size, self.name, start)
+                native_names = {name: name for name in frame.columns}
+                yield from _iterate_slices(frame, native_names, names, size, self.name, start)
                 start += len(frame)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column of structs or lists; other columns are not read."""
+        if not self._schema[column].is_nested():
+            return None
+        with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
+            return next(iter(self._query.select(column).head(1).collect().to_series().to_list()), None)
 
 
 class RelationTable(Table):
@@ -99,24 +118,34 @@ class RelationTable(Table):
 
     def __init__(self, relation: Any) -> None:
         self.name = "the duckdb relation"
-        self.columns = unique_columns(self.name, relation.columns)
+        self.columns = check_column_names(self.name, relation.columns)
         types = zip(self.columns, map(str, relation.types), strict=True)
         self.text_columns = frozenset(name for name, kind in types if kind == "VARCHAR")
         self._relation = relation
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns."""
+        from trueodds.io.arrow_table import arrow_batches
+
+        return arrow_batches(self.name, self._record_batches(self.read_columns(names), size), size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column."""
+        from trueodds.io.arrow_table import first_value
+
+        return first_value(self._record_batches([column], 1))
+
+    def _record_batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
+        """Yield record batches of at most `size` rows of these columns."""
         from trueodds.io.files import require_pyarrow
 
         require_pyarrow(self.name)
-        from trueodds.io.arrow import arrow_batches
-
-        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+        quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
         with _convert_engine_errors(self.name, "duckdb", "Error"):
             projection = self._relation.project(", ".join(quoted))
             is_new = hasattr(projection, "to_arrow_reader")  # which replaces fetch_record_batch
             read_batches = projection.to_arrow_reader if is_new else projection.fetch_record_batch
-            yield from arrow_batches(self.name, read_batches(size), size)
+            yield from read_batches(size)
 
 
 def _text_columns(frame: Any) -> frozenset[str]:
@@ -127,18 +156,29 @@ def _text_columns(frame: Any) -> frozenset[str]:
 
 
 def _iterate_slices(
-    frame: Any, native_names: dict[str, Any], size: int, name: str, start: int
+    frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, table_name: str, start: int
 ) -> Iterator[ColumnBatch]:
-    """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table `name`.
+    """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table.
 
-    `native_names` maps the columns to be read to the names that the frame gives them.
+    `native_names` maps the columns to the names that the frame gives them, and `names` are the columns to be read, or
+    fields in their cells.
     """
+    paths_of_column: dict[str, list[str]] = {}
+    for name in names:
+        column, path = split_path(name, native_names)
+        paths_of_column.setdefault(column, []).append(path)
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
-        yield {
-            column: _column_to_array(piece[key], Place(name, column, start + offset))
-            for column, key in native_names.items()
-        }
+        batch: dict[str, Array] = {}
+        for column, paths in paths_of_column.items():
+            series, place = piece[native_names[column]], Place(table_name, column, start + offset)
+            if "" in paths:
+                batch[column] = _column_to_array(series, place)
+            if fields := [path for path in paths if path]:
+                for path, cells in fields_of_cells(series.to_list(), fields, place).items():
+                    name = f"{column}.{path}"
+                    batch[name] = to_array(cells, Place(table_name, name, place.first_row))
+        yield batch
 
 
 def _column_to_array(series: Any, place: Place) -> Array:

@@ -10,8 +10,9 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
-from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import ColumnBatch, Table, unique_columns
+from trueodds.io.conversion import Place, fields_of_cells, to_array
+from trueodds.io.nested_fields import NO_FIELD
+from trueodds.io.table import ColumnBatch, Table, check_column_names
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
@@ -28,14 +29,18 @@ class JsonLinesTable(Table):
         if first_record is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
         _, fields = first_record
-        self.columns = unique_columns(path, tuple(fields))
+        self._first_fields = fields
+        self.columns = check_column_names(path, tuple(fields))
         self.text_columns = frozenset(name for name, value in fields.items() if isinstance(value, str))
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
         first_kinds: dict[str, str] = {}  # "text" or "numbers" in the first batch, by column
         for start, records in self._batches_of_records(size):
-            columns = {name: self._column_to_array(records, name, start) for name in names}
+            cells = {name: [record.get(name, NO_FIELD) for _, record in records] for name in names}
+            if paths := [name for name in names if name not in self.columns]:
+                cells |= fields_of_cells((record for _, record in records), paths, Place(self.name, "", start))
+            columns = {name: self._column_to_array(records, cells[name], name, start) for name in names}
             for name, column in columns.items():
                 kind = "text" if column.dtype.kind == "U" else "numbers"
                 if first_kinds.setdefault(name, kind) != kind:
@@ -51,17 +56,21 @@ class JsonLinesTable(Table):
         for _, records in self._batches_of_records(size):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 
-    def _column_to_array(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
-        """Convert one key of all records to an array; raise TO308 for a record without it."""
-        for row, (line, record) in enumerate(records):
-            if name not in record:
+    def first_cell(self, column: str) -> Any:
+        """Return the value of a key in the first record."""
+        return self._first_fields.get(column)
+
+    def _column_to_array(self, records: list[tuple[int, Any]], cells: list[Any], name: str, start: int) -> Any:
+        """Convert the values of one key or field to an array; raise TO308 for a record without it."""
+        for row, ((line, _), cell) in enumerate(zip(records, cells, strict=True)):
+            if cell is NO_FIELD:
                 raise InputError(
                     "TO308",
                     f"Column {name!r} of {self.name} has missing values.",
                     f"no such key in row {start + row} ({self.unit} {line})",
                     "Write it in every line; rows are never dropped silently.",
                 )
-        return to_array([record[name] for _, record in records], Place(self.name, name, start))
+        return to_array(cells, Place(self.name, name, start))
 
     def _batches_of_records(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
         """Yield the number of the first row of each batch, and its records with their line numbers."""
@@ -119,7 +128,8 @@ class RecordTable(JsonLinesTable):
         self.name = "the records"
         self._records = records
         self.rows = len(records)
-        self.columns = tuple(next(self.records())[1]) if records else ()
+        self._first_fields = next(self.records())[1] if records else {}
+        self.columns = tuple(self._first_fields)
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield each record with its number, from 1."""

@@ -96,7 +96,7 @@ def _transform_chunks(
         _check_same_columns(source.tables[0], table)
         next_row = 0
         for chunk in _iterate_chunks(table, roles, source.max_batch_rows, file_format):
-            values = {name: table.to_numbers(chunk[name], Place(table.name, name, next_row)) for name in roles.probs}
+            values = table.columns_of_chunk(chunk, roles.probs, next_row)
             p = column_matrix(values, roles.probs, table.name, next_row)
             if len(p) == 0:
                 continue
@@ -190,7 +190,8 @@ def _replace_columns(
         new_columns = {roles.probs[0]: transformed if ndim == 2 else transformed[:, 1]}
     new_names = dict(zip(roles.probs, output_column_names(roles), strict=True))
     renamed = {new_names.get(column, column): new_columns.get(column, cells) for column, cells in chunk.items()}
-    if len(renamed) < len(chunk):
+    fields = {new_names[column]: values for column, values in new_columns.items() if column not in chunk}
+    if len(renamed) < len(chunk) or not renamed.keys().isdisjoint(fields):
         clash = next(new_name for column, new_name in new_names.items() if new_name != column and new_name in chunk)
         raise InputError(
             "TO313",
@@ -198,7 +199,7 @@ def _replace_columns(
             repr(clash),
             "Rename or remove it.",
         )
-    return renamed
+    return renamed | fields  # fields become columns, which are read in place of the fields
 
 
 def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:

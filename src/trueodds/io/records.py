@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
@@ -19,10 +16,10 @@ from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.json_lines import JsonLinesTable
+from trueodds.io.nested_fields import NO_FIELD, find_field, to_python
 from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
 
 _DETECTED = CsvSettings()
-_NO_FIELD = object()  # stands for a field that a record does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,8 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        field_value = _to_python(_find_field(self.fields, field))
-        if field_value is _NO_FIELD:
+        field_value = to_python(find_field(self.fields, field))
+        if field_value is NO_FIELD:
             listed = list_names(list(self.fields)).replace("Known:", "The fields are")
             fix = (did_you_mean(field, self.fields) or listed) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.location}", fix)
@@ -60,8 +57,8 @@ class Record:
 
     def has_field(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
-        field_value = _to_python(_find_field(self.fields, field))
-        return not is_nan(field_value) and field_value not in (_NO_FIELD, None, "", [], {})
+        field_value = to_python(find_field(self.fields, field))
+        return not is_nan(field_value) and field_value not in (NO_FIELD, None, "", [], {})
 
     def missing_field_error(self, field: str, *, is_confidence: bool = False) -> InputError:
         """Return the error of an empty field; one without a confidence may be declared to be no answer."""
@@ -71,7 +68,7 @@ class Record:
 
     def to_number(self, field: str, value: Any) -> float:
         """Convert a value of the field to a number; text that is a numeral is accepted."""
-        value = _to_python(value)
+        value = to_python(value)
         if isinstance(value, str) and is_readable(value.strip(), "number"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -113,9 +110,9 @@ class Record:
             raise self.wrong_type_error(field, value, "Choose a field that holds a list.")
         return value
 
-    def is_true(self, field: str, value: Any = _NO_FIELD) -> bool:
+    def is_true(self, field: str, value: Any = NO_FIELD) -> bool:
         """Return whether the field is true: a boolean, 0 or 1, or a word such as yes or no."""
-        value = self.value(field) if value is _NO_FIELD else _to_python(value)
+        value = self.value(field) if value is NO_FIELD else to_python(value)
         is_true = truth_value(self.to_text(field, value)) if isinstance(value, (bool, int, float, str)) else None
         if is_true is None:
             got = f"{describe_cell(value)} in {self.location}"
@@ -193,30 +190,6 @@ def _records_in_memory(data: Any) -> Iterator[Record]:
                 "TO302", "A record must be a dict.", f"{describe_cell(fields)} in row {row}", "One per question."
             )
         yield Record("the list", row, None, fields)
-
-
-def _find_field(fields: Any, name: str) -> Any:
-    """Look up a field by its whole name, else by the part before a dot and then inside it.
-
-    A field inside an empty one is empty, too.
-    """
-    if fields is None:
-        return None
-    if isinstance(fields, Mapping):
-        if name in fields:
-            return fields[name]
-        for position in [i for i, letter in enumerate(name) if letter == "."]:
-            if name[:position] in fields:
-                return _find_field(fields[name[:position]], name[position + 1 :])
-    first, _, rest = name.partition(".")
-    if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
-        return _find_field(fields[int(first)], rest) if rest else fields[int(first)]
-    return _NO_FIELD
-
-
-def _to_python(value: Any) -> Any:
-    """Convert a NumPy scalar or array to a Python value or list."""
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def is_nan(value: Any) -> bool:

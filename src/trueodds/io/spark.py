@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.arrow import arrow_batches
+from trueodds.io.arrow_table import arrow_batches
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.partitions import (
     SUMS_PER_TASK,
@@ -26,27 +26,39 @@ from trueodds.io.partitions import (
     sum_parts,
 )
 from trueodds.io.source import RowProgress
-from trueodds.io.table import ColumnBatch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, check_column_names
 
 SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
+NESTED_TYPES = ("StructType", "ArrayType", "MapType")  # of columns whose cells have fields
 DATAFRAME_MODULES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
 NumberedSum = tuple[int, bytes]  # number of a partition (or group of partitions), and the pickle of a PartitionSum
 
 
 class SparkTable(Table):
-    """The columns of a Spark data frame and, on a worker, the record batches of one partition, iterated only once."""
+    """The columns of a Spark data frame and, on a worker, the record batches of one partition, iterated only once.
+
+    `frame` is the data frame on the driver, from which only first cells are read.
+    """
 
     format = "Spark dataframe"
 
-    def __init__(self, columns: Sequence[str], batches: Iterable[Any], name: str) -> None:
+    def __init__(self, columns: Sequence[str], batches: Iterable[Any], name: str, frame: Any = None) -> None:
         self.name = name
-        self.columns = unique_columns(name, columns)
+        self.columns = check_column_names(name, columns)
         self._batches = batches
+        self._frame = frame
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
-        return arrow_batches(self.name, (batch.select(list(names)) for batch in renamed), size)
+        return arrow_batches(self.name, renamed, size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column of structs, arrays or maps; None for other types, which have no fields."""
+        if self._frame is None or type(self._frame.schema[column].dataType).__name__ not in NESTED_TYPES:
+            return None
+        rows = self._frame.select(_quoted_column(column)).limit(1).collect()
+        return next((next(iter(row.asDict(recursive=True).values())) for row in rows), None)
 
 
 class SparkSource(PartitionedSource):
@@ -63,14 +75,13 @@ class SparkSource(PartitionedSource):
             got = f"{type(data).__module__} {type(data).__name__}"
             fix = "Give a dataframe; one of Spark Connect as files."
             raise InputError("TO302", "Data of this type cannot be read.", got, fix)
-        head = SparkTable(data.columns, (), "the spark dataframe")
+        head = SparkTable(data.columns, (), "the spark dataframe", data)
         head.text_columns = frozenset(name for name, kind in data.dtypes if kind == "string")
         super().__init__(head, reading)
         # Columns are renamed to c0, c1, …, because Spark does not support all names.
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        renamed_columns = (
-            _readable_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names)
-        )
+        self._columns = head.read_columns(self.roles.names)
+        renamed_columns = (_readable_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self._columns))
         self._frame = data.select(*renamed_columns)
 
     @property
@@ -86,7 +97,7 @@ class SparkSource(PartitionedSource):
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
             sums = paths.map(partial(_sum_file, sum_partition=sum_partition, csv_settings=self.reading.csv_settings))
         else:
-            sums = self._frame.mapInArrow(_make_row_summer(sum_partition, self.roles.names), SUM_SCHEMA).rdd.map(tuple)
+            sums = self._frame.mapInArrow(_make_row_summer(sum_partition, self._columns), SUM_SCHEMA).rdd.map(tuple)
             # From the sums and not the data frame: Spark plans partitions at run time, and differently for both.
             self._n_partitions = sums.getNumPartitions()
         n_sums = self.partitions
@@ -107,7 +118,7 @@ class SparkSource(PartitionedSource):
             return
         rows = self._frame.mapInArrow(_serialize_batches, "rows binary").toLocalIterator()
         batches = (batch for row in rows for batch in pa.ipc.open_stream(row["rows"]))
-        yield SparkTable(self.roles.names, batches, "the spark dataframe")
+        yield SparkTable(self._columns, batches, "the spark dataframe")
 
 
 def _make_row_summer(
@@ -153,9 +164,14 @@ def _serialize_batches(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
+def _quoted_column(name: str) -> Any:
+    """Return the column of exactly this name; a dot in it does not select a field."""
+    return fn.col("`" + name.replace("`", "``") + "`")
+
+
 def _readable_column(name: str, kind: str) -> Any:
     """Return the column of this name, whatever its characters; vectors of Spark ML (type VectorUDT) become arrays."""
-    column = fn.col("`" + name.replace("`", "``") + "`")
+    column = _quoted_column(name)
     if kind != "VectorUDT":
         return column
     from pyspark.ml.functions import vector_to_array

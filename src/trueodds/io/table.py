@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import IO, Any, ClassVar, Self
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
-from trueodds.io.conversion import Place, to_array
+from trueodds.io.conversion import Place, fields_of_cells, to_array
+from trueodds.io.nested_fields import column_of, split_path
 
 ROWS_PER_BATCH = 65_536  # default number of rows that are read at a time
 ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
@@ -28,9 +30,17 @@ class Table(ABC):
     text_columns: frozenset[str] = frozenset()  # columns that are known to hold text
     partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
 
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none."""
+        return None
+
+    def read_columns(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that hold these columns or fields, each once."""
+        return list(dict.fromkeys(column_of(name, self.columns) for name in names))
+
     @abstractmethod
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Read the named columns in batches of at most `size` rows, in the order of the file.
+        """Read columns, or fields in their cells, in batches of at most `size` rows, in the order of the file.
 
         Text formats parse the columns of `numeric` as float64; the types of the others are determined by the first
         batch. Other formats have types.
@@ -53,6 +63,22 @@ class Table(ABC):
         """Convert a column of a chunk to an array of numbers."""
         return to_array(cells, place)
 
+    def columns_of_chunk(self, chunk: Mapping[str, Any], names: Sequence[str], first_row: int) -> ColumnBatch:
+        """Return columns of numbers, or fields, of a chunk of all columns, whose first row is row `first_row`."""
+        columns: dict[str, Array] = {}
+        paths_of_column: dict[str, list[str]] = {}
+        for name in names:
+            column, path = split_path(name, self.columns)
+            if path:
+                paths_of_column.setdefault(column, []).append(path)
+            else:
+                columns[name] = self.to_numbers(chunk[name], Place(self.name, name, first_row))
+        for column, paths in paths_of_column.items():
+            fields = fields_of_cells(to_list(chunk[column]), paths, Place(self.name, column, first_row))
+            for path, cells in fields.items():
+                columns[f"{column}.{path}"] = to_array(cells, Place(self.name, f"{column}.{path}", first_row))
+        return columns
+
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns in the file's own types, for writing: arrays, Arrow arrays or lists."""
         raise InputError(
@@ -60,17 +86,21 @@ class Table(ABC):
         )
 
 
-def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the column names; a repeated name is an error because it is ambiguous."""
-    known: set[str] = set()
+def check_column_names(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the column names; raise TO313 for one that is not valid text. Columns may have equal names if not read."""
     for column in columns:
-        if column in known:
-            raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
         if has_surrogates(column):
             fix = "Write the names as UTF-8."
             raise InputError("TO313", f"{name} has a column whose name is not valid text.", repr(column), fix)
-        known.add(column)
     return tuple(columns)
+
+
+def refuse_repeated_columns(name: str, columns: Sequence[str], names_to_read: Iterable[str]) -> None:
+    """Raise TO313 if one of the columns to be read has the same name as another column, because it is ambiguous."""
+    counts = Counter(columns)
+    for column in names_to_read:
+        if counts[column] > 1:
+            raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
 
 
 def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[ColumnBatch]:

@@ -90,6 +90,8 @@ class TableSource(Source):
             return None
         if suffixes is not None and class_numbers(without_common_prefix(suffixes)) is not None:
             return None
+        if self.roles.rows_name_classes:  # the classes of the rows have no order
+            return None
         categories = self.tables[0].categories(self.roles.truth[0])
         if categories is None or len(categories) != self._n_classes:
             return None
@@ -318,13 +320,27 @@ class TableSource(Source):
         names = without_common_prefix(suffixes)
         if (classes := classes_for_numeric_labels(names)) is not None:
             return classes  # p_1, p_10, p_2: a label refers to the column with this number
-        if class_numbers(names) is None:
+        has_boolean_labels = block.y is not None and block.y.dtype.kind == "b"
+        are_booleans = has_boolean_labels and [name.lower() for name in names] == ["false", "true"]
+        if class_numbers(names) is None and not are_booleans:
             self._check_order_is_known()
         # Label i refers to the i-th column. Its name is kept, so that tallies and calibrators know the order.
         return None if any(map(looks_like_a_number, names)) else names
 
     def _check_order_is_known(self) -> None:
-        """Raise TO309 if outcomes refer to columns by position, and the tables have these in different orders."""
+        """Raise an error if outcomes refer to columns by position, but these have no order.
+
+        TO357 if each row names its classes, TO309 if the tables have their columns in different orders.
+        """
+        if self.roles.rows_name_classes:
+            option = "logits" if self.roles.logits else "probs"
+            raise InputError(
+                "TO357",
+                "Labels refer to classes by position, but each row names its classes, in an order of its own.",
+                f"the classes {', '.join((self.roles.suffixes or ())[:MAX_LISTED_COLUMNS])}",
+                f"Write these names as labels, or list the classes in the order of the labels:"
+                f" {option}={list(self.roles.probs)!r}.",
+            )
         if self._orders is None:
             return
         (first_name, first_probs), (name, probs) = self._orders

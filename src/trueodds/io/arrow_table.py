@@ -1,0 +1,161 @@
+"""Read Arrow tables and record batches: their columns, the fields of structs, and lists of classes with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trueodds.core.typing import Array
+from trueodds.io.arrow import arrow_to_array, first_null_index, is_any_list, text_columns, view_as_numpy
+from trueodds.io.conversion import Place
+from trueodds.io.nested_fields import list_keys, pair_keys, split_path
+from trueodds.io.table import ColumnBatch, Table, check_column_names
+
+types = pa.types
+
+
+class ArrowTable(Table):
+    """An Arrow table in memory."""
+
+    format = "PyArrow table"
+
+    def __init__(self, table: Any) -> None:
+        self.name = self.format
+        self.columns = check_column_names(self.name, table.column_names)
+        self.rows, self.text_columns = table.num_rows, text_columns(table.schema)
+        self._table = table
+
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+        """Read batches without copying if the types allow it."""
+        return arrow_batches(self.name, self._table.select(self.read_columns(names)).to_batches(size), size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column."""
+        return first_value(self._table.select([column]).slice(0, 1).to_batches())
+
+
+def arrow_batches(name: str, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
+    """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped."""
+    start = 0
+    for batch in batches:
+        for offset in range(0, batch.num_rows, size):
+            piece = batch.slice(offset, size)
+            columns = dict(zip(piece.schema.names, piece.columns, strict=True))
+            yield columns_to_arrays(columns, names, name, start)
+            start += piece.num_rows
+
+
+def first_value(batches: Any) -> Any:
+    """Return the first value of the only column of record batches, as a Python object; None if it has none."""
+    batch = next((batch for batch in batches if batch.num_rows), None)
+    return None if batch is None else batch.column(0)[0].as_py()
+
+
+def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table_name: str, start: int) -> ColumnBatch:
+    """Convert Arrow arrays by column to NumPy arrays by name or path; the first row is row `start` of the table."""
+    paths_of_column: dict[str, list[str]] = {}
+    batch: dict[str, Array] = {}
+    for name in names:
+        column, path = split_path(name, columns)
+        if path:
+            paths_of_column.setdefault(column, []).append(path)
+        else:
+            batch[name] = arrow_to_array(columns[column], Place(table_name, column, start))
+    for column, paths in paths_of_column.items():
+        fields = fields_of_array(columns[column], paths, Place(table_name, column, start))
+        batch |= {f"{column}.{path}": values for path, values in fields.items()}
+    return batch
+
+
+def fields_of_array(array: Any, paths: Collection[str], place: Place) -> dict[str, Array]:
+    """Return the fields of an Arrow array by path; a missing value is an error, as is a field that does not exist."""
+    if array.null_count:
+        raise place.missing_value_error(first_null_index(array), array.null_count)
+    if not types.is_struct(array.type):
+        return _scores_of_lists(array, paths, place)
+    children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+    values: dict[str, Array] = {}
+    inner_paths: dict[str, list[str]] = {}
+    classes = []
+    for path in paths:
+        name, rest = split_path(path, children)
+        if rest:
+            inner_paths.setdefault(name, []).append(rest)
+        elif name in children:
+            field_place = Place(place.table_name, f"{place.column}.{name}", place.first_row)
+            values[path] = arrow_to_array(children[name], field_place)
+        else:
+            classes.append(path)
+    for name, rests in inner_paths.items():
+        inner_place = Place(place.table_name, f"{place.column}.{name}", place.first_row)
+        inner_values = fields_of_array(children[name], rests, inner_place)
+        values |= {f"{name}.{rest}": column for rest, column in inner_values.items()}
+    if classes:
+        keys = list_keys(children)
+        if keys is None or not all(is_any_list(children[key].type) for key in keys):
+            raise place.wrong_type_error(f"no field {classes[0]!r} in {array.type}")
+        names, scores = (children[key] for key in keys)
+        widths = _list_lengths(names, place)
+        if not np.array_equal(widths, _list_lengths(scores, place)):
+            raise place.wrong_type_error(f"lists {keys[0]} and {keys[1]} of different lengths")
+        values |= _scores_by_class(names.flatten(), scores.flatten(), widths, classes, place)
+    return values
+
+
+def _scores_of_lists(array: Any, classes: Collection[str], place: Place) -> dict[str, Array]:
+    """Return the scores of classes from lists of structs, or from maps, with a class and its score."""
+    item_type = array.type.value_type if is_any_list(array.type) else None
+    if types.is_map(array.type):
+        array = array.cast(pa.list_(pa.struct([("name", array.type.key_type), ("score", array.type.item_type)])))
+        item_type = array.type.value_type
+    fields = [field.name for field in item_type] if item_type is not None and types.is_struct(item_type) else []
+    keys = pair_keys(fields)
+    if keys is None:
+        raise place.wrong_type_error(f"no field {next(iter(classes))!r} in {array.type}")
+    children = dict(zip(fields, array.flatten().flatten(), strict=True))
+    names, scores = (children[key] for key in keys)
+    return _scores_by_class(names, scores, _list_lengths(array, place), classes, place)
+
+
+def _list_lengths(array: Any, place: Place) -> Array:
+    """Return the lengths of lists, (n,)."""
+    if array.null_count:
+        raise place.missing_value_error(first_null_index(array), array.null_count)
+    if types.is_fixed_size_list(array.type):
+        return np.full(len(array), array.type.list_size)
+    return view_as_numpy(array.value_lengths())
+
+
+def _scores_by_class(
+    names: Any, scores: Any, lengths: Array, classes: Collection[str], place: Place
+) -> dict[str, Array]:
+    """Return the score (n,) of each class from the flattened names and scores of n lists of these lengths.
+
+    Every list must have each class once and, if several classes are read, no other one.
+    """
+    n, k = len(lengths), len(classes)
+    row = np.repeat(np.arange(n), lengths)
+    for values in (names, scores):
+        if values.null_count:
+            raise place.missing_value_error(int(row[first_null_index(values)]), values.null_count)
+    coded = names if types.is_dictionary(names.type) else names.dictionary_encode()
+    number_of_class = {name: i for i, name in enumerate(classes)}
+    numbers = [number_of_class.get(str(name), -1) for name in coded.dictionary.to_pylist()]
+    number = np.array(numbers, dtype=np.int64)[view_as_numpy(coded.indices)]
+    is_read = number >= 0
+    position = row[is_read] * k + number[is_read]
+    counts = np.bincount(position, minlength=n * k)
+    if (counts != 1).any():
+        first, count = int(np.argmax(counts != 1)), int((counts != 1).sum())
+        class_place = Place(place.table_name, f"{place.column}.{list(classes)[first % k]}", place.first_row)
+        raise class_place.missing_value_error(first // k, count)
+    if k > 1 and (lengths != k).any():
+        longer = int(np.argmax(lengths != k))
+        raise place.length_error(longer, int(lengths[longer]), k)
+    values = arrow_to_array(scores, place)
+    P = np.empty(n * k, dtype=values.dtype)
+    P[position] = values[is_read]
+    return dict(zip(classes, P.reshape(n, k).T, strict=True))

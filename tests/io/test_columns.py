@@ -162,7 +162,7 @@ def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "choice",
     [
-        {"logits": "p_*", "multilabel": "v_*"},
+        {"multilabel": "v_*", "confidence": "p_0"},
         {"logits": "p_*", "confidence": "p_0"},
         {"votes": "v_*", "multilabel": "v_*"},
         {"correct": "label"},

@@ -50,6 +50,22 @@ def as_array(x: Any, name: str) -> Array:
     return array
 
 
+def as_array_with_missing(x: Any, name: str) -> Array:
+    """Convert like `as_array`, but missing values (None, NaN, NA, masked ones) become NaN instead of an error."""
+    if np.ma.isMaskedArray(x):
+        return as_array(np.ma.filled(x.astype(np.float64), np.nan), name)
+    if hasattr(x, "requires_grad"):  # a tensor, which has no missing values but NaN
+        return as_array(x, name)
+    try:
+        objects = np.asarray(x)
+        if objects.dtype.kind == "O":
+            is_missing = np.array([_is_missing(value) for value in objects.ravel()]).reshape(objects.shape)
+            x = np.where(is_missing, np.nan, objects).astype(np.float64) if is_missing.any() else objects
+    except (ValueError, TypeError, RuntimeError):
+        pass  # rows of different lengths, or text: `as_array` raises the error
+    return as_array(x, name)
+
+
 def tensor_to_array(tensor: Any) -> Array:
     """Return the values of a torch tensor as an array, without a copy if they are on the CPU.
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, describe
-from trueodds.core.printable import visible_part
-from trueodds.core.settings import MAX_EXACT_INTEGER
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, Note, describe
+from trueodds.core.printable import to_printable, visible_part
+from trueodds.core.settings import MAX_EXACT_INTEGER, check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
     as_float_array,
@@ -26,6 +26,7 @@ from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
 from trueodds.data.remedies import count_phrase, predictions_call
 
 UNKNOWN_LABEL_TEXT = "A label is not one of the classes."
+UNKNOWN_LABEL = -1  # stands for a label that is not known, in the outcomes of independent labels
 # Texts that say whether an answer was correct, or any other statement is true.
 _TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "correct", "right", "pass", "passed")
 _FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "incorrect", "wrong", "fail", "failed")
@@ -280,13 +281,53 @@ def truth_value(text: Any) -> bool | None:
     return True if word in _TRUE_WORDS else False if word in _FALSE_WORDS else None
 
 
-def check_binary(y: Array, name: str = "Y") -> Array:
-    """Convert values of 0 and 1 to integers; any other value raises InputError TO116."""
+def check_multilabel(y: Array, missing: float | None, names: tuple[Any, ...]) -> tuple[Array, list[Note]]:
+    """Return outcomes of independent labels (n, L) as 0, 1 and `UNKNOWN_LABEL`, and a note on the unknown ones.
+
+    NaN is an unknown label, and so is the value `missing`. `names` are those of the labels. Raises InputError TO116 for
+    other values than 0 and 1, and TO358 for a label that no row has.
+    """
+    is_unknown = np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
+    missing = check("missing", missing, float | None)
+    if missing in (0, 1):
+        fix = "Pass the value that stands for an unknown label, such as missing=-1."
+        raise InputError("TO203", "missing must be another value than 0 and 1.", f"missing={missing:g}", fix)
+    if missing is not None and y.dtype.kind in "iuf":
+        is_unknown |= y == missing
+    if not is_unknown.any():
+        return check_binary(y, is_multilabel=True), []
+    checked = check_binary(np.where(is_unknown, 0, y), is_multilabel=True)
+    checked[is_unknown] = UNKNOWN_LABEL
+    counts = is_unknown.sum(axis=0)
+    if (counts == len(y)).any():
+        label = int(np.argmax(counts == len(y)))
+        raise InputError(
+            "TO358",
+            "A label is unknown in every row.",
+            f"{describe(names[label])}, in {len(y):,} rows",
+            "Leave out its columns.",
+        )
+    partly_unknown = np.flatnonzero(counts)
+    listed = ", ".join(f"{to_printable(str(names[c]))} in {counts[c]:,}" for c in partly_unknown[:MAX_LISTED_ITEMS])
+    more = f", and {len(partly_unknown) - MAX_LISTED_ITEMS:,} more" if len(partly_unknown) > MAX_LISTED_ITEMS else ""
+    text = f"Labels are unknown in some of the {len(y):,} rows, which only their other labels use: {listed}{more}."
+    return checked, [Note("TN303", text)]
+
+
+def check_binary(y: Array, name: str = "Y", *, is_multilabel: bool = False) -> Array:
+    """Convert values of 0 and 1 to integers; any other value raises InputError TO116.
+
+    `is_multilabel` says that a value of −1 may stand for an unknown label.
+    """
     if y.dtype.kind not in "biuf":
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
     is_invalid = ~((y == 0) | (y == 1))
     if is_invalid.any():
-        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
+        first = y[np.unravel_index(int(np.argmax(is_invalid)), y.shape)]
+        fix = "Convert it first."
+        if is_multilabel and first == -1:
+            fix = "If -1 means that a label is unknown, pass missing=-1: the row then counts for its other labels only."
+        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", fix)
     return y.astype(np.int64)
 
 

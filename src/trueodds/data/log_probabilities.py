@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.data.probabilities import sigmoid
 
 if TYPE_CHECKING:
     from trueodds.data.predictions import Predictions
@@ -152,6 +153,23 @@ class InducedProbabilities:
             )
         log_p = logits[:, int(np.argmax(event[0]))] - log_sums  # one class against the others
         return np.stack([log_complement(logits, ~event, log_p, log_sums), log_p], axis=1)
+
+
+class LogOdds:
+    """Complements and logarithms of the probability of a single label, from its log odds z (n,)."""
+
+    has_logs = True
+
+    def __init__(self, z: Array) -> None:
+        self.z = z
+
+    def complement(self, p: Array) -> Array:
+        """Return the probability (n,) that the label is absent."""
+        return sigmoid(-self.z)
+
+    def logs(self, outcomes: int) -> Array:
+        """Return the log-probabilities of absence and presence, (n, 2)."""
+        return log_softmax(self.z)
 
 
 def _logit_log_sums(preds: Predictions) -> Array:

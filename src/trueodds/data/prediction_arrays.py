@@ -14,6 +14,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
 from trueodds.data.groups import check_groups
+from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.probabilities import two_columns
 from trueodds.data.weights import repeat_rows, unit_weights
 
@@ -51,7 +52,7 @@ class PredictionArrays:
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
     logits: Array | None  # (n,) or (n, K) as given, if the probabilities were computed from logits
-    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
+    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel, −1 if unknown; None with votes
     votes: Array | None  # (n, K) shares that sum to 1
     counts: Array | None  # (n,) number of votes of each row, if counts were given
     weight: Array | None  # (n,)
@@ -83,13 +84,24 @@ class PredictionArrays:
 
     @property
     def Y(self) -> Array:
-        """The outcomes as shares of each class, (n, K) float64: one-hot for labels, shares of the votes otherwise."""
+        """The outcomes as shares of each class, (n, K) float64: one-hot for labels, shares of the votes otherwise.
+
+        A label that is not known is NaN.
+        """
         if self.votes is not None:
             return self.votes
         assert self.y is not None
         if self.kind == "multilabel":
-            return self.y.astype(np.float64)
+            return self.y.astype(np.float64) if self.known is None else np.where(self.known, self.y, np.nan)
         return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot_matrix(self.y, self.k)
+
+    @property
+    def known(self) -> Array | None:
+        """Mask (n, K) of the independent labels that are known; None if all are, as for mutually exclusive classes."""
+        y = self.y
+        if self.kind != "multilabel" or y is None:
+            return None
+        return self.cached("known", lambda: None if (y >= 0).all() else np.asarray(y >= 0))
 
     @property
     def w(self) -> Array:
@@ -217,7 +229,7 @@ class PredictionArrays:
         Parameters
         ----------
         labels : array (n,) or (n, L)
-            Class numbers; for independent labels a matrix of 0 and 1.
+            Class numbers; for independent labels a matrix of 0 and 1. Labels that are not known remain unknown.
 
         Returns
         -------
@@ -226,7 +238,8 @@ class PredictionArrays:
         """
         new = self[:]
         values = {name: getattr(new, name) for name in ARRAY_FIELDS}
-        new._set_arrays(values | {"y": labels.astype(np.int64), "votes": None, "counts": None})
+        y = labels.astype(np.int64) if self.known is None else np.where(self.known, labels, UNKNOWN_LABEL)
+        new._set_arrays(values | {"y": y, "votes": None, "counts": None})
         return new
 
     def without_clusters(self) -> Self:

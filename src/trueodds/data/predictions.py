@@ -7,15 +7,22 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
 from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
 from trueodds.data.classifiers import predict_probabilities
 from trueodds.data.dense import from_dense
-from trueodds.data.labels import check_binary, check_correctness, check_labels, check_votes
+from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes
 from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
-from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax
+from trueodds.data.probabilities import (
+    check_log_odds,
+    check_probabilities,
+    note_doubtful_logits,
+    sigmoid,
+    softmax,
+)
 from trueodds.data.weights import check_weights
 
 
@@ -53,7 +60,7 @@ class Predictions(PredictionArrays):
     logits : array or None
         The logits as given, if the probabilities were computed from logits.
     y : array (n,) or None
-        Labels as integers, (n, K) for independent labels. None if there are votes.
+        Labels as integers, (n, K) for independent labels, of which −1 is not known. None if there are votes.
     votes : array (n, K) or None
         Shares of the votes for each class.
     weight, cluster : array (n,) or None
@@ -244,13 +251,16 @@ class Predictions(PredictionArrays):
         group: ArrayLike | Groups | None = None,
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
+        logits: bool = False,
+        missing: float | None = None,
     ) -> Predictions:
         """Create predictions of independent binary labels.
 
         Parameters
         ----------
         Y : array (n, L)
-            Labels, 0 or 1.
+            Labels, 0 or 1. NaN (or None) is a label that is not known. Its row counts for the other labels only, and a
+            note has the number of unknown labels.
         P : array (n, L)
             Predicted probability of each label.
         weight : array (n,), optional
@@ -261,6 +271,10 @@ class Predictions(PredictionArrays):
             Cluster of each row. Rows of one cluster are not independent of each other.
         classes : sequence, optional
             Names of the labels in the order of the columns.
+        logits : bool, default=False
+            Whether `P` holds log odds, whose sigmoid is the probability.
+        missing : float, optional
+            Value in `Y` that, like NaN, stands for a label that is not known, such as −1.
 
         Returns
         -------
@@ -271,19 +285,26 @@ class Predictions(PredictionArrays):
         --------
         >>> Predictions.from_multilabel([[0, 1], [1, 1]], [[0.2, 0.9], [0.6, 0.7]]).k
         2
+        >>> Predictions.from_multilabel([[0, 1], [1, None]], [[0.2, 0.9], [0.6, 0.7]]).notes[0].code
+        'TN303'
         """
-        y_raw, p_raw = arrays.as_array(Y, "Y"), arrays.as_array(P, "P")
+        y_raw, p_raw = arrays.as_array_with_missing(Y, "Y"), arrays.as_array(P, "P")
         argument_order.refuse_swapped_multilabel(y_raw, p_raw)
         refuse_other_column_order(Y, P)
         p = arrays.as_float_array(p_raw, "P")
         arrays.check_two_dimensional(p, "P")
         arrays.check_same_shape(y_raw, p)
-        notes = check_probabilities(p, p_raw.dtype, None, check_sums=False)
-        y = check_binary(y_raw)
         names = check_class_names(classes, p.shape[1])
+        y, notes = check_multilabel(y_raw, missing, names)
+        z, dtype = None, p_raw.dtype
+        if check("logits", logits, bool, False):
+            z = check_log_odds(p)
+            p, dtype = sigmoid(z), z.dtype
+            notes += note_doubtful_logits(z.ravel())
+        notes += check_probabilities(p, dtype, None, check_sums=False)
         preds = cls.__new__(cls)
         preds._set_checked(
-            p, names, kind="multilabel", y=y, dtype=p_raw.dtype.name, notes=tuple(notes),
+            p, names, kind="multilabel", y=y, logits=z, dtype=dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
         return preds

@@ -174,11 +174,25 @@ def softmax(z: Array) -> Array:
     """
     z = check_logits(z)
     if z.ndim == 1:
-        exp_minus_abs = np.exp(-np.abs(z))  # at most 1, so that nothing overflows
-        return np.where(z >= 0, 1 / (1 + exp_minus_abs), exp_minus_abs / (1 + exp_minus_abs))
+        return sigmoid(z)
     e = np.exp(z - z.max(axis=1, keepdims=True))
     probabilities: Array = e / e.sum(axis=1, keepdims=True)
     return probabilities
+
+
+def sigmoid(z: Array) -> Array:
+    """Return the probabilities of log odds, in the same shape."""
+    exp_minus_abs = np.exp(-np.abs(z))  # at most 1, so that nothing overflows
+    return np.where(z >= 0, 1 / (1 + exp_minus_abs), exp_minus_abs / (1 + exp_minus_abs))
+
+
+def check_log_odds(z: Array) -> Array:
+    """Return log odds of independent labels (n, L) as float64; those that are not finite raise InputError TO103."""
+    if not np.isfinite(z).all():
+        refuse_first_invalid(
+            z, ~np.isfinite(z), "TO103", "Every logit must be a finite number.", "Fill or remove those rows."
+        )
+    return z.astype(np.float64)
 
 
 def note_doubtful_logits(z: Array) -> list[Note]:

@@ -292,7 +292,7 @@ def notes_on_unexamined(
         n_groups = n_examined + sum(group.column == column for group in unexamined)
         for reason, text in (
             (BEYOND_MAX_GROUPS, "because of max_groups. The joint p-values are adjusted for all groups"),
-            (NO_WEIGHT, "because all their rows have weight 0"),
+            (NO_WEIGHT, "because no row has weight and known labels"),
         ):
             labels = [group.label for group in unexamined if group.column == column and group.reason == reason]
             if labels:

@@ -68,7 +68,7 @@ class NpzTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays; only the named ones are read."""
-        arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._load_arrays(names).items()}
+        arrays = {name: to_array(array, self.place(name, 0)) for name, array in self._load_arrays(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:

@@ -38,6 +38,8 @@ def arrow_to_array(array: Any, place: Place) -> Array:
         array, arrow_type = array.storage, array.storage.type
     if types.is_dictionary(arrow_type):
         array, arrow_type = array.dictionary_decode(), arrow_type.value_type
+    if array.null_count and place.allows_missing and _is_number(arrow_type):
+        array, arrow_type = array.cast(pa.float64()).fill_null(np.nan), pa.float64()
     if array.null_count:
         raise place.missing_value_error(first_null_index(array), array.null_count)
     if types.is_floating(arrow_type) or types.is_integer(arrow_type):
@@ -56,6 +58,17 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_temporal(arrow_type):
         return _text_array(array.cast(pa.string()), place)
     raise place.wrong_type_error(str(arrow_type))
+
+
+def _is_number(arrow_type: Any) -> bool:
+    """Return whether values of this type can be converted to floats."""
+    return bool(
+        types.is_floating(arrow_type)
+        or types.is_integer(arrow_type)
+        or types.is_boolean(arrow_type)
+        or types.is_decimal(arrow_type)
+        or types.is_null(arrow_type)
+    )
 
 
 def is_any_list(arrow_type: Any) -> bool:
@@ -104,7 +117,7 @@ def _lists_to_matrix(array: Any, place: Place) -> Array:
     if width == 0:
         raise place.length_error(0, 0, 1)
     elements = array.flatten()
-    if elements.null_count:
+    if elements.null_count and not place.allows_missing:
         raise place.missing_value_error(first_null_index(elements) // width, elements.null_count)
     values = arrow_to_array(elements, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:

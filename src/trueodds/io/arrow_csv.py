@@ -127,9 +127,7 @@ class ArrowCsvTable(CsvTable):
             try:
                 columns = _join_slices(row_slices)
                 decimal = self.file_format.decimal
-                return {
-                    name: _parse_column(columns[name], kinds, Place(self.name, name, start), decimal) for name in names
-                }
+                return {name: _parse_column(columns[name], kinds, self.place(name, start), decimal) for name in names}
             except InputError:
                 pass
         return super()._parse_batch(row_slices, names, kinds, start)

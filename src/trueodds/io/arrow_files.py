@@ -34,7 +34,7 @@ class ParquetTable(Table):
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Decode only the named columns, one batch at a time."""
         with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self.name, self._record_batches(size, self.read_columns(names)), size, names)
+            yield from arrow_batches(self, self._record_batches(size, self.read_columns(names)), size, names)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
@@ -88,7 +88,7 @@ class FeatherTable(Table):
         column_index = {name: i for i, name in enumerate(self.columns)}
         fields = [column_index[name] for name in self.read_columns(names)]
         with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self.name, self._record_batches(fields), size, names)
+            yield from arrow_batches(self, self._record_batches(fields), size, names)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column of structs or lists; None for other types, which have no fields."""

@@ -30,21 +30,24 @@ class ArrowTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read batches without copying if the types allow it."""
-        return arrow_batches(self.name, self._table.select(self.read_columns(names)).to_batches(size), size, names)
+        return arrow_batches(self, self._table.select(self.read_columns(names)).to_batches(size), size, names)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
         return first_value(self._table.select([column]).slice(0, 1).to_batches())
 
 
-def arrow_batches(name: str, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
-    """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped."""
+def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
+    """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped.
+
+    `table` is the table that the batches are read from.
+    """
     start = 0
     for batch in batches:
         for offset in range(0, batch.num_rows, size):
             piece = batch.slice(offset, size)
             columns = dict(zip(piece.schema.names, piece.columns, strict=True))
-            yield columns_to_arrays(columns, names, name, start)
+            yield columns_to_arrays(columns, names, table, start)
             start += piece.num_rows
 
 
@@ -54,7 +57,7 @@ def first_value(batches: Any) -> Any:
     return None if batch is None else batch.column(0)[0].as_py()
 
 
-def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table_name: str, start: int) -> ColumnBatch:
+def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: Table, start: int) -> ColumnBatch:
     """Convert Arrow arrays by column to NumPy arrays by name or path; the first row is row `start` of the table."""
     paths_of_column: dict[str, list[str]] = {}
     batch: dict[str, Array] = {}
@@ -63,9 +66,10 @@ def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table_na
         if path:
             paths_of_column.setdefault(column, []).append(path)
         else:
-            batch[name] = arrow_to_array(columns[column], Place(table_name, column, start))
+            batch[name] = arrow_to_array(columns[column], table.place(column, start))
     for column, paths in paths_of_column.items():
-        fields = fields_of_array(columns[column], paths, Place(table_name, column, start))
+        allows_missing = any(f"{column}.{path}" in table.columns_with_missing for path in paths)
+        fields = fields_of_array(columns[column], paths, Place(table.name, column, start, allows_missing))
         batch |= {f"{column}.{path}": values for path, values in fields.items()}
     return batch
 
@@ -85,12 +89,12 @@ def fields_of_array(array: Any, paths: Collection[str], place: Place) -> dict[st
         if rest:
             inner_paths.setdefault(name, []).append(rest)
         elif name in children:
-            field_place = Place(place.table_name, f"{place.column}.{name}", place.first_row)
+            field_place = Place(place.table_name, f"{place.column}.{name}", place.first_row, place.allows_missing)
             values[path] = arrow_to_array(children[name], field_place)
         else:
             classes.append(path)
     for name, rests in inner_paths.items():
-        inner_place = Place(place.table_name, f"{place.column}.{name}", place.first_row)
+        inner_place = Place(place.table_name, f"{place.column}.{name}", place.first_row, place.allows_missing)
         inner_values = fields_of_array(children[name], rests, inner_place)
         values |= {f"{name}.{rest}": column for rest, column in inner_values.items()}
     if classes:

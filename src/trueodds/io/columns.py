@@ -124,7 +124,7 @@ class ColumnSelection:
     def kind(self) -> str:
         """Kind of outcome: "classes" (labels), "confidence", "votes" or "multilabel"."""
         kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
-        keywords = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        keywords = ["logits", *kinds] if self.has_logits and kinds == ["confidence"] else kinds
         if len(keywords) > 1:
             raise InputError(
                 "TO205", "These columns exclude each other.", " and ".join(keywords), "Pass only one of them."

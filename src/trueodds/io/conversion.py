@@ -31,6 +31,7 @@ class Place:
     table_name: str
     column: str
     first_row: int = 0  # number of the first row in the table
+    allows_missing: bool = False  # whether a missing value becomes NaN instead of an error
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         """Create the error for a missing value."""
@@ -80,6 +81,8 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     >>> to_array([0, 1], Place("a", "label")).dtype, to_array([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
     (dtype('int64'), (2, 2))
     """
+    if isinstance(cells, np.ma.MaskedArray) and place.allows_missing:
+        cells = np.ma.filled(np.ma.asarray(cells, dtype=np.float64), np.nan)
     if isinstance(cells, np.ma.MaskedArray):
         if (mask := np.ma.getmaskarray(cells).reshape(len(cells), -1).any(axis=1)).any():
             raise place.missing_value_error(int(np.argmax(mask)), int(mask.sum()))
@@ -93,7 +96,9 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
             return cells.astype(str)
     cells = list(cells)
     missing = [i for i, cell in enumerate(cells) if _is_missing(cell)]
-    if missing:
+    if missing and place.allows_missing:
+        cells = [np.nan if _is_missing(cell) else cell for cell in cells]
+    elif missing:
         raise place.missing_value_error(missing[0], len(missing))
     kinds = {_kind_of_cell(cell) for cell in cells}
     if "other" in kinds:
@@ -226,7 +231,9 @@ def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
         return np.stack(cells)
     values = [value for cell in cells for value in cell]
     missing = [i for i, value in enumerate(values) if _is_missing(value)]
-    if missing:
+    if missing and place.allows_missing:
+        values = [np.nan if _is_missing(value) else value for value in values]
+    elif missing:
         raise place.missing_value_error(missing[0] // width, len(missing))
     not_numbers = [i for i, value in enumerate(values) if _kind_of_cell(value) not in ("bool", "int", "float")]
     if not_numbers:
@@ -245,7 +252,9 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place, decimal: str = ".
     [0.5, 1.0]
     """
     missing = [i for i, cell in enumerate(cells) if cell == ""]
-    if missing:
+    if place.allows_missing:
+        cells = ["nan" if cell == "" or cell.strip().lower() in MISSING_TEXTS else cell for cell in cells]
+    elif missing:
         raise place.missing_value_error(missing[0], len(missing))
     if kind == "text":
         return text_array(cells, place)

@@ -385,7 +385,7 @@ class CsvTable(Table):
         for name in names:
             if name not in kinds:
                 kinds[name] = infer_kind(cells[name], decimal)
-        return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start), decimal) for name in names}
+        return {name: parse_cells(cells[name], kinds[name], self.place(name, start), decimal) for name in names}
 
     def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the cells of the rows in these slices, by column."""

@@ -68,7 +68,7 @@ class FrameTable(Table):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of slices of the columns."""
-        return _iterate_slices(self._frame, self._native_names, names, size, self.name, 0)
+        return _iterate_slices(self, self._frame, self._native_names, names, size, 0)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
@@ -100,7 +100,7 @@ class LazyTable(Table):
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)
                 native_names = {name: name for name in frame.columns}
-                yield from _iterate_slices(frame, native_names, names, size, self.name, start)
+                yield from _iterate_slices(self, frame, native_names, names, size, start)
                 start += len(frame)
 
     def first_cell(self, column: str) -> Any:
@@ -127,7 +127,7 @@ class RelationTable(Table):
         """Select only the named columns."""
         from trueodds.io.arrow_table import arrow_batches
 
-        return arrow_batches(self.name, self._record_batches(self.read_columns(names), size), size, names)
+        return arrow_batches(self, self._record_batches(self.read_columns(names), size), size, names)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
@@ -156,7 +156,7 @@ def _text_columns(frame: Any) -> frozenset[str]:
 
 
 def _iterate_slices(
-    frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, table_name: str, start: int
+    table: Table, frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, start: int
 ) -> Iterator[ColumnBatch]:
     """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table.
 
@@ -171,19 +171,21 @@ def _iterate_slices(
         piece = frame[offset : offset + size]
         batch: dict[str, Array] = {}
         for column, paths in paths_of_column.items():
-            series, place = piece[native_names[column]], Place(table_name, column, start + offset)
+            series, place = piece[native_names[column]], table.place(column, start + offset)
             if "" in paths:
                 batch[column] = _column_to_array(series, place)
             if fields := [path for path in paths if path]:
                 for path, cells in fields_of_cells(series.to_list(), fields, place).items():
                     name = f"{column}.{path}"
-                    batch[name] = to_array(cells, Place(table_name, name, place.first_row))
+                    batch[name] = to_array(cells, table.place(name, place.first_row))
         yield batch
 
 
 def _column_to_array(series: Any, place: Place) -> Array:
-    """Convert a narwhals series to an array; a missing value is an error."""
+    """Convert a narwhals series to an array; a missing value is an error unless the place allows it."""
     is_missing = series.is_null().to_numpy()
+    if place.allows_missing and is_missing.any():
+        return to_array(series.to_list(), place)
     if is_missing.any():
         raise place.missing_value_error(int(np.argmax(is_missing)), int(is_missing.sum()))
     return to_array(series.to_numpy(), place)

@@ -44,7 +44,7 @@ class JsonLinesTable(Table):
             for name, column in columns.items():
                 kind = "text" if column.dtype.kind == "U" else "numbers"
                 if first_kinds.setdefault(name, kind) != kind:
-                    raise Place(self.name, name, start).type_change_error(0, first_kinds[name], kind)
+                    raise self.place(name, start).type_change_error(0, first_kinds[name], kind)
             # JSON has only one type of number: 1 and 0.5 in a column are of the same type
             yield {
                 name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column
@@ -70,7 +70,7 @@ class JsonLinesTable(Table):
                     f"no such key in row {start + row} ({self.unit} {line})",
                     "Write it in every line; rows are never dropped silently.",
                 )
-        return to_array(cells, Place(self.name, name, start))
+        return to_array(cells, self.place(name, start))
 
     def _batches_of_records(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
         """Yield the number of the first row of each batch, and its records with their line numbers."""

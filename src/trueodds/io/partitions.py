@@ -80,13 +80,15 @@ class ReadingSettings:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = ROWS_PER_BATCH
+    missing: float | None = None  # value of an unknown label of a multilabel problem
     csv_settings: CsvSettings = _DETECTED
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:
         """Return the source of the rows of these tables."""
-        settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
-        table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
+        names = ("classes", "sum_tolerance", "batch_rows", "missing")
+        settings_used = {name: getattr(self, name) for name in names}
+        table_source = TableSource(tables, self.selection, **settings_used)
         if self.first_table is not None:
             table_source.use_columns_of(self.first_table.name, self.first_table.roles)
         return table_source

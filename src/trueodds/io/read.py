@@ -41,6 +41,7 @@ def read(
     row_id: str | None = None,
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
+    missing: float | None = None,
     batch_rows: int = ROWS_PER_BATCH,
     engine: str | None = None,
     separator: str | None = None,
@@ -71,7 +72,8 @@ def read(
         order of the file), a list of names, one column of lists, or one column of numbers, the probability of the
         second class.
     logits : str, sequence of str, or True, optional
-        Columns of logits or log-probabilities, specified in the same way. True reads `probs` as logits.
+        Columns of logits or log-probabilities, specified in the same way; with `multilabel`, of log odds. True reads
+        `probs` as logits.
     confidence : str, optional
         Column of the confidence in the chosen answer.
     correct : str, optional
@@ -81,7 +83,9 @@ def read(
         Column of the predicted class, in place of `correct`: an answer is correct if it equals `label`. Texts must be
         exactly equal; a number equals a number, or the text of one, whatever its spelling (1, 1.0, "01").
     multilabel : str or sequence of str, optional
-        Columns of independent labels, 0 or 1. They are matched to `probs` by the text that the wildcard matches.
+        Columns of independent labels, 0 or 1. They are matched to `probs`, or to `logits`, which are then log odds, by
+        the text that the wildcard matches. A missing value is a label that is not known: its row counts for the other
+        labels only.
     votes : str or sequence of str, optional
         Columns of the number (or share) of people who chose each class, matched to `probs` or `logits` in the same way.
     weight : str or array, optional
@@ -104,6 +108,8 @@ def read(
         Polars Enum are the classes in the order of the columns if there is one per column and no name matches.
     sum_tolerance : float, optional
         Largest deviation of the sum of a row from 1, for rounded tables.
+    missing : float, optional
+        Value in the columns `multilabel` that stands for a label that is not known, such as −1.
     batch_rows : int, default=65536
         Largest number of rows in memory at a time; fewer if there are many classes.
     engine : {"arrow", "dask", "spark"}, optional
@@ -148,13 +154,17 @@ def read(
     )
     if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
+    if missing is not None and selection.kind != "multilabel":
+        raise InputError("TO205", "missing goes with multilabel.", f"missing={missing!r}", "Leave it out.")
     if selection.kind == "confidence" and classes is not None:
         raise _unused_setting_error("classes", selection.kind)
     if isinstance(data, Predictions):
         return InMemorySource(_check_no_other_settings(data, selection, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
         return InMemorySource(_predictions_of_pair(data, selection, classes, sum_tolerance), batch_rows)
-    reading = ReadingSettings(_check_columns_are_named(selection), classes, sum_tolerance, batch_rows, csv_settings)
+    reading = ReadingSettings(
+        _check_columns_are_named(selection), classes, sum_tolerance, batch_rows, missing, csv_settings
+    )
     return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data, csv_settings))
 
 

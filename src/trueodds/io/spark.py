@@ -51,7 +51,7 @@ class SparkTable(Table):
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
-        return arrow_batches(self.name, renamed, size, names)
+        return arrow_batches(self, renamed, size, names)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column of structs, arrays or maps; None for other types, which have no fields."""

@@ -29,6 +29,11 @@ class Table(ABC):
     notes: tuple[Note, ...] = ()  # on how the table is read
     text_columns: frozenset[str] = frozenset()  # columns that are known to hold text
     partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
+    columns_with_missing: frozenset[str] = frozenset()  # columns of numbers in which a missing value is read as NaN
+
+    def place(self, column: str, first_row: int) -> Place:
+        """Return the location of cells of a column, or field, from row `first_row` on."""
+        return Place(self.name, column, first_row, column in self.columns_with_missing)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none."""
@@ -72,11 +77,11 @@ class Table(ABC):
             if path:
                 paths_of_column.setdefault(column, []).append(path)
             else:
-                columns[name] = self.to_numbers(chunk[name], Place(self.name, name, first_row))
+                columns[name] = self.to_numbers(chunk[name], self.place(name, first_row))
         for column, paths in paths_of_column.items():
             fields = fields_of_cells(to_list(chunk[column]), paths, Place(self.name, column, first_row))
             for path, cells in fields.items():
-                columns[f"{column}.{path}"] = to_array(cells, Place(self.name, f"{column}.{path}", first_row))
+                columns[f"{column}.{path}"] = to_array(cells, self.place(f"{column}.{path}", first_row))
         return columns
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:

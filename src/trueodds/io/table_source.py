@@ -59,6 +59,7 @@ class TableSource(Source):
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
         batch_rows: int = ROWS_PER_BATCH,
+        missing: float | None = None,
     ) -> None:
         first_table = tables[0]
         self.tables = tuple(tables)
@@ -78,6 +79,10 @@ class TableSource(Source):
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
+        self._missing = missing
+        if self.roles.kind == "multilabel":
+            for table in self.tables:
+                table.columns_with_missing = frozenset(self.roles.truth)
         self._cached_n_classes: int | None = None
         self._names_of_labels: tuple[str, ...] | None = None  # of the classes, from the first labels that are text
         self._categories = self._categories_in_column_order()
@@ -142,7 +147,7 @@ class TableSource(Source):
             "classes": classes,
             "sum_tolerance": self.sum_tolerance,
             "batch_rows": self.max_batch_rows,
-        }
+        } | ({} if self._missing is None else {"missing": self._missing})
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows, validated together, so that notes count over all of them."""
@@ -287,6 +292,7 @@ class TableSource(Source):
             if kind == "confidence":
                 return Predictions.from_confidence(block.p, block.y, **extras)
             if kind == "multilabel":
+                extras |= {"logits": self.roles.logits, "missing": self._missing}
                 return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
             if self.roles.logits:
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)

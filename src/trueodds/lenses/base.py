@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
-from trueodds.data.log_probabilities import InducedProbabilities
+from trueodds.data.log_probabilities import InducedProbabilities, LogOdds
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.exact_probabilities import ExactProbabilities
 from trueodds.lenses.row_sources import RowSource
@@ -77,7 +77,8 @@ class Lens(Settings):
         self.check(preds)
         # Independent labels are binary, and for bare confidence the number of classes is unknown.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
-        rows_of_views = None if preds.y is None or preds.weight is not None else self.unweighted_rows(preds, preds.y)
+        has_weights = preds.weight is not None or preds.known is not None
+        rows_of_views = None if preds.y is None or has_weights else self.unweighted_rows(preds, preds.y)
         names = self.view_names(preds)
         sources = [self.complement_source(preds, i) for i in range(len(names))]
         if rows_of_views is not None:
@@ -86,14 +87,33 @@ class Lens(Settings):
                 for name, rows, source in zip(names, rows_of_views, sources, strict=True)
             )
         return tuple(
-            View(p, y, preds.weight, name=name, classes=classes, votes=preds.counts, exact=source)
-            for name, p, y, source in zip(
-                names, self.probabilities(preds), self._observed_outcomes(preds), sources, strict=True
+            View(p, y, w, name=name, classes=classes, votes=preds.counts, exact=source)
+            for name, p, y, w, source in zip(
+                names,
+                self.probabilities(preds),
+                self._observed_outcomes(preds),
+                self._weights_of_views(preds, len(names)),
+                sources,
+                strict=True,
             )
         )
 
+    def _weights_of_views(self, preds: Predictions, n_views: int) -> list[Array | None]:
+        """Weights of the rows in each view: 0 where the label of the view is unknown; None if all are 1."""
+        if preds.known is None:
+            return [preds.weight] * n_views
+        columns = self.class_columns(preds)
+        weights: list[Array | None] = [preds.w * preds.known[:, c] for c in columns]
+        for c, w in zip(columns, weights, strict=True):
+            if w is not None and not w.any():
+                got, fix = f"{describe(preds.classes[c])}, in {preds.n:,} rows", "Leave out its columns, or these rows."
+                raise InputError("TO358", "A label is unknown in every row.", got, fix)
+        return weights
+
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
         """Return the source of exact complements and logarithms of view i; None if only its probabilities are known."""
+        if preds.kind == "multilabel" and preds.logits is not None:
+            return LogOdds(preds.logits[:, self.class_columns(preds)[i]])
         return (
             InducedProbabilities(preds, lambda: self.outcome_codes(preds)[i].code) if preds.kind == "classes" else None
         )

@@ -133,7 +133,9 @@ class Classwise(Lens):
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
         """Return a source that computes complements as sums over the other classes."""
-        return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code) if preds.kind == "classes" else None
+        if preds.kind != "classes":
+            return super().complement_source(preds, i)
+        return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code)
 
     def class_columns(self, preds: Predictions) -> list[int]:
         """Return the numbers of all classes."""

@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import call_user_function
 from trueodds.core.typing import Array
+from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes
 from trueodds.lenses.view import View
@@ -46,7 +47,14 @@ def apply_hypothesis(
     predicted = _evaluate_hypothesis(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None
-        null_preds = Predictions.from_multilabel(preds.y, predicted, weight=preds.weight, cluster=preds.cluster)
+        null_preds = Predictions.from_multilabel(
+            preds.y,
+            predicted,
+            weight=preds.weight,
+            cluster=preds.cluster,
+            classes=preds.classes,
+            missing=UNKNOWN_LABEL,
+        )
     elif preds.kind == "confidence":
         assert preds.y is not None
         null_preds = Predictions.from_confidence(predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
@@ -99,7 +107,13 @@ class HypothesisLens(Lens):
             predicted = [codes.outcome_shares(P, m) for codes, m in zip(self.outcome_codes(preds), widths, strict=True)]
         return tuple(
             View(
-                p, view.y, preds.weight, partition_values=view.p, name=view.name, classes=view.classes, votes=view.votes
+                p,
+                view.y,
+                None if view.is_unweighted else view.w,
+                partition_values=view.p,
+                name=view.name,
+                classes=view.classes,
+                votes=view.votes,
             )
             for p, view in zip(predicted, base_views, strict=True)
         )

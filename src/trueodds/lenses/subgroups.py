@@ -43,7 +43,8 @@ class GroupLens(Lens):
         return tuple(
             View(
                 view.p, view.y, view.w * mask,
-                n=mask, name=f"{view.name} | {label}", classes=view.classes, votes=view.votes, exact=view.exact,
+                n=view.n * mask, name=f"{view.name} | {label}", classes=view.classes, votes=view.votes,
+                exact=view.exact,
             )
             for view in self.lens.views(preds)
         )  # fmt: skip
@@ -118,7 +119,7 @@ class SubgroupPartition:
     column: str  # name of the column, or of several joined by ×
     groups: tuple[Subgroup, ...]  # those that are examined
     unexamined_groups: tuple[Subgroup, ...] = ()  # those beyond the limit that the caller has set
-    zero_weight_groups: tuple[Subgroup, ...] = ()  # all their rows have weight 0
+    zero_weight_groups: tuple[Subgroup, ...] = ()  # no row has weight, or a label is unknown in all rows
     n_empty: int = 0  # number of combinations of values that no row has
 
 
@@ -224,6 +225,8 @@ def _partition_by_columns(
     occupied_codes, group_of_row = np.unique(codes, return_inverse=True)
     group_of_row = group_of_row.reshape(-1)
     has_weight = np.bincount(group_of_row, preds.w) > 0
+    if preds.known is not None:  # every label must be known in some row of a group
+        has_weight = np.min([np.bincount(group_of_row, preds.w * known) for known in preds.known.T], axis=0) > 0
     groups = [
         Subgroup(tuple((name, _values_and_codes(preds, name)[0][i]) for name, i in zip(names, numbers, strict=True)))
         for numbers in zip(*np.unravel_index(occupied_codes, sizes), strict=True)

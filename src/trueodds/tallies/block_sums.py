@@ -97,7 +97,7 @@ class RowSurvey:
         """Return the counts of special rows; `true_zeros` is the number of rows with an infinite log loss."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
-            zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows.logits))
+            zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows))
         return SpecialRowCounts(
             zeros=zeros,
             ones=ones,
@@ -152,11 +152,15 @@ def _survey_block(rows: RowBlock, ranks: int) -> RowSurvey:
     return RowSurvey(ranked_columns, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
-def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:
-    """Number of probabilities of each row that are exactly 0 and 1, (n,) both. Logits give exact zeros only if −inf."""
-    zero = np.isneginf(logits)
-    if zero.ndim == 1:
-        return zero.astype(np.int64), np.zeros(len(zero), dtype=np.int64)
+def count_zeros_and_ones(rows: RowBlock) -> tuple[Array, Array]:
+    """Number of probabilities of each row that are exactly 0 and 1, (n,) both, of rows with logits.
+
+    Logits give exact zeros only if −inf; log odds, of two classes or of independent labels, are finite.
+    """
+    assert rows.logits is not None
+    if rows.logits.ndim == 1 or rows.kind == "multilabel":
+        return np.zeros(len(rows.P), dtype=np.int64), np.zeros(len(rows.P), dtype=np.int64)
+    zero = np.isneginf(rows.logits)
     zeros = zero.sum(axis=1)
     return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
 

@@ -18,7 +18,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
 from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.stored_views import default_views, view_names
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, refuse_unknown_labels
 
 VALUES_PER_BLOCK = 2**19  # number of probabilities that are checked and tallied at a time, while they are in the cache
 VALUES_PER_TABLE = 2**20  # number of probabilities that a thread sums into one table of cells
@@ -103,6 +103,7 @@ def sum_confidence(
 
 def _tally_predictions(preds: Predictions, bins: int) -> Tally:
     """Tally the default lens of one block of rows."""
+    refuse_unknown_labels(preds)
     if preds.weight is not None and not preds.weight.all():
         preds = preds[preds.weight > 0]
     has_ranks = default_views(preds.kind, preds.k, is_group=True)[0] > 0

@@ -254,7 +254,7 @@ def _count_small_groups(rows: RowBlock, starts: Array, names: tuple[str, ...], t
         rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
     )
     if rows.logits is not None:
-        special_counts[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
+        special_counts[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
     counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special_counts.T, strict=True))
     n_infinite = scores[:, SCORES.index("log_loss"), _SCORE_FIELDS.index("infinite")]

@@ -25,15 +25,19 @@ class RowBlock:
     w: Array | None  # (n,) weights; None if all are 1
     rounding_tolerance: float  # largest deviation of a row sum from 1 by rounding
     has_one_column: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
-    logits: Array | None = None  # (n,) or (n, m) as given, if P was computed from logits and may underflow
-    log_observed: Array | None = None  # (n,) log-probability of the observed class, if there are logits
+    logits: Array | None = None  # (n,) log odds or (n, m) logits, if P was computed from them and may underflow
+    log_observed: Array | None = None  # (n,) log-probability of what was observed, if there are logits
 
     @classmethod
     def from_predictions(cls, preds: Predictions, selection: slice | Array) -> RowBlock:
         """Copy the selected rows into the layout of the kernels."""
         p = preds.p[selection]
         logits = log_probs = None
-        if preds.logits is not None:
+        if preds.logits is not None and preds.kind == "multilabel":
+            assert preds.y is not None
+            logits = preds.logits[selection]
+            log_probs = -np.logaddexp(0.0, np.where(preds.y[selection] == 1, -logits, logits)).mean(axis=1)
+        elif preds.logits is not None:
             logits = preds.logits[selection]
             log_probs = preds.cached("log observed", partial(log_observed, preds))[selection]
         if preds.kind == "confidence":

@@ -134,6 +134,7 @@ class Tally(TallySums):
                 "rows in clusters",
                 "Audit the rows themselves: mode='exact' (--mode exact).",
             )
+        refuse_unknown_labels(preds)
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
@@ -415,3 +416,14 @@ def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_g
         )
 
     return reduce(Tally.__add__, map_blocks(tally_task, n_rows, max(MIN_ROWS_PER_BLOCK, -(-n_rows // max_blocks))))
+
+
+def refuse_unknown_labels(preds: Predictions) -> None:
+    """Raise TO359 if single labels of a multilabel problem are unknown."""
+    if preds.known is not None:
+        raise InputError(
+            "TO359",
+            "A tally needs every label of a row, because it sums the scores of rows.",
+            f"{int((~preds.known).sum()):,} unknown labels in {preds.n:,} rows",
+            "Use mode='exact'. To tally, write a file for each label, with the rows in which it is known.",
+        )

@@ -97,7 +97,8 @@ def gaps_to_rest(
     index_pairs: list[tuple[int, int]] = []
     for i, (group, group_error) in enumerate(zip(groups, group_errors, strict=True)):
         other_rows = Subgroup(group.values, is_complement=True)
-        if not (preds.w[other_rows.row_mask(preds)] > 0).any():
+        weight = preds.w[:, None] if preds.known is None else preds.w[:, None] * preds.known
+        if not (weight[other_rows.row_mask(preds)] > 0).any(axis=0).all():
             continue
         if splits_clusters(preds, [group, other_rows]):
             error = settings.error_with_shared_clusters(preds, group)

@@ -133,9 +133,9 @@ def test_intervals_and_noise_floors_have_the_size_of_the_known_rows() -> None:
         assert estimate.interval is not None
         width = estimate.interval.high - estimate.interval.low
         assert width == pytest.approx(2 * 1.96 * scores.std() / np.sqrt(len(scores)), rel=0.1)
-        floor = to.measure(preds, "ece", lens=f"class:{c}", rng=0).noise_floor
+        noise_floor = to.measure(preds, "ece", lens=f"class:{c}", rng=0).noise_floor
         alone = to.measure(preds[known[:, c]], "ece", lens=f"class:{c}", rng=0).noise_floor
-        assert floor == pytest.approx(alone, rel=0.05)
+        assert noise_floor == pytest.approx(alone, rel=0.05)
 
 
 def test_the_level_of_a_test_is_kept_where_labels_are_unknown() -> None:
@@ -163,9 +163,9 @@ def test_groups_count_the_known_rows() -> None:
 def test_what_draws_new_labels_leaves_unknown_ones_unknown() -> None:
     Y, P = partly_known()
     preds = Predictions.from_multilabel(Y, P)
-    redrawn = preds.with_labels(np.ones(P.shape))
-    assert redrawn.y is not None
-    np.testing.assert_array_equal(redrawn.y, np.where(np.isnan(Y), -1, 1))
+    relabeled = preds.with_labels(np.ones(P.shape))
+    assert relabeled.y is not None
+    np.testing.assert_array_equal(relabeled.y, np.where(np.isnan(Y), -1, 1))
     assert to.test(preds, "consistency", redraw="both", resamples=99, rng=0).pvalue > 0.01
     assert to.test(preds, "consistency", hypothesis=lambda P: P, resamples=99, rng=0).pvalue > 0.01
     both = concatenate([preds, preds])
@@ -239,7 +239,7 @@ def test_files_and_frames_have_unknown_labels(tmp_path: Path, form: str, token: 
 def test_the_csv_reader_without_arrow_reads_unknown_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trueodds.io.files._has_pyarrow", lambda: False)
     outcomes = {"y_a": [0, None, "NA", "nan"], "y_b": [1, 1, 0, 0]}
-    path = write_table(tmp_path / "a.csv", outcomes | {"p_a": [0.1, 0.2, 0.3, 0.4], "p_b": [0.1, 0.2, 0.3, 0.4]})
+    path = write_table(tmp_path / "a.csv", outcomes | {name: [0.1, 0.2, 0.3, 0.4] for name in ("p_a", "p_b")})
     assert np.isnan(read(path, multilabel="y_*").collect().Y[:, 0]).tolist() == [False, True, True, True]
 
 

@@ -137,8 +137,10 @@ def test_vectors_of_spark_are_dense_or_sparse(tmp_path: Path, form: str) -> None
 
 
 def test_maps_of_parquet_are_lists_of_classes(tmp_path: Path) -> None:
-    maps = pa.array([[("no", 0.3), ("yes", 0.7)], [("yes", 0.2), ("no", 0.8)]], pa.map_(pa.string(), pa.float64()))
-    parquet.write_table(pa.table({"label": ["yes", "no"], "m": maps}), tmp_path / "m.parquet")
+    probs_by_class = pa.array(
+        [[("no", 0.3), ("yes", 0.7)], [("yes", 0.2), ("no", 0.8)]], pa.map_(pa.string(), pa.float64())
+    )
+    parquet.write_table(pa.table({"label": ["yes", "no"], "m": probs_by_class}), tmp_path / "m.parquet")
     assert read(str(tmp_path / "m.parquet"), probs="m").collect().p.tolist() == [[0.3, 0.7], [0.8, 0.2]]
 
 

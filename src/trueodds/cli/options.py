@@ -145,14 +145,14 @@ def refuse_repeated_options(command: click.Command, ctx: click.Context, args: Se
         order = parser.parse_args(list(args))[2]
     for param in order:
         if isinstance(param, click.Option) and not param.multiple and order.count(param) > 1:
-            given = [arg for arg in args if arg.partition("=")[0] in (*param.opts, *param.secondary_opts)]
-            option = given[0].partition("=")[0] if given else param.opts[0]
+            occurrences = [arg for arg in args if arg.partition("=")[0] in (*param.opts, *param.secondary_opts)]
+            option = occurrences[0].partition("=")[0] if occurrences else param.opts[0]
             values = [
                 arg.partition("=")[2] or following
                 for arg, following in itertools.pairwise([*args, ""])
                 if arg.partition("=")[0] == option
             ]
-            got = " ".join(given) if param.is_flag else " ".join(f"{option} {value}" for value in values)
+            got = " ".join(occurrences) if param.is_flag else " ".join(f"{option} {value}" for value in values)
             raise InputError(
                 "TO603", f"{option} was given twice.", got, _repeated_option_remedy(command, option, values)
             )

@@ -184,14 +184,26 @@ def test_a_column_whose_name_has_a_dot_comes_before_a_field(tmp_path: Path, form
     assert read(data, probs="p.*").collect().p.tolist() == [0.9, 0.8]  # the remedy
 
 
+@pytest.mark.parametrize("form", ["parquet", "feather", "pandas", "polars", "lazy polars", "arrow table", "duckdb"])
+def test_a_missing_cell_is_reported_with_its_row_even_if_it_is_the_first(tmp_path: Path, form: str) -> None:
+    rows = [{"label": 0, "s": None}, {"label": 1, "s": {"a": 0.3, "b": 0.7}}]
+    for probs in ("s", "s.b", "s.*"):
+        with refusal("TO308", "row 0"):
+            read(open_form(form, tmp_path, rows), probs=probs).collect()
+
+
 def test_errors_name_the_fields_that_exist(tmp_path: Path) -> None:
     data = open_form("jsonl", tmp_path, nested_rows())
     with refusal("TO304", "instance.targt", "Did you mean instance.target"):
         read(data, label="instance.targt", probs="probs")
-    with refusal("TO307", "instance", "target, weight, site", "instance.target"):
+    with refusal("TO307", "instance", "target, weight, site", "Name the field"):
         read(data, label="instance.target", probs="instance")
     with refusal("TO304", "label='label'"):
         read(data, probs="prediction.scores")
+    rows = [{"label": 1, "s": {"model": "m1", "version": 2, "probs": [0.2, 0.8]}}]
+    with refusal("TO307", "model, version, probs", "probs='s.probs'"):
+        read(open_form("pandas", tmp_path, rows), probs="s")
+    assert read(open_form("pandas", tmp_path, rows), probs="s.probs").collect().p.tolist() == [[0.2, 0.8]]
 
 
 def test_recalibrated_fields_become_columns(tmp_path: Path) -> None:

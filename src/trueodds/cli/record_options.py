@@ -53,7 +53,9 @@ _TABLE_OPTION_REMEDIES = {
     "predicted": "Name the field that says whether the answer was correct by --correct.",
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
-    **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance", "engine", "row_id"), ""),
+    **dict.fromkeys(
+        ("probs", "logits", "votes", "multilabel", "missing", "classes", "sum_tolerance", "engine", "row_id"), ""
+    ),
     "weight": "Leave --weight out: records have equal weights.",
 }
 

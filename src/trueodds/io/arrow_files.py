@@ -16,7 +16,14 @@ from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, convert_arrow_errors, text_columns, validate_batch
 from trueodds.io.arrow_table import arrow_batches, first_value
 from trueodds.io.conversion import Place
-from trueodds.io.table import ColumnBatch, Table, Writer, check_column_names, refuse_repeated_columns
+from trueodds.io.table import (
+    ROWS_OF_FIRST_CELL,
+    ColumnBatch,
+    Table,
+    Writer,
+    check_column_names,
+    refuse_repeated_columns,
+)
 
 
 class ParquetTable(Table):
@@ -40,7 +47,7 @@ class ParquetTable(Table):
         """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
         if not pa.types.is_nested(self._schema.field(column).type):
             return None
-        return first_value(self._record_batches(1, [column]))
+        return first_value(self._record_batches(ROWS_OF_FIRST_CELL, [column]))
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert an Arrow array to an array of numbers."""

@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, first_null_index, is_any_list, text_columns, view_as_numpy
 from trueodds.io.conversion import Place
 from trueodds.io.nested_fields import list_keys, pair_keys, split_path
-from trueodds.io.table import ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 types = pa.types
 
@@ -34,7 +34,7 @@ class ArrowTable(Table):
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
-        return first_value(self._table.select([column]).slice(0, 1).to_batches())
+        return first_value(self._table.select([column]).slice(0, ROWS_OF_FIRST_CELL).to_batches())
 
 
 def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
@@ -52,9 +52,10 @@ def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -
 
 
 def first_value(batches: Any) -> Any:
-    """Return the first value of the only column of record batches, as a Python object; None if it has none."""
+    """Return the first value that is not null of the first record batch, as a Python object; None if it has none."""
     batch = next((batch for batch in batches if batch.num_rows), None)
-    return None if batch is None else batch.column(0)[0].as_py()
+    values = [] if batch is None else batch.column(0).slice(0, ROWS_OF_FIRST_CELL).drop_null()
+    return values[0].as_py() if len(values) else None
 
 
 def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: Table, start: int) -> ColumnBatch:

@@ -368,9 +368,14 @@ class _ColumnFinder:
             problem = f"{self.table.name} has the column {parent!r} with fields, and columns with their names."
             raise InputError("TO313", problem, ", ".join(columns), fix)
         cell_of_field = {field: self._find_cell(f"{parent}.{field}") for field in fields}
-        if unreadable := [field for field, value in cell_of_field.items() if not isinstance(to_python(value), NUMBERS)]:
+        if not all(isinstance(to_python(value), NUMBERS) for value in cell_of_field.values()):
+            # Lists and objects first: a number beside them is something else, such as a version.
+            readable = [
+                field for field, value in cell_of_field.items() if isinstance(to_python(value), (list, Mapping))
+            ]
+            readable += [field for field, value in cell_of_field.items() if isinstance(to_python(value), NUMBERS)]
             problem = f"Column {name!r} of {self.table.name} has fields that are not numbers."
-            fix = f"Name the field that has the probabilities: {keyword}='{name}.{unreadable[0]}'."
+            fix = f"Name the field of the probabilities: {keyword}='{name}.{readable[0] if readable else 'FIELD'}'."
             raise InputError("TO307", problem, ", ".join(fields), fix)
         return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
 

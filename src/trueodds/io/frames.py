@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data.class_names import label_categories
 from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import split_path
-from trueodds.io.table import ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 _POLARS_TEXT_TYPES = ("String", "Categorical", "Enum")
 
@@ -72,7 +72,7 @@ class FrameTable(Table):
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
-        return next(iter(self._frame[:1][self._native_names[column]].to_list()), None)
+        return next(iter(self._frame[:ROWS_OF_FIRST_CELL][self._native_names[column]].drop_nulls().to_list()), None)
 
 
 class LazyTable(Table):
@@ -108,7 +108,8 @@ class LazyTable(Table):
         if not self._schema[column].is_nested():
             return None
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
-            return next(iter(self._query.select(column).head(1).collect().to_series().to_list()), None)
+            first_rows = self._query.select(column).head(ROWS_OF_FIRST_CELL).collect()
+            return next(iter(first_rows.to_series().drop_nulls().to_list()), None)
 
 
 class RelationTable(Table):
@@ -133,7 +134,7 @@ class RelationTable(Table):
         """Return the first cell of a column."""
         from trueodds.io.arrow_table import first_value
 
-        return first_value(self._record_batches([column], 1))
+        return first_value(self._record_batches([column], ROWS_OF_FIRST_CELL))
 
     def _record_batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         """Yield record batches of at most `size` rows of these columns."""

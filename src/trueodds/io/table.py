@@ -15,6 +15,7 @@ from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import column_of, split_path
 
 ROWS_PER_BATCH = 65_536  # default number of rows that are read at a time
+ROWS_OF_FIRST_CELL = 1024  # rows among which the first cell that is not missing is looked for
 ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 
@@ -36,7 +37,10 @@ class Table(ABC):
         return Place(self.name, column, first_row, column in self.columns_with_missing)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none."""
+        """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none.
+
+        Missing cells among the first `ROWS_OF_FIRST_CELL` rows are skipped: reading reports them with their row.
+        """
         return None
 
     def read_columns(self, names: Sequence[str]) -> list[str]:

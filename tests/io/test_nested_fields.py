@@ -170,6 +170,10 @@ def test_numbers_as_labels_do_not_count_classes_that_each_row_names() -> None:
         read(data, probs="q", classes=["x", "y"]).collect()
     preds = read(data, probs=["q.no", "q.a"]).collect()  # the remedy, in the order that is meant
     assert (preds.classes, preds.p[:, 0].tolist()) == (("no", "a"), [0.3, 0.6])
+    with refusal("TO105", "'no' in row 1", r"probs=\['q.0', 'q.1'\] and classes="):
+        read(frame(["yes", "no"], "1", "0"), probs="q").collect()
+    renamed = read(frame(["yes", "no"], "1", "0"), probs=["q.0", "q.1"], classes=["no", "yes"]).collect()
+    assert renamed.p[:, 1].tolist() == [0.3, 0.6]  # the remedy
     assert read(frame([0, 1], "1", "0"), probs="q").collect().p[:, 1].tolist() == [0.3, 0.6]
     assert read(frame([False, True], True, False), probs="q").collect().p[:, 1].tolist() == [0.3, 0.6]
 

@@ -302,6 +302,10 @@ class TableSource(Source):
             if problem.code == "TO104" and len(self.roles.probs) > 1:
                 fix = f"{describe_columns(self.roles, self.tables[0].columns)} {located.fix}"
                 located = InputError(located.code, located.problem, located.got, fix)
+            if problem.code == "TO105" and self.roles.rows_name_classes:
+                probs = f"{'logits' if self.roles.logits else 'probs'}={list(self.roles.probs)!r}"
+                fix = f"{located.fix} If the classes have other names, pass {probs} and classes= in this order."
+                located = InputError(located.code, located.problem, located.got, fix)
             raise located from None
 
     def class_names(self, block: Block) -> Sequence[Any] | None:

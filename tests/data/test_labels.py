@@ -81,6 +81,14 @@ def test_labels_that_start_at_one_are_refused_with_that_reason() -> None:
         Predictions([1, 2, 3], THREE)
 
 
+def test_minus_one_beside_every_class_is_called_an_unknown_label() -> None:
+    for y, p in (([0, -1, 1], P2), ([0, 2, -1, 1], np.full((4, 3), 1 / 3))):
+        with refused("TO105", "-1 in row", fix="a label is unknown: remove those rows"):
+            Predictions(y, p)
+    with refused("TO105", "-1 in row 1", fix="classes=[-1, 0, 1]"):  # three classes
+        Predictions([0, -1, 1], THREE)
+
+
 @pytest.mark.parametrize("huge", [2**63, 2**64 - 1, 10**30])
 def test_huge_integers_are_out_of_range_and_no_crash(huge: int) -> None:
     with refused("TO105", "row 0"):

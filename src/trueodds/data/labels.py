@@ -92,7 +92,10 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
         )
     if y.min() < 0 or y.max() >= k:
         fix = f"If they start at 1, subtract 1; if they are other codes, pass {predictions_call('classes=[…]')}."
-        if len(np.unique(y)) == k:
+        n_labels = len(np.unique(y))
+        if y.min() == -1 and y.max() < k < n_labels:  # every class and -1
+            fix = "-1 may mean that a label is unknown: remove those rows; rows are never dropped silently."
+        if n_labels == k:
             fix = suggest_classes(y, k, is_single=is_single)  # "Pass …"
             if y.min() == 1:
                 fix = f"If they start at 1, subtract 1, or p{fix[1:]}"

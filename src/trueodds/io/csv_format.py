@@ -164,7 +164,7 @@ def _kinds_of_columns(records: Sequence[Sequence[str]], decimal: str) -> tuple[d
 
     If a column has numbers with a star, which Weka writes before the largest one, any other column may have them too.
     """
-    if len(records) < 2 or len(set(records[0])) < len(records[0]):
+    if len(records) < 2:
         return {}, frozenset()
     kinds: dict[str, str] = {}
     text_columns = set()

@@ -243,6 +243,19 @@ def test_the_csv_reader_without_arrow_reads_unknown_labels(tmp_path: Path, monke
     assert np.isnan(read(path, multilabel="y_*").collect().Y[:, 0]).tolist() == [False, True, True, True]
 
 
+@pytest.mark.parametrize("has_arrow", [True, False])
+def test_unknown_labels_stand_beside_decimal_commas_and_percentages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_arrow: bool
+) -> None:
+    monkeypatch.setattr("trueodds.io.files._has_pyarrow", lambda: has_arrow)
+    path = tmp_path / "a.csv"
+    path.write_text("y_a;y_b;y_note;p_a;p_b\nNA;1;x;12,5%;0,5\n0;;y;50%;0,25\n1;0;z;75%;1\n")
+    preds = read(str(path), multilabel="y_*").collect()
+    np.testing.assert_array_equal(preds.Y, [[np.nan, 1], [0, np.nan], [1, 0]])
+    assert preds.p.tolist() == [[0.125, 0.5], [0.5, 0.25], [0.75, 1]]
+    assert sorted(note.code for note in preds.notes) == ["TN303", "TN310", "TN312", "TN314"]
+
+
 def test_a_missing_probability_or_label_of_classes_is_still_an_error(tmp_path: Path) -> None:
     path = write_table(tmp_path / "a.parquet", {"y_a": [0, 1], "p_a": [0.1, None]})
     with refusal("TO308", "p_a", "row 1"):

@@ -196,6 +196,47 @@ def test_a_missing_cell_is_reported_with_its_row_even_if_it_is_the_first(tmp_pat
             read(open_form(form, tmp_path, rows), probs=probs).collect()
 
 
+@pytest.mark.parametrize("form", ["jsonl", "mapping"])
+def test_fields_are_looked_up_in_the_first_cell_that_is_not_null(tmp_path: Path, form: str) -> None:
+    rows = [{"label": 0, "s": None}, {"label": 1, "s": {"a": 0.3, "b": 0.7}}]
+    for probs in ("s", "s.b", "s.*"):
+        with refusal("TO308", "row 0"):
+            read(open_form(form, tmp_path, rows), probs=probs).collect()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_star_leaves_out_fields_of_text(tmp_path: Path, form: str) -> None:
+    rows = [{"label": "ab"[y], "s": {"class": "ab"[y], "a": 1 - p, "b": p}} for y, p in ((0, 0.1), (1, 0.75))]
+    source = read(open_form(form, tmp_path, rows), probs="s.*")
+    assert source.collect().p.tolist() == [[0.9, 0.1], [0.25, 0.75]]
+    assert source.collect().classes == ("a", "b")
+    assert [note.text for note in source.notes] == ["probs 's.*' also matches the text in s.class, which was not read."]
+    with refusal("TO307", "class, a, b", r"probs='s\.\*'"):
+        read(open_form(form, tmp_path, rows), probs="s")
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "jsonl"])
+def test_fields_are_read_beside_columns_in_the_names_of_folders(tmp_path: Path, form: str) -> None:
+    for site in ("north", "south"):
+        folder = tmp_path / "data" / f"site={site}"
+        folder.mkdir(parents=True)
+        rows = [{"label": 1, "s": {"a": 0.3, "b": 0.7}}, {"label": 0, "s": {"a": 0.6, "b": 0.4}}]
+        open_form(form, folder, rows)
+    preds = read(str(tmp_path / "data" / "*" / f"rows.{form}"), probs="s.*", group="site").collect()
+    assert preds.p.tolist() == [[0.3, 0.7], [0.6, 0.4]] * 2
+    assert preds.group is not None
+    assert preds.group["site"].tolist() == ["north", "north", "south", "south"]
+    with refusal("TO304", "site.name"):
+        read(str(tmp_path / "data" / "*" / f"rows.{form}"), probs="s.*", group="site.name")
+
+
+def test_a_column_of_a_text_file_has_no_fields(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("label;p;s\n1;0,5;x\n0;0,25;y\n")
+    with refusal("TO304", "p.yes"):
+        read(str(path), probs="p.yes")
+
+
 def test_errors_name_the_fields_that_exist(tmp_path: Path) -> None:
     data = open_form("jsonl", tmp_path, nested_rows())
     with refusal("TO304", "instance.targt", "Did you mean instance.target"):

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,14 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import ColumnBatch, Table, check_column_names, refuse_repeated_columns, slice_batches
+from trueodds.io.table import (
+    ROWS_OF_FIRST_CELL,
+    ColumnBatch,
+    Table,
+    check_column_names,
+    refuse_repeated_columns,
+    slice_batches,
+)
 
 MAX_DEFLATE_RATIO = 1032  # maximum compression ratio of deflate
 # zipfile raises RuntimeError for encrypted members and for unknown compression methods.
@@ -46,9 +54,11 @@ class MappingTable(Table):
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first value of an array."""
+        """Return the first value of an array that is not None."""
         array = self._arrays[column]
-        return next(iter(array), None) if isinstance(array, (list, tuple)) or np.ndim(array) == 1 else None
+        if not (isinstance(array, (list, tuple)) or np.ndim(array) == 1):
+            return None
+        return next((cell for cell in islice(array, ROWS_OF_FIRST_CELL) if cell is not None), None)
 
 
 class NpzTable(Table):

@@ -209,6 +209,7 @@ class _ColumnFinder:
         self.column_names = frozenset([*table.columns, *table.partition])
         self.notes: list[Note] = []
         self.rows_name_classes = False  # whether a list of classes with scores was found
+        self._first_cells: dict[str, Any] = {}  # by column
 
     def _suggest_separator(self) -> str | None:
         """Return the remedy for a text file whose columns another separator splits, or None."""
@@ -235,7 +236,9 @@ class _ColumnFinder:
         column, path = split_path(name, self.column_names)
         if column not in self.table.columns:
             return NO_FIELD if path else self.table.partition.get(column, NO_FIELD)
-        first_cell = vector_values(self.table.first_cell(column))
+        if column not in self._first_cells:
+            self._first_cells[column] = vector_values(self.table.first_cell(column))
+        first_cell = self._first_cells[column]
         if path and first_cell is None:  # the cells of a text file, for example, have no fields
             return NO_FIELD
         return find_field(first_cell, path) if path else first_cell
@@ -313,7 +316,7 @@ class _ColumnFinder:
                     f"{keyword} {requested!r} also matches {name!r}, which is read as the {role_of_column[name]} only.",
                 )
             )
-        texts = [name for name in matches if name in self.table.text_columns]
+        texts = [name for name in matches if self._holds_text(name)]
         if texts and len(matches) - len(texts) > 1:
             for name in texts:
                 del matches[name]
@@ -333,6 +336,12 @@ class _ColumnFinder:
             )
         name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), name_of_column if len(matches) > 1 else None
+
+    def _holds_text(self, name: str) -> bool:
+        """Return whether a column is known to hold text, or a field holds text in the first cell."""
+        if name in self.column_names:
+            return name in self.table.text_columns and self.table.columns.count(name) == 1
+        return isinstance(self._find_cell(name), str)
 
     def _class_fields(self, name: str) -> list[str]:
         """Return the fields of the cells of a column or field; those of a list of classes with scores are its classes.
@@ -367,15 +376,15 @@ class _ColumnFinder:
             fix = f"Pass {keyword}='{parent}.*' for these columns, or rename them."
             problem = f"{self.table.name} has the column {parent!r} with fields, and columns with their names."
             raise InputError("TO313", problem, ", ".join(columns), fix)
-        cell_of_field = {field: self._find_cell(f"{parent}.{field}") for field in fields}
-        if not all(isinstance(to_python(value), NUMBERS) for value in cell_of_field.values()):
+        cell_of_field = {field: to_python(self._find_cell(f"{parent}.{field}")) for field in fields}
+        numbers = [field for field, value in cell_of_field.items() if isinstance(value, NUMBERS)]
+        if len(numbers) < len(fields):
             # Lists and objects first: a number beside them is something else, such as a version.
-            readable = [
-                field for field, value in cell_of_field.items() if isinstance(to_python(value), (list, Mapping))
-            ]
-            readable += [field for field, value in cell_of_field.items() if isinstance(to_python(value), NUMBERS)]
+            nested = [field for field, value in cell_of_field.items() if isinstance(value, (list, Mapping))]
+            field = (nested or ("*" if len(numbers) > 1 else numbers) or ["FIELD"])[0]
             problem = f"Column {name!r} of {self.table.name} has fields that are not numbers."
-            fix = f"Name the field of the probabilities: {keyword}='{name}.{readable[0] if readable else 'FIELD'}'."
+            fields_hint = "fields of the probabilities, without text" if field == "*" else "field of the probabilities"
+            fix = f"Name the {fields_hint}: {keyword}='{name}.{field}'."
             raise InputError("TO307", problem, ", ".join(fields), fix)
         return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import NO_FIELD
-from trueodds.io.table import ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
@@ -31,7 +32,7 @@ class JsonLinesTable(Table):
         _, fields = first_record
         self._first_fields = fields
         self.columns = check_column_names(path, tuple(fields))
-        self.text_columns = frozenset(name for name, value in fields.items() if isinstance(value, str))
+        self.text_columns = _text_keys(fields)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
@@ -57,8 +58,11 @@ class JsonLinesTable(Table):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 
     def first_cell(self, column: str) -> Any:
-        """Return the value of a key in the first record."""
-        return self._first_fields.get(column)
+        """Return the first value of a key that is not null."""
+        if (value := self._first_fields.get(column)) is not None:
+            return value
+        records = islice(self.records(), ROWS_OF_FIRST_CELL)
+        return next((fields[column] for _, fields in records if fields.get(column) is not None), None)
 
     def _column_to_array(self, records: list[tuple[int, Any]], cells: list[Any], name: str, start: int) -> Any:
         """Convert the values of one key or field to an array; raise TO308 for a record without it."""
@@ -118,6 +122,11 @@ class JsonLinesTable(Table):
         )
 
 
+def _text_keys(fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys of a record whose values are text."""
+    return frozenset(name for name, value in fields.items() if isinstance(value, str))
+
+
 class RecordTable(JsonLinesTable):
     """Records in memory; the keys of the first are the columns."""
 
@@ -129,7 +138,7 @@ class RecordTable(JsonLinesTable):
         self._records = records
         self.rows = len(records)
         self._first_fields = next(self.records())[1] if records else {}
-        self.columns = tuple(self._first_fields)
+        self.columns, self.text_columns = tuple(self._first_fields), _text_keys(self._first_fields)
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield each record with its number, from 1."""

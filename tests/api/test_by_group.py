@@ -235,7 +235,7 @@ def test_groups_that_were_not_examined_are_listed_and_noted():
         ("many=0, few=False", "no_weight"),
     ]
     left = [note.text for note in groups.notes if note.code == "TN151"]
-    assert left[0] == "1 of 60 groups of many not examined, because all their rows have weight 0: many=0."
+    assert left[0] == "1 of 60 groups of many not examined, because no row has weight and known labels: many=0."
     assert "TN152" in codes(groups)
     limited = by_group(preds, interval=None, max_groups=50, resamples=49)
     assert [group.reason for group in limited.unexamined].count("max_groups") == 9

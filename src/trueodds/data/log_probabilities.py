@@ -167,6 +167,10 @@ class LogOdds:
         """Return the probability (n,) that the label is absent."""
         return sigmoid(-self.z)
 
+    def log_odds(self) -> Array:
+        """Return the log odds (n,), as float64."""
+        return np.asarray(self.z, dtype=np.float64)
+
     def logs(self, outcomes: int) -> Array:
         """Return the log-probabilities of absence and presence, (n, 2)."""
         return log_softmax(self.z)

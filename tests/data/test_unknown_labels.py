@@ -18,6 +18,8 @@ import trueodds as to
 from tests.io.test_columns import refusal
 from trueodds import Predictions, read
 from trueodds.data.concatenate import concatenate
+from trueodds.data.plausibility import plausibility_notes
+from trueodds.lenses.lens_by_name import as_lens
 
 NAMES = ["a", "b", "c"]
 
@@ -180,6 +182,26 @@ def test_models_are_compared_on_the_known_labels() -> None:
     difference = to.compare(a, b, "brier", rng=0)
     scores = [np.mean(on_known_rows(lambda y, p: float(np.mean((p - y) ** 2)), Y, Q)) for Q in (P, P**1.2)]
     assert float(difference) == pytest.approx(scores[0] - scores[1], rel=1e-9)
+
+
+def test_events_of_a_label_are_expected_only_in_its_known_rows() -> None:
+    def notes(n_known: int) -> list[str]:
+        Y = np.tile([0.0, 1.0], (200, 1))
+        Y[n_known:, 0] = np.nan
+        preds = Predictions.from_multilabel(Y, np.full((200, 2), 0.1))
+        return [note.text for note in plausibility_notes(preds) if note.code == "TN185"]
+
+    assert notes(40) == []  # 4 events were expected
+    assert notes(60) == ["Class 0 (6.0 expected) was never observed."]
+
+
+def test_log_odds_rank_labels_whose_probabilities_round_to_one() -> None:
+    Z = np.array([[40.0, 0.0], [50.0, 0.0], [60.0, 0.0], [-1.0, 0.0]])
+    preds = Predictions.from_multilabel([[1, 0], [0, 1], [1, 1], [0, 0]], Z, logits=True)
+    view = as_lens("class:0").views(preds)[0]
+    assert view.log_odds is not None
+    assert view.log_odds.tolist() == Z[:, 0].tolist()
+    assert view.rank_scores.tolist() == Z[:, 0].tolist()
 
 
 def test_a_tally_of_partly_known_rows_is_refused() -> None:

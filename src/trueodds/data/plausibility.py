@@ -157,6 +157,8 @@ def check_observed_classes(preds: Predictions) -> list[Note]:
     if len(unobserved):
         w = preds.w[rows]
         p = preds.P[rows][:, unobserved] if preds.p.ndim == 1 else preds.p[rows][:, unobserved]
+        if preds.known is not None:
+            p = np.where(preds.known[rows][:, unobserved], p, 0.0)
         expected[unobserved] = (w @ p.astype(np.float64)) * (len(w) / w.sum())
     return unobserved_class_notes(is_observed, expected, preds.classes, preds.kind)
 

@@ -88,7 +88,8 @@ class UnexaminedGroup:
     column, value, label : str
         As for `Group`.
     reason : {"max_groups", "no_weight"}
-        Whether it is beyond the limit `max_groups` that the caller has set, or no row of it has weight and known labels.
+        Whether it is beyond the limit `max_groups` that the caller has set, or no row of it has weight and known
+        labels.
     """
 
     column: str

@@ -21,18 +21,20 @@ from trueodds.cli.gate import AUDIT_SCOPE, Gate, Scope, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.selective_risk import selective_risk
+
+FOUR_ANSWERS = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
 
 
 def bare(gate: Gate) -> Estimate:
-    """An estimate of which nothing but the value is known."""
+    """An estimate of which nothing but the value is known; of selective prediction, that of four answers."""
+    if gate.base_name in ("aurc", "risk"):
+        return to.measure(FOUR_ANSWERS, gate.name, resamples=99)
     return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
 
 
 def gate_passed(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
-    rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
-    answer = gate_values.GatedAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
+    answer = gate_values.GatedAudit(audited, measure)
     return not evaluate_gate(Gate.parse(text), answer)[0]
 
 
@@ -66,6 +68,13 @@ def gate_passed(text: str, report: dict[str, Any] | None = None, measure: Any = 
         ("aurc>0.14", False),
         ("aurc>0.15", True),
         ("risk@0.5>0.01", True),
+        # One of four is wrong at a coverage of 1. None of two is at 0.5: the exact limit is 1 − 0.025^(1/2) = 0.8419.
+        ("risk@1>0.24", False),
+        ("risk@1.0>0.26", True),
+        ("risk@0.5.high>0.84", False),
+        ("risk.high@0.5>0.85", True),
+        ("risk@.5.low>=0.1", True),
+        ("risk.high@5e-1@confidence>0.84", False),
     ],
 )
 def test_a_gate_compares_the_number_it_names(text: str, passed: bool) -> None:
@@ -100,8 +109,12 @@ def test_reject_is_the_verdict_of_the_family() -> None:
         "brier.debiased>0.1",  # noise does not pull a score up
         "risk>0.1",
         "risk@1.5>0.1",
+        "risk@0>0.1",
+        "risk@0.8.upper>0.1",
+        "risk@0.8.5>0.1",
+        "risk@high>0.1",
+        "risk@0.5.debiased>0.1",
         "aurc.debiased>0.1",
-        "aurc@confidence>0.1",
         "foo>1",
         "ece>5",  # five percent is 0.05; this gate would always hold
         "ece@classwise>=1.01",

@@ -241,7 +241,7 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: 
     `a` contains all models if `is_ranking`; otherwise `a` and `b` are the two models. `names` replace the keys of a
     mapping or the default names.
     """
-    if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
+    if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS)):
         raise InputError(
             "TO205",
             "A comparison needs two models.",

@@ -93,7 +93,7 @@ def choose_columns(
     used: set[str] = set()
     for label, item in named:
         _refuse_pair_and_classwise_name(item)
-        is_name = isinstance(item, str) and item in ESTIMATORS.names()
+        is_name = isinstance(item, str) and item in ESTIMATORS
         own_settings = {
             name: value for name, value in settings.items() if is_name and _setting_applies(item, name, settings)
         }

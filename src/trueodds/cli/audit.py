@@ -34,7 +34,6 @@ from trueodds.core.progress import ProgressBar
 
 if TYPE_CHECKING:
     from trueodds.core.results import Estimate
-    from trueodds.lenses.selective_risk import SelectiveRisk
 
 
 AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit measures, as a test checks
@@ -131,11 +130,7 @@ def audit(
         if json_path != "-":
             _print_report(report, is_brief=is_brief)
     gated_audit = gate_values.GatedAudit(
-        report,
-        computed_values.measure,
-        lambda: computed_values.risk(gates),
-        computed_values.measure_groups,
-        accept_unexamined,
+        report, computed_values.measure, computed_values.measure_groups, accept_unexamined
     )
     gate.evaluate_gates(ctx, gates, gated_audit, lambda condition: gate_notes.note_in_audit(condition, report))
 
@@ -166,15 +161,19 @@ class ComputedGateValues:
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
         """Compute the estimates before the audit starts, so that invalid gates are rejected first."""
         for condition in gates:
-            if condition.group is not None and condition.name != "ece":
-                self.measure_groups(condition)
-            elif (
-                condition.operator
-                and condition.group is None
-                and condition.name not in gate.AUDIT_SCOPE.numbers
-                and not _is_reported(condition)
-            ):
-                self.measure(condition)
+            try:
+                if condition.group is not None and condition.name != "ece":
+                    self.measure_groups(condition)
+                elif (
+                    condition.operator
+                    and condition.group is None
+                    and condition.name not in gate.AUDIT_SCOPE.numbers
+                    and not _is_reported(condition)
+                ):
+                    self.measure(condition)
+            except InputError as problem:
+                if problem.code != "TO611":  # a valid gate that cannot be evaluated does not replace the report
+                    raise
 
     def measure(self, condition: gate.Gate) -> Estimate:
         """Return the estimate that a gate bounds."""
@@ -182,7 +181,8 @@ class ComputedGateValues:
         if key not in self._estimates:
             import trueodds as to
 
-            self._estimates[key] = to.measure(self._rows, condition.name, lens=condition.lens, **self._settings)
+            name = self._estimator_of_answers(condition)
+            self._estimates[key] = to.measure(self._rows, name, lens=condition.lens, **self._settings)
         return self._estimates[key]
 
     def measure_groups(self, condition: gate.Gate) -> Mapping[str, Estimate]:
@@ -190,6 +190,9 @@ class ComputedGateValues:
         if condition.name not in self._group_estimates:
             from trueodds.api.by_group import estimate_by_group
 
+            if self._n_questions > self._rows.n and condition.coverage is not None:
+                problem, fix = "the questions without an answer have no group", "Use trueodds groups, for the answers."
+                raise condition.not_evaluable_error(problem, fix)
             self._group_estimates[condition.name] = estimate_by_group(
                 self._rows,
                 condition.name,
@@ -200,18 +203,25 @@ class ComputedGateValues:
             )
         return self._group_estimates[condition.name]
 
-    def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
-        """Return the selective risk of the confidence at the coverages of the gates."""
-        from trueodds.lenses.lens_by_name import as_lens
-        from trueodds.lenses.selective_risk import selective_risk_of_view
-        from trueodds.tallies.tally import lens_views
+    def _estimator_of_answers(self, condition: gate.Gate) -> str:
+        """Return the name of the estimator of a gate. The coverage of a risk becomes a share of the answers.
 
-        rows = self._rows
-        (view,) = lens_views(rows, as_lens("confidence"))
-        return selective_risk_of_view(
-            view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
-            at=gate_values.requested_coverages(gates), level=self._settings["level"], rng=self._settings["rng"],
-        )  # fmt: skip
+        A gate states it as a share of all questions.
+        """
+        if condition.coverage is None or self._n_questions <= self._rows.n:
+            return condition.name
+        from trueodds.lenses.selective_risk import COVERAGE_TOLERANCE
+
+        share = condition.coverage * self._n_questions / self._rows.n
+        if share > 1 + COVERAGE_TOLERANCE:  # no answers to so many questions
+            got = f"answers to {self._rows.n:,} of {self._n_questions:,} questions"
+            raise condition.not_evaluable_error(got, "Name a smaller coverage.")
+        return f"{condition.base_name}@{min(share, 1.0)!r}"
+
+    @property
+    def _n_questions(self) -> int:
+        """Number of questions, including those without an answer; that of the rows if these are no answers."""
+        return int(getattr(self._data, "n_queries", None) or self._rows.n)
 
     @cached_property
     def _rows(self) -> Any:

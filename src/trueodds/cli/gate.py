@@ -1,7 +1,8 @@
 """Gates: parse the conditions of --fail-on, such as 'ece.low>0.05', and exit with status 1 if one of them holds.
 
 A gate bounds a number of the result (NAME), of a subgroup ([GROUP]), or a part of it (.PART, such as an end of the
-interval), through a lens (@LENS); or it is a word such as "reject". `gate_values` finds the numbers in the results.
+interval), through a lens (@LENS); or it is a word such as "reject". The name of a selective risk includes its coverage
+(risk@0.8). `gate_values` finds the numbers in the results.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
     " {example}."
 )
-# NAME[GROUP].PART@LENS OPERATOR LIMIT, where only the name, the operator and the limit are required.
+# NAME@COVERAGE[GROUP].PART@LENS OPERATOR LIMIT, where only the name, the operator and the limit are required. Digits
+# after the decimal point of a coverage belong to it, letters are a part.
 _GATE_PATTERN = re.compile(
-    r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
+    r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:@(?P<coverage>\d+(?:\.\d+)?|\.\d+))?(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<operator>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
 )
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -43,6 +45,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 # The parts that a gate may name of a number without and with an interval: the value, and the ends of the interval.
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
+RISK = "risk"  # the number whose name includes a coverage
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
 MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
@@ -71,7 +74,7 @@ class Scope:
 AUDIT_SCOPE = Scope(
     "audit",
     ("reject",),
-    {"pvalue": VALUE_PART, "aurc": VALUE_AND_ENDS, "risk": VALUE_AND_ENDS},
+    {"pvalue": VALUE_PART},
     None,
     None,
     accepts_lens=True,
@@ -83,10 +86,10 @@ class Gate:
     """A condition under which a command fails; for its syntax see the docstring of the module."""
 
     text: str  # the condition as it was written
-    name: str  # name of an estimator or a number, or a word such as "reject"
+    name: str  # name of an estimator or a number, or a word such as "reject"; that of a risk includes its coverage
     part: str = "value"  # one of `PARTS`
     group: str | None = None  # label of a subgroup, or `WORST_GROUP`
-    lens: str | None = None  # for `risk`, the coverage
+    lens: str | None = None
     operator: str = ""  # empty for a word
     limit: float = 0.0  # the bound with which the number is compared
 
@@ -97,8 +100,11 @@ class Gate:
         >>> gate = Gate.parse("ece.low@classwise >= 0.02")
         >>> gate.name, gate.part, gate.lens, gate.operator, gate.limit
         ('ece', 'low', 'classwise', '>=', 0.02)
-        >>> Gate.parse("ece[worst]>0.1").group, Gate.parse("risk@0.8>0.05").coverage
-        ('worst', 0.8)
+        >>> Gate.parse("ece[worst]>0.1").group
+        'worst'
+        >>> gates = [Gate.parse(text) for text in ("risk@0.8.low>0.4", "risk.low@0.8>0.4")]
+        >>> [(gate.name, gate.part, gate.coverage) for gate in gates]
+        [('risk@0.8', 'low', 0.8), ('risk@0.8', 'low', 0.8)]
         """
         if text.strip() in scope.words:
             return cls(text, text.strip())
@@ -111,20 +117,22 @@ class Gate:
                 "--fail-on has no condition.", text, _SYNTAX_REMEDY.format(words=words, example=scope.example)
             )
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
-        gate = cls(
-            text, match["name"], part, match["group"], match["lens"], match["operator"], _parse_limit(match["limit"])
-        )
+        name, lens = _split_coverage(match["name"], match["coverage"], match["lens"], scope)
+        gate = cls(text, name, part, match["group"], lens, match["operator"], _parse_limit(match["limit"]))
         _check_gate(gate, scope)
         return gate
 
     @property
     def coverage(self) -> float | None:
-        """The coverage of `risk`, or None if it is not between 0 and 1."""
-        try:
-            coverage = float(self.lens or "nan")
-        except ValueError:
-            return None
+        """The coverage of a risk, or None if it is not between 0 and 1."""
+        name, _, text = self.name.partition("@")
+        coverage = float(text) if name == RISK and text else 0.0
         return coverage if 0 < coverage <= 1 else None
+
+    @property
+    def base_name(self) -> str:
+        """The name without the coverage of a risk."""
+        return self.name.partition("@")[0]
 
     def fails(self, number: float) -> bool:
         """Return whether the gate fails for this number."""
@@ -280,6 +288,22 @@ def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:
     return [evaluate_gate(group_gate, result)[1] for _, group_gate in failing[1:]]
 
 
+def _split_coverage(name: str, coverage: str | None, lens: str | None, scope: Scope) -> tuple[str, str | None]:
+    """Return the name, with the coverage if it is a risk, and the lens. The coverage may also follow the part."""
+    if name != RISK:
+        return name, lens if coverage is None else coverage
+    if coverage is None and lens is not None:
+        coverage, _, rest = lens.partition("@")
+        lens = rest or None
+    if coverage is None:  # that of the command, if it has one
+        own_name = getattr(scope.estimator, "name", "")
+        return own_name if own_name.partition("@")[0] == RISK else name, lens
+    try:
+        return f"{name}@{float(coverage):.12g}", lens
+    except ValueError:
+        return name, coverage
+
+
 def _parse_limit(text: str) -> float:
     """Parse the bound of a condition, which must be a finite number."""
     try:
@@ -294,19 +318,19 @@ def _parse_limit(text: str) -> float:
 
 def _check_gate(gate: Gate, scope: Scope) -> None:
     """Reject a gate on a number that the command does not have."""
-    parts = scope.numbers.get(gate.name)
+    parts = scope.numbers.get(gate.base_name)
+    if gate.base_name == RISK and gate.coverage is None:
+        raise _invalid_gate_error("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
     if parts is None:
         _check_estimator(gate, scope)
         parts = PARTS
     if gate.part not in parts:
         fix = suggest_names(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
         raise _invalid_gate_error(f"{gate.name} has no such part.", gate.part, fix)
-    if gate.name in scope.numbers and gate.group is not None:
+    if gate.base_name in scope.numbers and gate.group is not None:
         raise _invalid_gate_error(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
-    if gate.name == "risk" and gate.coverage is None:
-        raise _invalid_gate_error("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
-    if gate.lens is not None and gate.name != "risk":
-        if not scope.accepts_lens or gate.name in scope.numbers or gate.group is not None:
+    if gate.lens is not None:
+        if not scope.accepts_lens or gate.base_name in scope.numbers or gate.group is not None:
             raise _invalid_gate_error(
                 f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out."
             )
@@ -340,7 +364,7 @@ def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
     """Return the smallest and the largest value that the number can have."""
     if gate.name in ("statistic", "effect"):
         return -math.inf, math.inf
-    if gate.name in scope.numbers and gate.name != "difference":
+    if gate.base_name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
     estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
     # On a class, `max_value` is a property, not a number.
@@ -383,7 +407,7 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval with known coverage."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
-    if gate.part == "debiased" and estimator.interval == "bca":
+    if gate.part == "debiased" and (estimator.interval == "bca" or not estimator.vanishes_if_calibrated):
         problem = f"{gate.name} is not biased upward by noise, so it has no debiased form."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 

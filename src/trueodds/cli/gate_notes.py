@@ -70,7 +70,7 @@ def _bounds_an_error(gate: Gate) -> bool:
     from trueodds.estimators.base import Estimator
     from trueodds.hypotests.equivalence import is_in_probability_units
 
-    if not gate.operator or not gate.fails_above or gate.part == "noise_floor" or gate.name not in ESTIMATORS.names():
+    if not gate.operator or not gate.fails_above or gate.part == "noise_floor" or gate.name not in ESTIMATORS:
         return False
     estimator = make_default_estimator(gate.name)
     return isinstance(estimator, Estimator) and is_in_probability_units(estimator)

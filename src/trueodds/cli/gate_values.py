@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueodds.cli.gate import (
+    RISK,
     VALUE_AND_ENDS,
     VALUE_PART,
     WORST_GROUP,
@@ -34,9 +35,10 @@ NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
+    made = make_estimator(estimator, settings)
     return Scope(
-        "measure", estimators=(estimator,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
-        estimator=make_estimator(estimator, settings), example=f"'{estimator}.high>0.05'",
+        "measure", estimators=(made.name,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
+        estimator=made, example=f"'{estimator}.high>0.05'",
     )  # fmt: skip
 
 
@@ -50,9 +52,10 @@ def test_scope(margin: Any) -> Scope:
 
 def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
+    made = make_estimator(estimator, settings)
     return Scope(
-        "groups", ("reject",), {"pvalue": VALUE_PART}, (estimator,), (estimator,),
-        omits_intervals=settings.get("interval", "auto") is None, estimator=make_estimator(estimator, settings),
+        "groups", ("reject",), {"pvalue": VALUE_PART}, (made.name,), (made.name,),
+        omits_intervals=settings.get("interval", "auto") is None, estimator=made,
         example=f"'{estimator}[worst].low>0.02'",
     )  # fmt: skip
 
@@ -200,7 +203,7 @@ class GatedAnswers:
         for estimate in self.measures:
             if estimate.estimator == gate.name:
                 return GatedEstimate(estimate).number(gate)
-        if gate.name in ("aurc", "risk"):
+        if gate.base_name in ("aurc", RISK):
             return find_risk(gate, self.risk)
         value = self.report[gate.name]
         return (value[gate.part] if isinstance(value, Mapping) else value), _format_gate_number_name(gate, None)
@@ -216,7 +219,6 @@ class GatedAudit:
 
     report: Mapping[str, Any]
     measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
-    risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
     # Computes the estimate of a gate for every group, if the audit does not report it.
     measure_groups: Callable[[Gate], Mapping[str, Estimate]] = lambda _gate: {}
     accepts_unexamined: bool = False  # whether gates may pass although some groups were not examined
@@ -238,8 +240,6 @@ class GatedAudit:
             verdict = self.report["verdict"]
             _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
             return verdict.get("pvalue"), "family-wise p"
-        if gate.name in ("aurc", "risk"):
-            return find_risk(gate, self.risk())
         if gate.group is not None:
             return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
         reported_estimates = [
@@ -364,12 +364,12 @@ def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
         return area, _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
-    return float(risk.at[column][index]), _format_gate_number_name(gate, gate.lens)
+    return float(risk.at[column][index]), _format_gate_number_name(gate, None)
 
 
 def requested_coverages(gates: Sequence[Gate]) -> list[float]:
     """Return the coverages whose risk is requested."""
-    return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
+    return [gate.coverage for gate in gates if gate.coverage is not None]
 
 
 def _is_rejected(

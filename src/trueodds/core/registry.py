@@ -56,8 +56,28 @@ class Registry:
         """Return the names of all methods in the order of the table."""
         return tuple(self._table)
 
+    def __contains__(self, name: object) -> bool:
+        """Return whether a method has this name, which may be followed by a setting, as in "risk@0.8"."""
+        return isinstance(name, str) and self.split_name(name)[0] in self._table
+
+    def split_name(self, name: str) -> tuple[str, dict[str, float]]:
+        """Return the name of a method and the setting that follows it after "@", as in "risk@0.8".
+
+        A name with "@" of a method without such a setting is returned as it is, so that it is unknown.
+        """
+        base, at, text = name.partition("@")
+        if not at or base not in self._table or not (setting := self.load(base).setting_in_name):
+            return name, {}
+        try:
+            return base, {setting: float(text)}
+        except ValueError:
+            fix = f"Write {base}@NUMBER, for instance {base}@0.8."
+            raise InputError("TO203", f"{setting} must be a number.", repr(name[:80]), fix) from None
+
     def load(self, name: str) -> Any:
         """Return the class of a method; an unknown name raises an InputError that lists similar names."""
+        if isinstance(name, str) and "@" in name:
+            name, _ = self.split_name(name)
         if name not in self._table:
             name = str(name)[:80]
             raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint_for_unknown_name(name))
@@ -135,6 +155,12 @@ class Registry:
         """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""
         method = self.load(name)
         self.check(name, settings)
+        if "@" in name:
+            name, setting_in_name = self.split_name(name)
+            if repeated := [setting for setting in setting_in_name if setting in settings]:
+                problem, got = f"The {repeated[0]} is given twice.", f"{repeated[0]}={settings[repeated[0]]!r}"
+                raise InputError("TO205", problem, got, "Leave one of them out.")
+            settings = {**settings, **setting_in_name}
         if hasattr(method, "from_settings"):
             return method.from_settings(name, **settings)
         return method(**settings)

@@ -81,6 +81,8 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "spline": ("spline calibration", "splines"),
     "prior_shift": ("label shift", "prior correction", "prior probability shift"),
     "identity": ("uncalibrated", "no calibration"),
+    "aurc": ("area under the risk coverage curve", "risk coverage area"),
+    "risk": ("selective error", "risk at coverage", "selective accuracy"),
     # diagrams
     "reliability": (
         "reliability diagram", "reliability plot", "calibration curve", "calibration plot", "calibration diagram",

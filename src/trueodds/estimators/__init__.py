@@ -48,6 +48,8 @@ ESTIMATORS = Registry(
         "human_distance": "trueodds.estimators.human_distance:HumanDistance",
         "truthful": "trueodds.estimators.truthful:Truthful",
         "bas": "trueodds.estimators.answer_or_abstain:AnswerOrAbstain",
+        "aurc": "trueodds.estimators.selective_risk:AreaUnderRiskCoverage",
+        "risk": "trueodds.estimators.selective_risk:RiskAtCoverage",
         "utility": "trueodds.estimators.utility:UtilityError",
         "decision_regret": "trueodds.estimators.decision_regret:DecisionRegret",
         "cross_fitted": "trueodds.estimators.cross_fitted:CrossFitted",

@@ -39,6 +39,8 @@ from trueodds.estimators.proper_scores import Brier as Brier
 from trueodds.estimators.proper_scores import LogLoss as LogLoss
 from trueodds.estimators.proper_scores import RankedProbability as RankedProbability
 from trueodds.estimators.proper_scores import Spherical as Spherical
+from trueodds.estimators.selective_risk import AreaUnderRiskCoverage as AreaUnderRiskCoverage
+from trueodds.estimators.selective_risk import RiskAtCoverage as RiskAtCoverage
 from trueodds.estimators.skce import SquaredKernelError as SquaredKernelError
 from trueodds.estimators.smooth_ece import SmoothError as SmoothError
 from trueodds.estimators.static_error import StaticError as StaticError
@@ -49,6 +51,7 @@ from trueodds.estimators.utility import UtilityError as UtilityError
 
 ESTIMATORS: Registry
 ace = AdaptiveError
+aurc = AreaUnderRiskCoverage
 average_ce = AverageError
 bas = AnswerOrAbstain
 brier = Brier
@@ -84,6 +87,7 @@ murphy_loss = MurphyLoss
 net_benefit = NetBenefit
 o_e = ObservedExpected
 rankcs = RankAgreement
+risk = RiskAtCoverage
 rmsce = RootMeanSquareError
 rps = RankedProbability
 sce = StaticError

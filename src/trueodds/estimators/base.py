@@ -71,6 +71,8 @@ class Estimator(Settings):
     null_draws_of: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     is_averageable: ClassVar[bool] = True  # whether the values of several views make one number
+    vanishes_if_calibrated: ClassVar[bool] = True  # whether the true value of every calibrated model is 0
+    setting_in_name: ClassVar[str] = ""  # the setting that may follow the name, as in "risk@0.8"
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
@@ -104,6 +106,10 @@ class Estimator(Settings):
     def supports_interval(self, view: View) -> bool:
         """Whether the default interval has its nominal coverage for this view; if not, `interval="auto"` gives none."""
         return True
+
+    def exact_limits(self, view: View, n: float, level: float) -> tuple[float, float] | None:
+        """Limits of the default interval from n rows or clusters, where resampling cannot vary; None elsewhere."""
+        return None
 
     def interval_estimator(self) -> Estimator:
         """Return the estimator whose interval is reported: itself, unless a plug-in estimate has better coverage."""
@@ -188,6 +194,7 @@ class ProperScore(Mean):
     """Base class of proper scores: a mean of one score per row with a known expectation under the predictions."""
 
     needs_rows: ClassVar[bool] = False
+    vanishes_if_calibrated: ClassVar[bool] = False
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""

@@ -73,6 +73,7 @@ class InstanceError(Estimator):
     lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "confidence"
     interval: ClassVar[str | None] = "bca"
+    vanishes_if_calibrated: ClassVar[bool] = False
 
     def error_from_sums(self, sums: OutcomeSums, empty_side_values: tuple[float, float]) -> Array:
         """Return the error from the four sums, which may be those of draws, (draws,) each.

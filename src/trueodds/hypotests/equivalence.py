@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.settings import Range
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator, ProperScore
+from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -51,7 +51,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
 
 def is_in_probability_units(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
-    if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
+    if error.norm_power != 1 or error.best_value != 0 or not error.vanishes_if_calibrated:
         return False
     # Means over pairs of rows are in squared probability units: skce in all forms, and mmce in these.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED_ERROR_FORMS

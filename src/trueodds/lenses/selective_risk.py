@@ -134,7 +134,7 @@ def selective_risk_of_view(
     `at=None` requests the coverages of a diagram. At a coverage within a step, the risk is the mean over random orders
     of the equal confidences. Its limits are pointwise percentiles of the resamples. If none of the answers up to a
     coverage is wrong, or all are, the resamples do not vary, and one limit is an exact binomial limit instead. If none
-    or all of the answers are wrong, the interval of AURC is exact too, see `_exact_aurc_interval`.
+    or all of the answers are wrong, the interval of AURC is exact too, see `exact_aurc_limits`.
     """
     if view.is_rows and not (mask := view.w > 0).all():
         view = view.take(np.flatnonzero(mask))
@@ -152,7 +152,7 @@ def selective_risk_of_view(
         np.minimum(requested * (n_queries / answered), 1.0),
         np.nan,
     )
-    risk = _risk_at_shares(steps.n, steps.errors, shares)
+    risk = risk_at_shares(steps.n, steps.errors, shares)
     errors_last = np.array([n_total - n_wrong, n_wrong])
     interval = gain = None
     low = high = np.full(len(requested), np.nan)
@@ -164,14 +164,14 @@ def selective_risk_of_view(
             interval = _percentile_interval(resampled.aurc, level)
             gain = _percentile_interval(resampled.gain, level)
         else:
-            interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
+            interval = Interval(*exact_aurc_limits(n_wrong > 0, n_units, level), level, "exact")
     return SelectiveRisk(
         threshold=steps.threshold,
         coverage=coverage,
         risk=np.cumsum(steps.errors) / n_up_to,
-        aurc=_area_under_curve(steps.n, steps.errors),
+        aurc=float(area_under_curve(steps.n, steps.errors)),
         random=n_wrong / n_total,
-        ideal=_area_under_curve(errors_last, errors_last * [0, 1]),
+        ideal=float(area_under_curve(errors_last, errors_last * [0, 1])),
         interval=interval,
         gain=gain,
         answered=answered,
@@ -200,7 +200,7 @@ def _confidence_steps(view: View) -> _ConfidenceSteps:
     """Return the steps of the risk-coverage curve of a view of rows or cells."""
     _, first, step = np.unique(-view.rank_scores, return_index=True, return_inverse=True)
     step, m = step.reshape(-1), len(first)
-    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    w, is_wrong = view.w * rows_per_weight(view), 1 - view.y.astype(np.float64)
     return _ConfidenceSteps(
         threshold=view.p[first].astype(np.float64),
         n=np.bincount(step, w, m),
@@ -231,9 +231,9 @@ def _resample_curves(steps: Iterator[tuple[Array, Array]], shares: Array) -> _Re
     """Compute AURC, gain and the risk at `shares` (coverages,) from the answers and errors of each resample's steps."""
     aurc, gain, risks = [], [], []
     for n, errors in steps:
-        aurc.append(_area_under_curve(n, errors))
+        aurc.append(float(area_under_curve(n, errors)))
         gain.append(errors.sum() / n.sum() - aurc[-1])
-        risks.append(_risk_at_shares(n, errors, shares) if len(shares) else shares)
+        risks.append(risk_at_shares(n, errors, shares) if len(shares) else shares)
     return _ResampledCurves(np.array(aurc), np.array(gain), np.array(risks).reshape(len(risks), -1))
 
 
@@ -248,14 +248,19 @@ def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> t
     If none or all of the `n_answers` (coverages,) are wrong, one of the limits is the exact binomial limit instead.
     """
     low, high = np.quantile(risks, _tail_probabilities(level), axis=0)
-    exact_limit = ((1 - level) / 2) ** (1 / np.maximum(n_answers, 1.0))
-    return np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
+    for i in np.flatnonzero((risk == 0) | (risk == 1)):
+        exact_low, exact_high = exact_risk_limits(bool(risk[i]), float(n_answers[i]), level)
+        low[i], high[i] = (exact_low, high[i]) if risk[i] else (low[i], exact_high)
+    return low, high
 
 
-def _represented_rows(view: View) -> Array:
-    """Weights (n,) as numbers of rows, on which AURC depends. Weights that are not counts add up to `effective_n`."""
+def rows_per_weight(view: View) -> float:
+    """Number of rows that a weight of 1 represents, on which AURC depends.
+
+    Weights that are not counts add up to `effective_n` rows.
+    """
     unit = view.unit_weight
-    return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
+    return 1 / unit if unit is not None else view.effective_n / view.total
 
 
 def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
@@ -277,15 +282,31 @@ def _percentile_interval(draws: Array, level: float) -> Interval:
     return Interval(float(low), float(high), level, "percentile")
 
 
-def _exact_aurc_interval(all_wrong: bool, rate: float, level: float) -> Interval:
-    """Interval of AURC if no answer was wrong, or all were.
+def exact_aurc_limits(all_wrong: bool, n: float, level: float) -> tuple[float, float]:
+    """Limits of AURC if none of n answers was wrong, or all were.
 
-    If no answer was wrong, the error rate is at most r = `rate`, its exact binomial limit. AURC is largest if the wrong
-    answers have the highest confidence: r + ∫ r/c dc for coverages c from r to 1, which is r (1 − log r). If all
-    answers were wrong, the same limit holds for the share of correct answers, and AURC is at least 1 minus this value.
+    If no answer was wrong, the error rate is at most r, its exact binomial limit. AURC is largest if the wrong answers
+    have the highest confidence: r + ∫ r/c dc for coverages c from r to 1, which is r (1 − log r). If all answers were
+    wrong, the same limit holds for the share of correct answers, and AURC is at least 1 minus this value.
     """
+    rate = 1 - _exact_limit(n, level)
     max_aurc = rate * (1 - float(np.log(rate)))
-    return Interval(1 - max_aurc, 1.0, level, "exact") if all_wrong else Interval(0.0, max_aurc, level, "exact")
+    return (1 - max_aurc, 1.0) if all_wrong else (0.0, max_aurc)
+
+
+def exact_risk_limits(all_wrong: bool, n: float, level: float) -> tuple[float, float]:
+    """Exact binomial limits of the risk if none of n answers was wrong, or all were.
+
+    >>> [round(limit, 4) for limit in exact_risk_limits(False, 10, 0.95)]  # 1 − 0.025^(1/10)
+    [0.0, 0.3085]
+    """
+    limit = _exact_limit(n, level)
+    return (limit, 1.0) if all_wrong else (0.0, 1 - limit)
+
+
+def _exact_limit(n: float, level: float) -> float:
+    """Smallest share of which all n rows are events with probability (1 − level)/2 at least."""
+    return float(((1 - level) / 2) ** (1 / max(n, 1.0)))
 
 
 def spaced_steps(coverage: Array) -> Array:
@@ -330,7 +351,7 @@ def _resample_steps(
             n_wrong, n_right = counts[:m], counts[m:]
             yield n_wrong + n_right, n_wrong
         return
-    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    w, is_wrong = view.w * rows_per_weight(view), 1 - view.y.astype(np.float64)
     step = steps.step_of_row
     unit = np.arange(len(step)) if cluster is None else cluster  # what is drawn with replacement
     n_units = int(unit.max()) + 1
@@ -340,8 +361,11 @@ def _resample_steps(
             yield np.bincount(step, weight, m), np.bincount(step, weight * is_wrong, m)
 
 
-def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
-    """Expected risk (s,) of the most confident `shares` (s,) of the answers, from those of each step (m,)."""
+def risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
+    """Expected risk (…, s) of the most confident `shares` (s,) of the answers, from those of each step (…, m)."""
+    n, errors = np.broadcast_arrays(n, errors)
+    if n.ndim > 1:
+        return np.array([risk_at_shares(*curve, shares) for curve in zip(n, errors, strict=True)])
     n_up_to, errors_up_to = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
     k = shares * n_up_to[-1]
     with np.errstate(invalid="ignore"):
@@ -350,17 +374,19 @@ def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
     return np.where(risk < _RISK_TOLERANCE, 0.0, np.where(risk > 1 - _RISK_TOLERANCE, 1.0, risk))
 
 
-def _area_under_curve(n: Array, errors: Array) -> float:
-    """AURC from the answers and errors of each step (m,), in decreasing order of confidence.
+def area_under_curve(n: Array, errors: Array) -> Array:
+    """AURC (…) from the answers and errors of each step (…, m), in decreasing order of confidence.
 
     A step of g answers with e errors follows N answers with E errors. In random order, the expected risk after j of its
     answers is (E + j e/g)/(N + j). The sum over j is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
     """
-    n_up_to, errors_before = np.cumsum(n), np.cumsum(errors) - errors
+    n_up_to, errors_before = np.cumsum(n, axis=-1), np.cumsum(errors, axis=-1) - errors
     n_before = n_up_to - n
-    harmonic_difference = np.diff(_harmonic_number(np.concatenate(([0.0], n_up_to))))
-    rate = np.divide(errors, n, out=np.zeros(len(n)), where=n > 0)
-    return float((errors + (errors_before - n_before * rate) * harmonic_difference).sum() / n_up_to[-1])
+    harmonic = _harmonic_number(n_up_to)
+    harmonic_difference = np.diff(harmonic, axis=-1, prepend=0.0)
+    rate = np.divide(errors, n, out=np.zeros(np.broadcast_shapes(n.shape, errors.shape)), where=n > 0)
+    sums_of_steps = errors + (errors_before - n_before * rate) * harmonic_difference
+    return np.asarray(sums_of_steps.sum(axis=-1) / n_up_to[..., -1])
 
 
 def _harmonic_number(x: Array) -> Array:

@@ -204,9 +204,9 @@ def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clus
         view, cell_statistic = estimand.views[0], estimand.cell_statistics[0]
         debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         return float(np.sign(debiased_square) * np.sqrt(abs(debiased_square)))
-    # Means are not 0 for a calibrated model, and debiased estimators need no further correction.
+    # Means have no bias, and debiased estimators need no further correction.
     is_debiased = estimand.estimator.interval in ("bca", "debiased")
-    if is_debiased or noise_floor is None or not 0 <= value:
+    if is_debiased or not estimand.estimator.vanishes_if_calibrated or noise_floor is None or not 0 <= value:
         return None
     reduced = float(subtract_noise_floor(value, noise_floor, estimand.estimator.norm_power))
     return None if np.isnan(reduced) else reduced

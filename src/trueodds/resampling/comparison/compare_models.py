@@ -293,7 +293,8 @@ def _count_compared_rows(pair: ErrorDifference) -> int:
 def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
     """A note if two calibrated models with these predictions would differ because of their noise floors."""
     noise_floor_a, noise_floor_b = pair.a.estimate.noise_floor, pair.b.estimate.noise_floor
-    if isinstance(estimator, Mean) or noise_floor_a is None or noise_floor_b is None or not np.isfinite(pair.value):
+    is_error = estimator.vanishes_if_calibrated and not isinstance(estimator, Mean)
+    if not is_error or noise_floor_a is None or noise_floor_b is None or not np.isfinite(pair.value):
         return None
     if estimator.has_target:
         noise_floor_a, noise_floor_b = (

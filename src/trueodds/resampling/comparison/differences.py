@@ -103,10 +103,11 @@ class ErrorDifference:
             return normal.welch_interval(self.value, error, degrees, level) if error > 0 else None
         if self.draws is None:
             return None
-        if self.paired and self.value == 0 and self._is_rounding_error(float(np.abs(self.draws).max())):
-            return Interval(0.0, 0.0, level, self.method)  # the predictions are equal, up to rounding
-        if np.ptp(self.draws) == 0:  # the outcomes do not vary
-            return None
+        if "exact" not in (self.a.method, self.b.method):  # exact intervals do not depend on the draws
+            if self.paired and self.value == 0 and self._is_rounding_error(float(np.abs(self.draws).max())):
+                return Interval(0.0, 0.0, level, self.method)  # the predictions are equal, up to rounding
+            if np.ptp(self.draws) == 0:  # the outcomes do not vary
+                return None
         if not self.paired and any(model.has_constant_outcomes for model in (self.a, self.b)):
             return None  # the variance of one of the errors is unknown; in paired differences the outcomes can cancel
         interval = self._evaluate_interval(level)

@@ -76,6 +76,8 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
         return interval_spec.interval
     if not all(estimand.estimator.supports_interval(view) for view in estimand.views):
         return None
+    if len(estimand.views) == 1 and estimand.estimator.exact_limits(estimand.views[0], 1.0, interval_spec.level):
+        return "exact"
     if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
@@ -276,6 +278,15 @@ def _debiased_interval(data: _IntervalData) -> Interval:
     return squared_error.pair_mean_interval(data.value, float(plug_in), data.draws, data.level)
 
 
+def _exact_interval(data: _IntervalData) -> Interval:
+    """Interval of an estimator that does not vary over resamples, such as a risk without any error."""
+    (view,), is_clustered = data.estimand.views, data.clusters is not None
+    n = n_independent_units(data.preds) if data.preds is not None and is_clustered else view.effective_n
+    limits = data.estimand.estimator.exact_limits(view, n, data.level)
+    assert limits is not None
+    return Interval(*limits, data.level, "exact")
+
+
 def _percentile_interval(data: _IntervalData) -> Interval:
     """Percentile interval."""
     return percentile_interval(data.draws, data.level)
@@ -372,6 +383,7 @@ class IntervalMethod:
 
 
 INTERVAL_METHODS = {
+    "exact": IntervalMethod(_exact_interval, uses_resamples=False),
     "percentile": IntervalMethod(_percentile_interval),
     "basic": IntervalMethod(_basic_interval),
     "bca": IntervalMethod(_bca_interval),

@@ -141,13 +141,15 @@ def test_a_calibrated_group_of_large_risk_is_not_miscalibrated() -> None:
         confidence, labels.astype(int), group={"kind": np.where(is_hard, "hard", "easy")}
     )
     for name in ("aurc", "risk@0.8"):
-        by_group = to.by_group(preds, name, resamples=199)
+        by_group = to.by_group(preds, name, resamples=199, min_effect=0.1)
         hard = next(group for group in by_group.groups if group.value == "hard")
         assert hard.estimate.value > 0.4
         assert hard.status != "miscalibrated"
-        gap = by_group.widest[0]
-        assert gap.settled
-        assert hard.estimate.interval is not None
+        easy = next(group for group in by_group.groups if group.value == "easy")
+        assert easy.estimate.interval is not None
+        assert easy.estimate.interval.high < 0.1
+        assert easy.status == "undecided"  # a small risk does not show calibration either
+        assert by_group.widest[0].settled
 
 
 def test_a_class_is_ranked_by_its_probability_and_its_risk_is_the_share_of_false_alarms() -> None:

@@ -236,9 +236,11 @@ def _mean_prediction_and_event_rate(group_error: ComparedModel) -> tuple[float |
 
 def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect: float, alpha: float) -> str:
     """Status of one subgroup from its adjusted p-value and the interval of its error."""
-    interval = group_error.estimate.interval
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return classify_status(adjusted_pvalue, low, high, min_effect, alpha, group_error.estimand.estimator.best_value)
+    interval, estimator = group_error.estimate.interval, group_error.estimand.estimator
+    # A small score or risk does not show that the group is calibrated.
+    if interval is None or not estimator.vanishes_if_calibrated:
+        return classify_status(adjusted_pvalue, None, None, min_effect, alpha)
+    return classify_status(adjusted_pvalue, interval.low, interval.high, min_effect, alpha, estimator.best_value)
 
 
 def _gaps_of_partitions(

@@ -335,6 +335,40 @@ def test_one_model_needs_a_name_and_is_not_compared() -> None:
     assert not to.table({"a": (y, models["true"])}, ["brier"]).compared
 
 
+def identified_models() -> tuple[to.Predictions, to.Predictions, to.Predictions]:
+    """A model of rows with ids, and a second one in reverse order: of all these rows, and of all but the first ten."""
+    y, models = outcomes_and_models(200)
+    ids = np.array([f"row {i}" for i in range(200)])
+    first = to.Predictions(y, models["true"]).with_row_id(ids)
+    second = to.Predictions(y, models["noisy"]).with_row_id(ids)
+    return first, second[::-1], second[:9:-1]
+
+
+def test_rows_with_ids_are_paired_in_any_order() -> None:
+    first, reordered, _ = identified_models()
+    table = to.table({"a": first, "b": reordered}, ["brier"], **FAST)
+    comparison = to.compare(first, reordered, "brier", **FAST)
+    assert table.columns[0].bold == "a"
+    assert table.columns[0].comparisons[0].pvalue == comparison.pvalue
+    assert not table.notes
+
+
+def test_paired_models_are_evaluated_on_their_common_ids() -> None:
+    first, _, shorter = identified_models()
+    unpaired = to.table({"a": first, "b": shorter}, ["brier"], **FAST)
+    assert unpaired.columns[0].bold is None
+    assert "paired=True" in next(note.text for note in unpaired.notes if note.code == "TN227")
+    for bold in (True, False):
+        table = to.table({"a": first, "b": shorter}, ["brier"], paired=True, bold=bold, **FAST)
+        assert table.n == 190
+        assert table.columns[0].estimates["a"].value == pytest.approx(
+            to.measure(first[10:], "brier", interval=None).value
+        )
+        assert [note.code for note in table.notes] == ["TN272"]
+    compared = to.table({"a": first, "b": shorter}, ["brier"], paired=True, **FAST).columns[0].comparisons[0]
+    assert compared.difference == pytest.approx(to.compare(first[10:], shorter, "brier", **FAST).difference)
+
+
 def test_paired_is_refused_for_different_rows() -> None:
     y, models = outcomes_and_models(50)
     different = {"a": (y, models["true"]), "b": (1 - y, models["true"])}

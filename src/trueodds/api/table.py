@@ -28,7 +28,7 @@ from trueodds.io.models import is_pair
 from trueodds.kernels.holm import holm
 from trueodds.resampling.comparison.compare_models import ModelComparison
 from trueodds.resampling.comparison.differences import MIN_DECISIVE_UNITS, ErrorDifference
-from trueodds.resampling.comparison.paired_rows import same_rows
+from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
@@ -102,7 +102,9 @@ def table(
     resamples : int, optional
         Number of bootstrap resamples, 2,000 by default.
     paired : bool, optional
-        Whether the models have predictions for the same rows in the same order. By default this is inferred from equal
+        Whether the models have predictions for the same rows, which are paired as in `compare`: by the ids of the rows if
+        all models have them, else in their order. With True and ids, all cells are those of the rows that all models
+        have, and note TN272 counts the others. By default pairing is inferred from equal sets of ids, else from equal
         outcomes, weights and clusters. Models with different rows are not compared, which a note reports.
     weight_kind : {"importance", "frequency"}, default="importance"
         Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
@@ -170,8 +172,9 @@ def table(
             raise InputError("TO202", "lens and lenses are the same argument.", "both", "Pass one of them.")
         lenses = lens
     columns = choose_columns(measures, lenses, settings, seed, generator)
-    rows = resolve_rows_of_models(named_models, weight_kind)
-    is_compared, notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
+    rows, notes = _align_models(resolve_rows_of_models(named_models, weight_kind), paired)
+    is_compared, comparison_notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
+    notes += comparison_notes
     first_model = next(iter(rows.values()))
     evaluated = []
     n_steps = len(columns) * (len(rows) + is_compared)
@@ -314,17 +317,28 @@ def _name_models(models: Any) -> dict[str, Any]:
     return name_models(values, names)
 
 
+def _align_models(
+    rows: Mapping[str, Predictions | Tally], paired: bool | None
+) -> tuple[Mapping[str, Predictions | Tally], list[Note]]:
+    """Return the models with their rows in one order, by the ids of the rows as in `compare`, and notes."""
+    predictions = {name: model for name, model in rows.items() if isinstance(model, Predictions)}
+    return align_rows(predictions, paired) if len(predictions) == len(rows) else (rows, [])
+
+
 def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:
     """Return whether the models have the same rows, so that they can be compared, and a note if they have not."""
     (first_name, first), *others = rows.items()
     for name, model in others:
+        hint = ""
         if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
             same, reason = False, "a tally does not store rows"
         else:
             same, reason = same_rows(first, model, paired)
             reason = reason or "paired=False"
+            if paired is None and count_common_ids(first, model):
+                hint = " Pass paired=True to compare the common rows."
         if not same:
-            text = f"The models were not compared, so no value is bold ({first_name} and {name}: {reason})."
+            text = f"The models were not compared, so no value is bold ({first_name} and {name}: {reason}).{hint}"
             return False, [Note("TN227", text)]
     return bool(others), []
 

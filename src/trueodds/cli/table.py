@@ -43,7 +43,8 @@ FORMATS = ("text", "markdown", "latex", "csv")
 @click.option(
     "--paired/--unpaired",
     default=None,
-    help="Whether all files have the same rows. [default: paired if the outcomes are equal]",
+    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
+    " outcomes are equal]",
 )
 @JSON
 @WEIGHT_KIND

@@ -45,6 +45,7 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
     assert (values["queries"], values["abstained"], values["coverage"]) == ("250", "50", "80%")
     assert values["accuracy"].startswith("0.65 [")
     assert values["accuracy"].endswith("· 200 answers")
+    assert values["overall accuracy"] == "0.52 of all queries"  # 130 of 250
     assert values["mean confidence"] == "0.75"
     assert values["risk at 50%"].startswith("0.26 [")
     assert values["risk at 50%"].endswith("· confidence ≥ 0.6 answers 80%, risk 0.35")
@@ -205,6 +206,18 @@ def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) 
         "confidence,correct,question",
         *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6)),
     ]
+
+
+def test_the_accuracy_of_all_questions_counts_abstentions_as_not_correct(run: Run, exam: Path, folder: Path) -> None:
+    document = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
+    assert (document["accuracy"]["value"], document["overall_accuracy"]) == (pytest.approx(0.65), pytest.approx(0.52))
+    assert run("answers", exam, *HOW, "--fail-on", "overall_accuracy<0.55").exit_code == 1
+    file = folder / "a.jsonl"
+    file.write_text('{"c": 0.9, "ok": 1, "skip": 0}\n{"c": null, "ok": 1, "skip": 0}\n{"c": 0.6, "ok": 0, "skip": 0}\n')
+    how = ("--confidence", "c", "--correct", "ok", "--abstained", "skip,c")
+    document = json.loads(run("answers", file, *how, "--json", "-").stdout)
+    assert document["without_confidence"] == 1
+    assert document["overall_accuracy"] is None  # the answer without a confidence may be correct
 
 
 def test_each_coverage_is_reported_once(run: Run, folder: Path) -> None:

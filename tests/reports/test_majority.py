@@ -51,3 +51,13 @@ def test_the_limit_of_a_row_is_called_pointwise() -> None:
     assert "pointwise limit" in [heading.name for heading in table.columns]
     assert "Pointwise limit: exceeded with probability at most 5 %" in table.intro
     assert "critical value" not in render_text(document)
+
+
+def test_vote_share_and_accuracy_have_names_of_their_own() -> None:
+    # The first class is predicted in both rows: 8 of 10 votes and 4 of 10, and the majority in one of two rows.
+    votes = to.Predictions([[8, 2], [4, 6]] * 20, [[0.7, 0.3], [0.6, 0.4]] * 20)
+    report = to.audit(votes, resamples=99).to_dict()
+    assert report["data"]["vote_share"] == report["data"]["accuracy"] == pytest.approx(0.6)
+    assert report["people"]["majority"]["accuracy"] == 0.5
+    labels = to.audit(to.Predictions([0, 1] * 20, [[0.7, 0.3], [0.6, 0.4]] * 20), resamples=99).to_dict()
+    assert (labels["data"]["vote_share"], labels["data"]["accuracy"]) == (None, 0.5)

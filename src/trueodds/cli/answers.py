@@ -161,6 +161,7 @@ def _format_report(
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
     from trueodds.core.formatting import format_coverage, format_number
 
+    overall = _overall_accuracy(answer_set, risk)
     coverage_text = format_coverage(answer_set.n_evaluated, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
     accuracy_limits = _format_limits(risk, 1 - high, 1 - low)
@@ -171,6 +172,7 @@ def _format_report(
         *([("no confidence", f"{answer_set.without_confidence:,}")] if answer_set.without_confidence else []),
         ("coverage", coverage_text),
         ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
+        *([("overall accuracy", f"{format_number(overall)} of all queries")] if answer_set.abstained and overall else []),
         ("mean confidence", format_number(_mean_confidence(answer_set.predictions))),
         *_risk_rows(risk, coverage_text),
     ]
@@ -272,6 +274,7 @@ def _build_report(
         "coverage": answer_set.coverage,
         "n": answer_set.predictions.n,
         "accuracy": {"value": 1 - risk.random, "low": 1 - high, "high": 1 - low},
+        "overall_accuracy": _overall_accuracy(answer_set, risk),
         "mean_confidence": _mean_confidence(answer_set.predictions),
         "selective_risk": {
             "aurc": risk.aurc,
@@ -289,6 +292,14 @@ def _build_report(
         "measures": [measure.to_dict() for measure in measures],
         "notes": [note.to_dict() for note in notes],
     }
+
+
+def _overall_accuracy(answer_set: Answers, risk: SelectiveRisk) -> float | None:
+    """Return the correct answers as a share of all questions.
+
+    None if there are answers without a confidence, because these may be correct and are not among the predictions.
+    """
+    return None if answer_set.without_confidence else (1 - risk.random) * answer_set.coverage
 
 
 def _mean_confidence(preds: Predictions) -> float:

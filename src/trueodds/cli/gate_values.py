@@ -72,6 +72,7 @@ ANSWERS_SCOPE = Scope(
     "answers",
     numbers={
         "accuracy": VALUE_AND_ENDS,
+        "overall_accuracy": VALUE_PART,
         "coverage": VALUE_PART,
         "mean_confidence": VALUE_PART,
         "aurc": VALUE_AND_ENDS,

@@ -25,6 +25,8 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
     """
     confidence = lens_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
     positive = lens_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    has_votes = rows.counts.voted > 0 if isinstance(rows, Tally) else rows.votes is not None
+    share_of_correct = _weighted_mean(confidence, "y")
     common = {
         "source": source,
         "n": rows.n,
@@ -33,7 +35,8 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "classes": [str(name) for name in rows.classes],
         "event": None if positive is None else str(rows.classes[1]),
         "mean_confidence": _weighted_mean(confidence, "p"),
-        "accuracy": _weighted_mean(confidence, "y"),
+        "accuracy": share_of_correct,
+        "vote_share": share_of_correct if has_votes else None,  # what `accuracy` is with votes
         "mean_prediction": _weighted_mean(positive, "p"),  # of the second of two classes
         "event_rate": _weighted_mean(positive, "y"),
     }
@@ -41,7 +44,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         return common | {
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
-            "votes": rows.counts.voted > 0,
+            "votes": has_votes,
             "clusters": None,
             "fingerprint": None,
             "group_columns": list(rows.groups),
@@ -53,7 +56,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
     return common | {
         "weighted": rows.weight is not None,
         "weight": float(rows.w.sum()),
-        "votes": rows.votes is not None,
+        "votes": has_votes,
         "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
         "fingerprint": fingerprint_rows(rows),
         "group_columns": list(rows.group),

@@ -111,8 +111,9 @@ def compare_with_votes(
         "votes": _summarize_vote_counts(rows),
         "measures": [estimate.to_dict() for estimate in vote_estimates],
         "majority": {
-            # `named`: share of rows whose predicted class is the majority; `ece_if_right`: expected ECE against the
-            # majority if votes are drawn from the predicted probabilities.
+            # `accuracy` and `named`: share of rows whose predicted class is the majority; `ece_if_right`: expected ECE
+            # against the majority if votes are drawn from the predicted probabilities.
+            "accuracy": accuracy(majority),
             "named": accuracy(majority),
             "tied": n_tied,
             "rule": TIES_TEXT,

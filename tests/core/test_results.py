@@ -49,7 +49,9 @@ def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
 
 def test_the_noise_floor_of_a_proper_score_is_printed_as_the_expected_score() -> None:
     assert " · expected if calibrated 0.0061 · " in repr(replace(ESTIMATE, estimator="brier"))
-    assert {name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), ProperScore)} == set(SCORES)
+    scores = {name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), ProperScore)}
+    assert scores | {"log_loss_recalibrated"} == set(SCORES)
+    assert " · expected if calibrated 0.0061 · " in repr(replace(ESTIMATE, estimator="risk@0.8"))
     preds = to.Predictions([0, 1, 1, 0] * 20, [0.2, 0.7, 0.9, 0.4] * 20)
     assert str(to.compare(preds, preds, "brier", interval="percentile")).count("(expected if calibrated ") == 2
 

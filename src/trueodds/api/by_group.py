@@ -172,6 +172,7 @@ def by_group(
     if isinstance(rows, Tally) or isinstance(all_rows, Tally):
         raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", ROWS_REMEDY)
     _check_has_groups(rows)
+    method, rows = method.prepare(rows)
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
     partitions = group_partitions(all_rows, crossings, min_effect, max_groups, resolved_lens, rows)
@@ -244,6 +245,7 @@ def estimate_by_group(
     """
     generator = as_generator(seed)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, {}, seed, generator))
+    method, rows = method.prepare(rows)
     lens, interval_spec = resolve_lens(rows, None, method), IntervalSpec("auto", level, 2000)
     if isinstance(rows, Tally):
         examined, _ = tally_subgroups(rows, max_groups)

@@ -187,6 +187,7 @@ def compare(
     has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     models = resolve_rows_of_models(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
+    method, models = prepare_models(method, models)
     first_model = next(iter(models.values()))
     resolved_lens = resolve_lens(first_model, lens, method)
     _check_same_classes(models, resolved_lens)
@@ -293,6 +294,14 @@ def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -
 def default_model_name(number: int) -> str:
     """Return the name of a model by its position: a, b, c, …, z, then m27, m28, …"""
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
+
+
+def prepare_models(
+    method: Estimator, models: Mapping[str, Predictions | Tally]
+) -> tuple[Estimator, dict[str, Predictions | Tally]]:
+    """Return the estimator and the rows of each model that it evaluates, such as recalibrated ones."""
+    prepared = {name: method.prepare(rows) for name, rows in models.items()}
+    return next(iter(prepared.values()))[0], {name: rows for name, (_, rows) in prepared.items()}
 
 
 def resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:

@@ -130,7 +130,7 @@ def measure(
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
+    method, rows = method.prepare(restrict_to_region(resolve_data(data, mode, weight_kind), region))
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
     estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)

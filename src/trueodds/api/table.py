@@ -13,7 +13,7 @@ import numpy as np
 
 from trueodds.api.arguments import reported_call_settings, resolve_lens
 from trueodds.api.array_arguments import accept_arrays_of_models
-from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
+from trueodds.api.compare import default_model_name, name_models, prepare_models, resolve_rows_of_models
 from trueodds.api.measure import measure
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
 from trueodds.core.errors import InputError, Note, describe
@@ -102,8 +102,8 @@ def table(
     resamples : int, optional
         Number of bootstrap resamples, 2,000 by default.
     paired : bool, optional
-        Whether the models have predictions for the same rows, which are paired as in `compare`: by the ids of the rows if
-        all models have them, else in their order. With True and ids, all cells are those of the rows that all models
+        Whether the models have predictions for the same rows. They are paired as in `compare`: by the ids of the rows
+        if all models have them, else in their order. With True and ids, all cells are those of the rows that all models
         have, and note TN272 counts the others. By default pairing is inferred from equal sets of ids, else from equal
         outcomes, weights and clusters. Models with different rows are not compared, which a note reports.
     weight_kind : {"importance", "frequency"}, default="importance"
@@ -183,19 +183,18 @@ def table(
             column_lens = resolve_lens(first_model, column.lens, column.method)
             n_steps_done = number * n_steps / len(columns)
             estimates: dict[str, Estimate] = {}
-            for name, model in rows.items():
+            method, models_of_column = prepare_models(column.method, rows)
+            for name, model in models_of_column.items():
                 report((n_steps_done + len(estimates)) / n_steps, f"{column.label} of {name}")
                 estimates[name] = measure(
-                    model, column.method, lens=column_lens, interval=interval, level=level, resamples=resamples,
+                    model, method, lens=column_lens, interval=interval, level=level, resamples=resamples,
                     weight_kind=weight_kind, rng=seed,
                 )  # fmt: skip
             pairs = []
             if is_compared:
                 report((n_steps_done + len(rows)) / n_steps, f"{column.label}: comparing the models")
-                comparison = ModelComparison(
-                    column.method, column_lens, column_lens.aggregate, interval_spec, paired=paired
-                )
-                pairs = comparison.compare_all_pairs(rows, seed)
+                comparison = ModelComparison(method, column_lens, column_lens.aggregate, interval_spec, paired=paired)
+                pairs = comparison.compare_all_pairs(models_of_column, seed)
             evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs))
         report(1.0, "adjusting the p-values")
     adjusted_pvalues = holm([column.pvalue for column in evaluated])

@@ -174,9 +174,9 @@ def assign_folds(
     if available < 2:
         raise InputError(
             "TO507",
-            "Choosing a calibrator needs at least two rows (or clusters).",
+            "Cross-fitting needs at least two rows (or clusters).",
             str(available),
-            "Fit one by name, or get more rows.",
+            "Get more rows, or fit a calibrator by name.",
         )
     fold = stratified_folds(to_probabilities(P), min(int(folds), available), cluster, rng)
     return CrossFittingRows(P, Y, w, fold, cluster)

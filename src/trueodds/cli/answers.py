@@ -161,7 +161,7 @@ def _format_report(
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
     from trueodds.core.formatting import format_coverage, format_number
 
-    overall = _overall_accuracy(answer_set, risk)
+    overall = _overall_accuracy(answer_set, risk) if answer_set.abstained else None
     coverage_text = format_coverage(answer_set.n_evaluated, answer_set.n_queries)
     low, high = _error_rate_limits(answer_set, risk)
     accuracy_limits = _format_limits(risk, 1 - high, 1 - low)
@@ -172,7 +172,7 @@ def _format_report(
         *([("no confidence", f"{answer_set.without_confidence:,}")] if answer_set.without_confidence else []),
         ("coverage", coverage_text),
         ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
-        *([("overall accuracy", f"{format_number(overall)} of all queries")] if answer_set.abstained and overall else []),
+        *([] if overall is None else [("overall accuracy", f"{format_number(overall)} of all queries")]),
         ("mean confidence", format_number(_mean_confidence(answer_set.predictions))),
         *_risk_rows(risk, coverage_text),
     ]

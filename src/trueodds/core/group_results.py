@@ -20,7 +20,7 @@ from trueodds.core.formatting import (
 )
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Estimate, Interval, Result, undefined_note
+from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
 from trueodds.core.table_layout import layout_table
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
@@ -459,7 +459,7 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if has_means else []),
         [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
         [f"{format_percent_in_text(by_group.level)} interval", *format_intervals(limits)],
-        ["noise floor", *format_column([estimate.noise_floor for estimate in all_estimates])],
+        [noise_floor_label(by_group.estimator), *format_column([estimate.noise_floor for estimate in all_estimates])],
         ["p", *(format_pvalue(group.pvalue, min_single_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
         ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],

@@ -20,8 +20,11 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "net_benefit", "rps", "bas")  # not 0 for a calibrated model
-_TWO_SIDED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e")  # not biased upward by noise
+# Not 0 for a calibrated model.
+SCORES = (
+    "brier", "log_loss", "log_loss_recalibrated", "spherical", "murphy_loss", "net_benefit", "rps", "bas",
+)  # fmt: skip
+_UNBIASED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e", "aurc", "risk")  # not biased upward by noise
 DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected
 
 
@@ -34,7 +37,8 @@ def noise_floor_label(estimator: str) -> str:
     >>> noise_floor_label("ece"), noise_floor_label("brier"), noise_floor_label("o_e")
     ('noise floor', 'expected if calibrated', 'expected if calibrated')
     """
-    return "expected if calibrated" if estimator in (*SCORES, *_TWO_SIDED_MEASURES) else "noise floor"
+    name = estimator.partition("@")[0]  # without a setting, as in risk@0.8
+    return "expected if calibrated" if name in (*SCORES, *_UNBIASED_MEASURES) else "noise floor"
 
 
 class Result:

@@ -52,6 +52,8 @@ ESTIMATORS = Registry(
         "risk": "trueodds.estimators.selective_risk:RiskAtCoverage",
         "utility": "trueodds.estimators.utility:UtilityError",
         "decision_regret": "trueodds.estimators.decision_regret:DecisionRegret",
+        "ece_recalibrated": "trueodds.estimators.recalibrated:RecalibratedError",
+        "log_loss_recalibrated": "trueodds.estimators.recalibrated:RecalibratedLogLoss",
         "cross_fitted": "trueodds.estimators.cross_fitted:CrossFitted",
     },
 )

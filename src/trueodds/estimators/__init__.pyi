@@ -39,6 +39,8 @@ from trueodds.estimators.proper_scores import Brier as Brier
 from trueodds.estimators.proper_scores import LogLoss as LogLoss
 from trueodds.estimators.proper_scores import RankedProbability as RankedProbability
 from trueodds.estimators.proper_scores import Spherical as Spherical
+from trueodds.estimators.recalibrated import RecalibratedError as RecalibratedError
+from trueodds.estimators.recalibrated import RecalibratedLogLoss as RecalibratedLogLoss
 from trueodds.estimators.selective_risk import AreaUnderRiskCoverage as AreaUnderRiskCoverage
 from trueodds.estimators.selective_risk import RiskAtCoverage as RiskAtCoverage
 from trueodds.estimators.skce import SquaredKernelError as SquaredKernelError
@@ -70,6 +72,7 @@ ecce_r = CumulativeRange
 ece = BinnedError
 ece_kde = KernelDensityError
 ece_linear = LinearBinError
+ece_recalibrated = RecalibratedError
 emax = WorstDistance
 entce = EntropyError
 human_distance = HumanDistance
@@ -80,6 +83,7 @@ kde_mixnmatch = MixNMatchError
 ks = KolmogorovSmirnov
 laplace_kce = LaplaceError
 log_loss = LogLoss
+log_loss_recalibrated = RecalibratedLogLoss
 macroce = MacroError
 mce = MaxError
 mmce = MeanEmbeddingError

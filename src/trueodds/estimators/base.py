@@ -83,6 +83,10 @@ class Estimator(Settings):
         """Largest possible value, which limits intervals."""
         return self.upper_bound
 
+    def prepare(self, rows: Any) -> tuple[Estimator, Any]:
+        """Return the estimator and the rows that are evaluated: these, unless it measures recalibrated predictions."""
+        return self, rows
+
     def value(self, view: View) -> float:
         """Compute the estimate for one view."""
         raise NotImplementedError

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.base import require_one_score
-from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
+from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.lenses.selective_risk import (
     area_under_curve,
     exact_aurc_limits,
@@ -50,7 +50,7 @@ class RiskCoverageMeasure(DistinctScoreError):
 
     def expected_if_calibrated(self, view: View) -> float:
         """The measure of a calibrated model with these predictions: a row is wrong with probability 1 − p."""
-        s, w, wp, _ = self.score_statistic(view).shares()
+        s, w, wp, _ = DistinctScores(self, view).shares()
         return float(self.evaluate_scores(s, w, view)(w, wp, wp))
 
 

@@ -1,6 +1,7 @@
 """Convert Arrow columns to NumPy arrays, without copies where the types allow it.
 
-Used by the readers of Arrow tables, Parquet and Feather files, CSV files, DuckDB relations and Spark data frames.
+Used by the readers of Arrow tables and streams, Parquet and Feather files, CSV files, DuckDB relations and Spark data
+frames.
 """
 
 from __future__ import annotations

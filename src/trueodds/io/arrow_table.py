@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_to_array, first_null_index, is_any_list, text_columns, view_as_numpy
+from trueodds.io.arrow import (
+    arrow_to_array,
+    convert_arrow_errors,
+    first_null_index,
+    is_any_list,
+    text_columns,
+    validate_batch,
+    view_as_numpy,
+)
 from trueodds.io.conversion import Place
 from trueodds.io.nested_fields import list_keys, pair_keys, split_path
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 types = pa.types
+MAX_KEPT_BYTES = 2**29  # of a stream whose rows may be read again from the start
+STREAM_REMEDY = (
+    "Make the reader again, and keep its rows: preds = to.read(reader, …).collect(), or their sums, to.tally(reader)."
+)
 
 
 class ArrowTable(Table):
@@ -35,6 +49,62 @@ class ArrowTable(Table):
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column."""
         return first_value(self._table.select([column]).slice(0, ROWS_OF_FIRST_CELL).to_batches())
+
+
+class ArrowStream(Table):
+    """A reader of record batches, whose rows can be read once.
+
+    A pass that stops early, because the rows do not fit into memory, can begin again: the batches that it has read are
+    kept up to MAX_KEPT_BYTES.
+    """
+
+    format = "Arrow stream"
+
+    def __init__(self, reader: Any) -> None:
+        self.name = "the Arrow stream"
+        self.columns, self.text_columns = check_column_names(self.name, reader.schema.names), text_columns(reader.schema)
+        self._reader = reader
+        self._kept: list[Any] | None = []  # batches with which the next pass begins; None if there is no next pass
+
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+        """Read the batches; a second pass raises TO413."""
+        columns = self.read_columns(names)
+        selected = (batch.select(columns) for batch in self._record_batches())
+        yield from arrow_batches(self, selected, size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column, of the first batch with rows, which the next pass begins with."""
+        passed = self._record_batches()
+        value = first_value(batch.select([column]) for batch in passed)
+        passed.close()
+        return value
+
+    def _record_batches(self) -> Generator[Any]:
+        """Yield the kept batches and those that have not been read."""
+        if self._kept is None:
+            raise InputError("TO413", "An Arrow stream can be read only once.", "a second pass", STREAM_REMEDY)
+        n_bytes, has_rows = 0, False
+        for batch in chain(tuple(self._kept), self._next_batches()):
+            n_bytes, has_rows = n_bytes + batch.nbytes, has_rows or batch.num_rows > 0
+            if n_bytes > MAX_KEPT_BYTES:
+                self._kept = None
+            yield batch
+        self._kept = None
+        if not has_rows:
+            raise self._no_rows_error()
+
+    def _next_batches(self) -> Iterator[Any]:
+        """Read the next batches, and keep them while a pass may begin again."""
+        with convert_arrow_errors(self.name, self.format):
+            for batch in self._reader:
+                validate_batch(batch)
+                if self._kept is not None:
+                    self._kept.append(batch)
+                yield batch
+
+    def _no_rows_error(self) -> InputError:
+        """Return the error of a stream without rows."""
+        return InputError("TO413", "The Arrow stream has no rows, or they have been read.", "0 rows", STREAM_REMEDY)
 
 
 def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:

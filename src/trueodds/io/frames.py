@@ -1,4 +1,4 @@
-"""Read the rows of pandas, Polars (eager or lazy), PyArrow and DuckDB data frames."""
+"""Read the rows of pandas, Polars (eager or lazy), PyArrow and DuckDB data frames, and of Arrow streams."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def open_table(data: Any) -> Table:
         from trueodds.io.arrow_table import ArrowTable
 
         return ArrowTable(data)
+    if kind == "pyarrow" and any(base.__name__ == "RecordBatchReader" for base in type(data).__mro__):
+        from trueodds.io.arrow_table import ArrowStream
+
+        return ArrowStream(data)
     if kind == "duckdb" and type(data).__name__ == "DuckDBPyRelation":
         return RelationTable(data)
     if kind == "pandas" and type(data).__name__ == "DataFrame" and not data.columns.is_unique:

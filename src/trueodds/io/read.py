@@ -59,11 +59,12 @@ def read(
         as ``part-*.parquet`` means all matching files in the order of their names, and a folder the files in its
         folders ``column=value``, whose names are columns, too. Cells of text files may be numbers, percentages such as
         ``74.4%`` (note TN312), lists such as ``[0.3 0.7]``, and numbers with Weka's star (note TN313). Lines that begin
-        with ``#`` before the header are skipped (note TN311). Data frames: pandas, Polars (eager and
-        lazy), PyArrow tables and DuckDB relations. Data frames of Dask and Spark and bags of Dask are not collected but
-        tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``, with
-        `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields pairs
-        ``(scores, labels)``; see `trueodds.torch.read_batches`.
+        with ``#`` before the header are skipped (note TN311). Data frames: pandas, Polars (eager and lazy), PyArrow
+        tables and DuckDB relations. A ``pyarrow.RecordBatchReader`` is read once: pass it to one call, or keep its
+        rows, ``read(reader).collect()``, or its tally. Data frames of Dask and Spark and bags of Dask are not collected
+        but tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``,
+        with `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields
+        pairs ``(scores, labels)``; see `trueodds.torch.read_batches`.
     label : str or None, default="label"
         Column of the true class, as a number or a name; `classes` explains which number means which class. None reads
         no outcome, for `rewrite`.

@@ -162,3 +162,22 @@ def test_candidates_are_separated_by_commas_or_a_json_list(
     assert result.exit_code == 0, result.output
     names = "('temperature', 'beta')" if "beta" in text else "('temperature',)"
     assert f"candidates={names}" in result.output
+
+
+def test_logits_without_a_value_are_those_of_an_npz_file_or_of_probs(run: Run, folder: Path) -> None:
+    z, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 3
+    np.savez(folder / "one.npz", label=y, scores=z)
+    np.savez(folder / "two.npz", label=y, first=z, second=2 * z)
+    expected = to.measure(to.Predictions.from_logits(y, z), "brier", interval=None).value
+    for words in (
+        ["one.npz", "--logits"],
+        ["two.npz", "--logits", "first"],
+        ["one.npz", "--probs", "scores", "--logits"],
+    ):
+        done = run(
+            "measure", folder / words[0], *words[1:], "--estimator", "brier", "--interval", "none", "--json", "-"
+        )
+        assert json.loads(done.stdout)["value"] == pytest.approx(expected), done.output
+    done = run("measure", folder / "two.npz", "--logits", "--estimator", "brier")
+    assert done.exit_code == 2
+    assert "--logits first" in done.output

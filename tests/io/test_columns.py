@@ -358,3 +358,37 @@ def test_the_categories_of_a_label_in_a_frame_are_its_classes_in_the_order_of_th
     assert read(graded).collect().y.tolist() == [2, 1, 2]
     numbered = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(label=numbers)
     assert read(numbered).collect().y.tolist() == [1, 2, 1]
+
+
+def archive(folder: Path, **arrays: Any) -> Path:
+    file = folder / "a.npz"
+    np.savez(file, **arrays)
+    return file
+
+
+def test_the_one_array_that_can_be_logits_is_read_as_logits(tmp_path: Path) -> None:
+    z, y = np.random.default_rng(0).normal(size=(6, 3)), np.array([0, 1, 2, 0, 1, 2])
+    expected = Predictions.from_logits(y, z).p
+    w = np.arange(1.0, 7.0)
+    for arrays, how in (
+        ({"label": y, "scores": z}, {}),
+        ({"label": y, "scores": z, "w": w}, {"weight": "w"}),  # which has another role
+        ({"labels": y, "logits": z, "probs": np.full((6, 3), 1 / 3), "features": z[:, :2]}, {}),
+        ({"labels_test": y, "logits_test": z, "logits_val": z[:4], "labels_val": y[:4]}, {"label": "labels_test"}),
+        ({"label": y, "scores": z, "image": np.zeros((6, 2, 2)), "names": np.array(list("abcdef"))}, {}),
+    ):
+        for data in (arrays, archive(tmp_path, **arrays)):
+            source = read(data, logits=True, **how)
+            np.testing.assert_allclose(source.collect().p, expected)
+    binary = read({"label": y % 2, "log_odds": z[:, 0]}, logits=True).collect()
+    np.testing.assert_allclose(binary.P[:, 1], 1 / (1 + np.exp(-z[:, 0])))
+
+
+def test_several_arrays_that_can_be_logits_are_named_and_the_remedy_works(tmp_path: Path) -> None:
+    z, y = np.random.default_rng(0).normal(size=(6, 3)), np.array([0, 1, 2, 0, 1, 2])
+    file = archive(tmp_path, label=y, z_a=z, z_b=2 * z, odds=z[:, 0])
+    with refusal("TO414", r"z_a \(6, 3\), z_b \(6, 3\), odds \(6,\)", "logits='z_a'"):
+        read(file, logits=True)
+    np.testing.assert_allclose(read(file, logits="z_a").collect().p, Predictions.from_logits(y, z).p)
+    with refusal("TO305"):  # nothing is read as logits unless this is said
+        read(file)

@@ -10,7 +10,7 @@ import click
 
 from trueodds.cli import output, record_options
 from trueodds.cli.messages import restate_keywords
-from trueodds.cli.options import TEXT_FILE_OPTIONS, pop_columns
+from trueodds.cli.options import READS_PROBS, TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
@@ -32,7 +32,11 @@ def _text_file_options(command: Any) -> Any:
 @click.argument("calibrator")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
-@click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities, in place of --probs.")
+@click.option(
+    "--logits", metavar="'z_*'", is_flag=False, flag_value=READS_PROBS,
+    help="Columns of logits or log-probabilities, in place of --probs. Without a value: those of --probs, or the array"
+    " of an npz file that fits.",
+)  # fmt: skip
 @click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
 @click.option("--percent", is_flag=True, help="Confidences are percentages (70 means 70 %), also in the output.")
 @click.option(

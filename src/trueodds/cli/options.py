@@ -65,13 +65,23 @@ TEXT_FILE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     ("--decimal", {"metavar": ",", "help": "Decimal mark of the numbers in a text file, . or ,."}),
 )
+READS_PROBS = "\0"  # the value of --logits without a value, which no column has as its name
 COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
     (
         "--probs",
         {"metavar": "'p_*'", "help": "Columns of the probabilities: a pattern, or names a,b,c. [default: p_*]"},
     ),
-    ("--logits", {"metavar": "'z_*'", "help": "Columns of logits or log-probabilities, in place of --probs."}),
+    (
+        "--logits",
+        {
+            "metavar": "'z_*'",
+            "is_flag": False,
+            "flag_value": READS_PROBS,  # without a value, as in `audit x.npz --logits`
+            "help": "Columns of logits or log-probabilities, in place of --probs. Without a value: those of --probs, or"
+            " the array of an npz file that fits.",
+        },
+    ),
     (
         "--confidence",
         {"metavar": "C", "help": "Column of the confidence in the chosen answer, with --correct or --predicted."},
@@ -190,9 +200,11 @@ def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[s
     """
     values = {name: params.pop(name) for name in _COLUMN_KEYWORDS if name in params}
     columns = {name: value for name, value in values.items() if value not in (None, ()) and value is not False}
+    if columns.get("logits") == READS_PROBS:
+        columns["logits"] = True
     _check_columns(columns, needs_outcome)
     for name in _LIST_KEYWORDS:
-        if name in columns and "," in columns[name]:
+        if isinstance(columns.get(name), str) and "," in columns[name]:
             columns[name] = _split_at_commas(columns[name])
     if "classes" in columns:
         columns["classes"] = _split_at_commas(columns["classes"])
@@ -205,7 +217,7 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
     record_options.check_record_options(columns)
     for name, other, reason in _EXCLUSIVE_KEYWORDS:
-        if name in columns and other in columns:
+        if name in columns and other in columns and columns[name] is not True:
             raise InputError("TO603", reason, f"--{name} and --{other}", f"Leave --{other} out.")
     if needs_outcome:
         if "confidence" in columns and not {"correct", "predicted"} & columns.keys():

@@ -48,6 +48,20 @@ class MappingTable(Table):
         lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
+    def float_arrays(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of floats (n,) or (n, K)."""
+        shapes = {name: np.shape(array) for name, array in self._arrays.items()}
+        return {
+            name: shape
+            for name, shape in shapes.items()
+            if len(shape) in (1, 2) and _is_float(self._arrays[name], Place(self.name, name))
+        }
+
+    def n_rows_of(self, name: str) -> int | None:
+        """Return the number of rows of an array."""
+        shape = np.shape(self._arrays[name])
+        return shape[0] if shape else None
+
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays."""
         arrays = dict(self.columns_of_chunk(self._arrays, names, 0))
@@ -59,6 +73,14 @@ class MappingTable(Table):
         if not (isinstance(array, (list, tuple)) or np.ndim(array) == 1):
             return None
         return next((cell for cell in islice(array, ROWS_OF_FIRST_CELL) if cell is not None), None)
+
+
+def _is_float(array: Any, place: Place) -> bool:
+    """Return whether an array is read as floats; one that cannot be read is not."""
+    try:
+        return to_array(array, place).dtype.kind == "f"
+    except InputError:
+        return False
 
 
 class NpzTable(Table):
@@ -73,8 +95,21 @@ class NpzTable(Table):
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
             self.columns = check_column_names(path, names)
             refuse_repeated_columns(path, self.columns, self.columns)
-            lengths = {length for info in archive.infolist() if (length := _read_length(archive, info)) is not None}
+            headers = {name: _try_header(archive, info) for name, info in zip(names, archive.infolist(), strict=True)}
+        self._headers = {name: header for name, header in headers.items() if header is not None}
+        lengths = {shape[0] for shape, _ in self._headers.values() if shape}
         self.rows = lengths.pop() if len(lengths) == 1 else None
+
+    def float_arrays(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of floats (n,) or (n, K), from the headers."""
+        return {
+            name: shape for name, (shape, dtype) in self._headers.items() if dtype.kind == "f" and len(shape) in (1, 2)
+        }
+
+    def n_rows_of(self, name: str) -> int | None:
+        """Return the number of rows of an array, from its header."""
+        shape, _ = self._headers.get(name, ((), None))
+        return shape[0] if shape else None
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays; only the named ones are read."""
@@ -131,14 +166,13 @@ def _entry_bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     return min(info.file_size, max_ratio * min(info.compress_size, os.path.getsize(str(archive.filename))))
 
 
-def _read_length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
-    """Return the number of rows of an array from its header, or None if it is unknown."""
+def _try_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Return the shape and the dtype of an array, or None if its header cannot be read."""
     try:
         with archive.open(info) as file:
-            shape, _ = _read_header(file)
+            return _read_header(file)
     except ARCHIVE_ERRORS:
         return None
-    return shape[0] if shape else None
 
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

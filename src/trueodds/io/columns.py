@@ -188,6 +188,9 @@ class ColumnSelection:
             label = finder.find_label(self.label, requested)
             truth = () if label is None else (label,)
             role_of_column |= dict.fromkeys(truth, "label")
+        logit_array = finder.find_logit_array(requested, truth, role_of_column) if self.logits is True else None
+        if logit_array is not None:
+            requested, keyword = logit_array, "logits"
         probs, name_of_column = finder.find_several(requested, keyword, role_of_column)
         suffixes = tuple(name_of_column.values()) if name_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
@@ -387,6 +390,29 @@ class _ColumnFinder:
             fix = f"Name the {fields_hint}: {keyword}='{name}.{field}'."
             raise InputError("TO307", problem, ", ".join(fields), fix)
         return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
+
+    def find_logit_array(
+        self, requested: Names, truth: tuple[str, ...], role_of_column: Mapping[str, str]
+    ) -> str | None:
+        """Return the array of logits of a table of arrays, if none is named: `logits`, else the only one that fits.
+
+        It has floats, as many rows as the outcomes `truth`, and no other role. Raises TO414 if several fit. None if
+        the columns are requested by name, if none fits, or if several arrays (n,) fit, which may be a column each.
+        """
+        if not self.table.has_keys or requested != "p_*" or any(name.startswith("p_") for name in self.table.columns):
+            return None
+        shapes = self.table.float_arrays()
+        n = self.table.n_rows_of(truth[0]) if truth else None
+        fitting = [
+            name for name, shape in shapes.items() if name not in role_of_column and (n is None or shape[0] == n)
+        ]
+        if "logits" in fitting or len(fitting) == 1:
+            return "logits" if "logits" in fitting else fitting[0]
+        if all(len(shapes[name]) == 1 for name in fitting):
+            return None
+        got = ", ".join(f"{name} {shapes[name]}" for name in fitting)
+        fix = f"Name one of them, for instance logits={fitting[0]!r}."
+        raise InputError("TO414", f"Several arrays of {self.table.name} can be the logits.", got, fix)
 
 
 def align_outcomes(

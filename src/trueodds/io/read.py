@@ -74,7 +74,8 @@ def read(
         second class.
     logits : str, sequence of str, or True, optional
         Columns of logits or log-probabilities, specified in the same way; with `multilabel`, of log odds. True reads
-        `probs` as logits.
+        `probs` as logits; of arrays under keys, if `probs` is not given, the array `logits`, or else the only one of
+        floats with as many rows as labels.
     confidence : str, optional
         Column of the confidence in the chosen answer.
     correct : str, optional

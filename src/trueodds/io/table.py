@@ -59,6 +59,14 @@ class Table(ABC):
         """Return notes on how the numbers in these columns are written."""
         return []
 
+    def float_arrays(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of floats (n,) or (n, K) of a table with keys; nothing for other tables."""
+        return {}
+
+    def n_rows_of(self, name: str) -> int | None:
+        """Return the number of rows of an array of a table with keys, if known without reading it."""
+        return self.rows
+
     def n_classes(self, name: str) -> int:
         """Return the number of classes of a single column: the length of its lists, or 2 for numbers."""
         first = next(iter(self.column_batches([name], {name}, 1)))[name]

@@ -127,7 +127,7 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
 
 
 def reported_call_settings(
-    rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None, lens: Lens | None = None
+    rng: Any, rows: Predictions | Tally, weight_kind: str | None, region: Any = None, lens: Lens | None = None
 ) -> dict[str, Any]:
     """Return what a result reports as settings of its call: seed, region, kind of weights, and the event of the lens.
 
@@ -138,8 +138,8 @@ def reported_call_settings(
         settings["region"] = region
     elif region is not None:
         settings["region"] = getattr(region, "__name__", None) or describe(region)
-    if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
-        settings["weight_kind"] = weight_kind
+    if weight_kind == "frequency" or (isinstance(rows, Predictions) and rows.weight is not None):
+        settings["weight_kind"] = weight_kind or "importance"
     has_event = isinstance(lens, (Positive, Canonical)) and rows.kind == "classes" and rows.k == 2
     if has_event and [str(name) for name in rows.classes] != ["0", "1"]:
         settings["event"] = str(rows.classes[1])

@@ -48,7 +48,7 @@ def by_group(
     level: float = 0.95,
     resamples: int | None = None,
     aggregate: str | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: Progress | bool | None = None,
     **settings: Any,
@@ -88,9 +88,9 @@ def by_group(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     progress : bool or callable, optional

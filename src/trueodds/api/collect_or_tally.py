@@ -10,6 +10,7 @@ from trueodds.api.memory_limit import max_probabilities_in_memory
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
+from trueodds.data.weights import frequency_weight_notes
 from trueodds.io import Source, read
 from trueodds.tallies.reservoir import Reservoir, SampledTally
 from trueodds.tallies.tally import Tally
@@ -17,7 +18,7 @@ from trueodds.tallies.tally import Tally
 ROWS_REMEDY = "Pass the predictions from which the tally was made."
 
 
-def resolve_data(data: Any, mode: str | None, weight_kind: str) -> Predictions | Tally:
+def resolve_data(data: Any, mode: str | None, weight_kind: str | None) -> Predictions | Tally:
     """Return Predictions if the rows fit into memory, else a Tally.
 
     Parameters
@@ -26,8 +27,9 @@ def resolve_data(data: Any, mode: str | None, weight_kind: str) -> Predictions |
         The argument of the caller; whatever `read` accepts is read first.
     mode : {"exact", "tally"} or None
         Overrides the choice.
-    weight_kind : {"importance", "frequency"}
-        With frequency weights, rows are repeated; otherwise rows of weight 0 are dropped.
+    weight_kind : {"importance", "frequency"} or None
+        With frequency weights, rows are repeated; otherwise rows of weight 0 are dropped. None stands for importance
+        weights, with a note if they look like frequencies.
 
     Raises
     ------
@@ -37,7 +39,9 @@ def resolve_data(data: Any, mode: str | None, weight_kind: str) -> Predictions |
     return resolve_all(data, mode, weight_kind)[1]
 
 
-def resolve_all(data: Any, mode: str | None, weight_kind: str) -> tuple[Predictions | Tally, Predictions | Tally]:
+def resolve_all(
+    data: Any, mode: str | None, weight_kind: str | None
+) -> tuple[Predictions | Tally, Predictions | Tally]:
     """Return the data as they are, and as `resolve_data` does.
 
     Only the former have rows of weight 0, whose groups have to be listed.
@@ -46,7 +50,7 @@ def resolve_all(data: Any, mode: str | None, weight_kind: str) -> tuple[Predicti
 
 
 def resolve_and_sample(
-    data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any
+    data: Any, mode: str | None, weight_kind: str | None, seed: int, progress: Any
 ) -> tuple[Predictions | Tally, Predictions | Tally, Reservoir | None]:
     """Resolve data as `resolve_all` does; if they are tallied, also return a random sample of the rows.
 
@@ -68,7 +72,7 @@ def resolve_and_sample(
 
 
 def _resolve_rows(
-    data: Any, mode: str | None, weight_kind: str, tally_source: Callable[[Source], Tally], progress: Any
+    data: Any, mode: str | None, weight_kind: str | None, tally_source: Callable[[Source], Tally], progress: Any
 ) -> tuple[Predictions | Tally, Predictions | Tally]:
     """Collect the rows or tally them by `tally_source`, and return them before and after their weights are applied."""
     _check_mode(mode, weight_kind)
@@ -83,15 +87,20 @@ def _resolve_rows(
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
         return rows, rows.expand_frequencies()
-    if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
-        return rows, rows[rows.weight > 0]  # rows of weight 0 change no result, and are not counted
-    return rows, rows
+    if not isinstance(rows, Predictions) or rows.weight is None:
+        return rows, rows
+    # Rows of weight 0 change no result, and are not counted.
+    used_rows = rows if rows.weight.all() else rows[rows.weight > 0]
+    if weight_kind is None:
+        new_notes = (note for note in frequency_weight_notes(used_rows.w) if note not in used_rows.notes)
+        used_rows = used_rows.with_notes(*new_notes)
+    return rows, used_rows
 
 
 def _check_mode(mode: Any, weight_kind: Any) -> None:
     """Raise TO203 for an invalid mode or kind of weights."""
     check("mode", mode, Literal["exact", "tally"] | None)
-    check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
+    check("weight_kind", weight_kind, Literal["importance", "frequency"] | None)
 
 
 def _collect_or_tally(
@@ -110,7 +119,7 @@ def _collect_or_tally(
     return tally_source(source)
 
 
-def resolve_for_fit(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
+def resolve_for_fit(data: Any, mode: str | None, weight_kind: str | None, limit: int) -> Predictions | Source | Tally:
     """Return Predictions if the rows have at most `limit` probabilities, else a source of them.
 
     A calibrator is fitted to a source in several passes. A tally is returned as it is. The other parameters are those

@@ -53,7 +53,7 @@ def compare(
     paired: bool | None = None,
     names: Sequence[str] | None = None,
     aggregate: str | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     **settings: Any,
 ) -> Comparison | Ranking:
@@ -98,9 +98,9 @@ def compare(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     **settings
@@ -304,7 +304,7 @@ def prepare_models(
     return next(iter(prepared.values()))[0], {name: rows for name, (_, rows) in prepared.items()}
 
 
-def resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+def resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str | None) -> dict[str, Predictions | Tally]:
     """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

@@ -35,7 +35,7 @@ def draw(
     *,
     lens: Any = None,
     mode: str | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     ax: Any = None,
     title: str | bool | None = None,
@@ -65,9 +65,9 @@ def draw(
     mode : {"exact", "tally"}, optional
         Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
         are kept if they have at most 20 million probabilities.
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     ax : matplotlib.axes.Axes, optional

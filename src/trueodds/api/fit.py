@@ -26,7 +26,7 @@ def fit(
     lens: Any = None,
     level: float = 0.95,
     mode: str | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     **settings: Any,
 ) -> FittedCalibrator:
@@ -48,9 +48,9 @@ def fit(
         Without effect, because a fit has no intervals.
     mode : {"exact", "tally"}, optional
         ``"exact"`` collects all rows in memory, ``"tally"`` never does. See Notes for the default.
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     **settings

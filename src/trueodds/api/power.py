@@ -50,7 +50,7 @@ def power(
     lens: Any = None,
     estimator: str | Estimator = "ece",
     region: Any = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: Progress | bool | None = None,
     **settings: Any,
@@ -88,9 +88,9 @@ def power(
     region : str, mapping or callable, optional
         Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
         ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     progress : bool or callable, optional

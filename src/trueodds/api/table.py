@@ -69,7 +69,7 @@ def table(
     level: float = 0.95,
     resamples: int | None = None,
     paired: bool | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: Progress | bool | None = None,
     **settings: Any,
@@ -106,9 +106,9 @@ def table(
         if all models have them, else in their order. With True and ids, all cells are those of the rows that all models
         have, and note TN272 counts the others. By default pairing is inferred from equal sets of ids, else from equal
         outcomes, weights and clusters. Models with different rows are not compared, which a note reports.
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
-        (``"frequency"``).
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same table.
     progress : bool or callable, optional

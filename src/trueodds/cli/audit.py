@@ -77,7 +77,7 @@ def audit(
     seed: int,
     level: float,
     resamples: int | None,
-    weight_kind: str,
+    weight_kind: str | None,
     crossings: int,
     max_groups: int | None,
     min_effect: float,

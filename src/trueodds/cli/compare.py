@@ -62,7 +62,7 @@ def compare(
     json_path: str | None,
     fail_on: tuple[str, ...],
     seed: int,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Compare the errors or scores of two models, or rank several models.

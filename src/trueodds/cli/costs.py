@@ -29,7 +29,7 @@ class CostTable:
     costs: list[list[float]]  # a row per action, a column per class
 
 
-def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
+def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str | None) -> tuple[Any, dict[str, Any]]:
     """Return the data and the settings `cost` and `actions`, with costs in the order of the classes of the data.
 
     Without a path, the data are returned unread, and there are no settings. Otherwise they are read in `mode`, because

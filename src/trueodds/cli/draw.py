@@ -68,7 +68,7 @@ def draw(
     lens: str | None,
     seed: int,
     mode: str | None,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Draw a calibration diagram, or save the data behind it."""

@@ -35,7 +35,7 @@ from trueodds.core.errors import InputError, install_command
 @WEIGHT_KIND
 @SEED
 @settings_options("calibrators")
-def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **params: Any) -> None:
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str | None, **params: Any) -> None:
     """Fit a calibrator and save it for trueodds apply.
 
     Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.

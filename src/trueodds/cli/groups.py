@@ -99,7 +99,7 @@ def groups(
     fail_on: tuple[str, ...],
     accept_unexamined: bool,
     seed: int,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Estimate and test the calibration error of every group, jointly, and the gaps between groups.

@@ -45,7 +45,7 @@ def measure(
     fail_on: tuple[str, ...],
     seed: int,
     mode: str | None,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Estimate a calibration error or a score, with its interval and noise floor."""

@@ -22,9 +22,7 @@ LENS = click.option(
 WEIGHT_KIND = click.option(
     "--weight-kind",
     type=click.Choice(["importance", "frequency"]),
-    default="importance",
-    show_default=True,
-    help="Whether a row of weight 2 counts double (importance) or is two rows (frequency).",
+    help="Whether a row of weight 2 counts double (importance) or is two rows (frequency). [default: importance]",
 )
 FAIL_ON = click.option(
     "--fail-on",

@@ -57,7 +57,7 @@ def power(
     lens: str | None,
     json_path: str | None,
     seed: int,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""

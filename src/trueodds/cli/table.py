@@ -60,7 +60,7 @@ def table(
     paired: bool | None,
     json_path: str | None,
     seed: int,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Evaluate several models by several measures, as a table for a paper.

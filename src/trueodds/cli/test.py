@@ -44,7 +44,7 @@ def test(
     fail_on: tuple[str, ...],
     seed: int,
     mode: str | None,
-    weight_kind: str,
+    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Test the null hypothesis that the predictions are calibrated."""

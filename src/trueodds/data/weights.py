@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array, refuse_first_invalid
@@ -76,6 +76,23 @@ def unit_weights(n: int) -> Array:
 def are_counts(weight: Array) -> bool:
     """Return whether weights are counts: integers whose sum float64 represents exactly."""
     return bool((weight == np.rint(weight)).all() and weight.sum() <= MAX_EXACT_INTEGER)
+
+
+def frequency_weight_notes(weight: Array) -> list[Note]:
+    """Return a note if weights that are used as importance weights could be frequencies: counts, not all 0 and 1.
+
+    >>> [note.code for note in frequency_weight_notes(np.array([1.0, 3.0]))], frequency_weight_notes(np.ones(2))
+    (['TN286'], [])
+    """
+    if not are_counts(weight) or weight.max() <= 1:
+        return []
+    text = (
+        f"The weights are whole numbers up to {weight.max():,.0f} and are used as importance weights: {len(weight):,}"
+        f" observations, some of which count more. If a weight counts equal observations, pass weight_kind='frequency':"
+        f" they are then {weight.sum():,.0f} observations, and intervals are narrower. If not, pass"
+        " weight_kind='importance'."
+    )
+    return [Note("TN286", text)]
 
 
 def weight_of_one_row(weight: Array) -> float | None:

@@ -168,9 +168,10 @@ def summarize_epoch(
     """  # noqa: E501 - the line that is printed
     check("preds", preds, Predictions)
     resamples = check("resamples", resamples, Count, RESAMPLES)
-    calibrator = fit(preds, "temperature")  # first, because it refuses independent labels
-    estimate = measure(preds, estimator, lens=lens, resamples=resamples, rng=rng)
-    settings: dict[str, Any] = {"resamples": resamples} if isinstance(test, str) else {}
+    calibrator = fit(preds, "temperature", weight_kind="importance")  # first, because it refuses independent labels
+    estimate = measure(preds, estimator, lens=lens, resamples=resamples, weight_kind="importance", rng=rng)
+    settings: dict[str, Any] = {"weight_kind": "importance"}
+    settings |= {"resamples": resamples} if isinstance(test, str) else {}
     if isinstance(test, str) and test == "consistency":
         settings["statistic"] = estimator
     verdict = test_calibration(preds, test, lens=lens, rng=rng, progress=False, **settings)
@@ -180,7 +181,7 @@ def summarize_epoch(
     return EpochSummary(
         n=preds.n,
         accuracy=accuracy(preds),
-        log_loss=measure(preds, "log_loss", interval=None).value,
+        log_loss=measure(preds, "log_loss", interval=None, weight_kind="importance").value,
         error=estimate.value,
         noise_floor=estimate.noise_floor,
         pvalue=verdict.pvalue,

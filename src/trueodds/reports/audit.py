@@ -160,7 +160,7 @@ def audit(
     cost: Any = None,
     actions: Any = None,
     mode: str | None = None,
-    weight_kind: str = "importance",
+    weight_kind: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: Progress | bool | None = None,
 ) -> Audit:
@@ -192,8 +192,9 @@ def audit(
     mode : {"exact", "tally"}, optional
         Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
         are kept if they have at most 20 million probabilities.
-    weight_kind : {"importance", "frequency"}, default="importance"
-        Whether a row of weight 2 is one row that counts double or (``"frequency"``) two observed rows.
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     progress : bool or callable, optional
@@ -289,7 +290,7 @@ def audit(
             "level": level,
             "resamples": results.resamples,
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
-            "weight_kind": weight_kind,
+            "weight_kind": weight_kind or "importance",
             "crossings": int(crossings) + (crossings is True),
             "max_groups": max_groups,
             "min_effect": min_effect,
@@ -394,11 +395,12 @@ def _fit_recalibration(
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Compute the diagrams of the report: reliability, histogram, one per class, and simplex or tetrahedron."""
-    diagrams = [draw(rows, "reliability", level=level)]
+    settings: dict[str, Any] = {"level": level, "weight_kind": "importance"}  # frequencies have become rows
+    diagrams = [draw(rows, "reliability", **settings)]
     if rows.kind != "multilabel":
-        diagrams.append(draw(rows, "confidence_histogram", level=level))
+        diagrams.append(draw(rows, "confidence_histogram", **settings))
         if rows.kind == "classes" and 2 < rows.k <= MAX_PANEL_CLASSES:
-            diagrams.append(draw(rows, "reliability", lens="classwise", level=level))
+            diagrams.append(draw(rows, "reliability", lens="classwise", **settings))
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
-            diagrams.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
+            diagrams.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], **settings))
     return tuple(diagrams)

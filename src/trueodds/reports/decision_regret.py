@@ -56,6 +56,7 @@ def decision_regret(
             "cost= with clusters",
             "Omit cost, or audit one row per cluster.",
         )
-    settings = {"cost": cost, "actions": actions, "rng": rng}
+    # Frequencies have become rows.
+    settings = {"cost": cost, "actions": actions, "rng": rng, "weight_kind": "importance"}
     regret = measure(rows, "decision_regret", level=level, **settings)
     return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}

@@ -36,6 +36,6 @@ def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: 
     after = replace_probabilities(before, report.held_out.P)
     return {
         "n": before.n,
-        "before": draw(before, "reliability", level=level).to_dict(),
-        "after": draw(after, "reliability", level=level).to_dict(),
+        "before": draw(before, "reliability", level=level, weight_kind="importance").to_dict(),
+        "after": draw(after, "reliability", level=level, weight_kind="importance").to_dict(),
     }

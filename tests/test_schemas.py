@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,23 @@ from referencing import Registry, Resource
 import trueodds as to
 from tests.reports.example import example, unremarkable
 
-FOLDER = Path(__file__).parents[1] / "docs" / "schema"
-NAMES = [file.stem for file in sorted(FOLDER.glob("*.json"))]
+FOLDER = resources.files("trueodds") / "schema"  # as an installed package has them
+NAMES = sorted(file.name.removesuffix(".json") for file in FOLDER.iterdir())
 
 
 @cache
 def schema(name: str) -> Any:
-    return json.loads((FOLDER / f"{name}.json").read_text())
+    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+
+
+def registry() -> Registry[Any]:
+    return Registry().with_resources((schema(name)["$id"], Resource.from_contents(schema(name))) for name in NAMES)
 
 
 def valid(document: Any, name: str) -> Any:
     """What the schema allows, as strict JSON holds it: no NaN, no infinity, text keys."""
     document = json.loads(json.dumps(document, allow_nan=False))
-    known = Registry().with_resources(
-        (f"{schema_name}.json", Resource.from_contents(schema(schema_name))) for schema_name in NAMES
-    )
-    jsonschema.Draft202012Validator(schema(name), registry=known).validate(document)
+    jsonschema.Draft202012Validator(schema(name), registry=registry()).validate(document)
     return document
 
 
@@ -47,6 +49,14 @@ def predictions(k: int, n: int = 400) -> to.Predictions:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_a_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_has_an_absolute_id_with_the_version_of_its_format(name: str) -> None:
+    version = schema(name)["properties"]["schema"]["const"].removeprefix(f"trueodds.{name}/")
+    assert schema(name)["$id"] == f"urn:trueodds:schema:{name}:{version}"
+    references = re.findall(r'"\$ref": "([^"#]+)', json.dumps(schema(name)))
+    assert set(references) <= {schema(other)["$id"] for other in NAMES}
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -119,7 +129,7 @@ def resolved(node: Any, document: Any) -> list[tuple[Any, Any]]:
     """A schema and its alternatives without references, each with the document that its own references refer to."""
     while "$ref" in node:
         name, _, pointer = node["$ref"].partition("#")
-        document = schema(name.removesuffix(".json")) if name else document
+        document = registry().contents(name) if name else document
         node = document
         for step in filter(None, pointer.split("/")):
             node = node[step]
@@ -171,7 +181,7 @@ def test_every_key_of_a_result_is_in_its_schema() -> None:
 
 
 SECTION_OF_SCHEMA = {name: name.capitalize() for name in NAMES}
-PAGE = FOLDER.parent / "json.md"
+PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 
 
 @pytest.mark.parametrize("name", NAMES)

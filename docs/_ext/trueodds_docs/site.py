@@ -99,9 +99,10 @@ def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
 
 
 def copy_schemas(app: Any, exception: Exception | None) -> None:
-    """Copy the JSON schemas to a folder of the site, where their references to each other work."""
+    """Copy the JSON schemas of the package to a folder of the site."""
     if exception is None and app.builder.format == "html":
-        shutil.copytree(Path(app.srcdir) / "schema", Path(app.outdir) / "schema", dirs_exist_ok=True)
+        schemas = Path(app.srcdir).parent / "src" / "trueodds" / "schema"
+        shutil.copytree(schemas, Path(app.outdir) / "schema", dirs_exist_ok=True)
 
 
 CODE_BLOCK = re.compile(r"^(```\w+\n(?:(?!```).*\n)*?)\n+(```)$", re.MULTILINE)

@@ -112,9 +112,9 @@ def test_the_paired_interval_is_the_bootstrap_of_the_difference_on_the_same_rows
 
 
 def test_two_models_without_an_error_are_not_called_equal() -> None:
-    sure = to.Predictions.from_confidence(np.linspace(0.5, 1, 30), np.ones(30, int))
+    confident = to.Predictions.from_confidence(np.linspace(0.5, 1, 30), np.ones(30, int))
     other = to.Predictions.from_confidence(np.linspace(0.6, 0.9, 30), np.ones(30, int))
-    interval = to.compare(sure, other, "risk@1", paired=True).interval
+    interval = to.compare(confident, other, "risk@1", paired=True).interval
     assert interval is not None
     assert (interval.low, interval.high) == (
         pytest.approx(-(1 - 0.025 ** (1 / 30))),

@@ -39,9 +39,9 @@ def test_a_second_pass_is_refused_and_the_remedy_works() -> None:
     stream = reader(rows)
     source = to.read(stream)
     preds = source.collect()
-    for again in (source.collect, lambda: to.tally(source), lambda: to.measure(source, "ece")):
+    for second_pass in (source.collect, lambda: to.tally(source), lambda: to.measure(source, "ece")):
         with pytest.raises(to.InputError, match=r"TO413.*collect\(\)"):
-            again()
+            second_pass()
     with pytest.raises(to.InputError, match="TO413"):
         to.measure(stream, "ece")  # a new source of the exhausted reader
     assert to.measure(preds, "ece") == to.measure(preds, "ece")
@@ -64,7 +64,7 @@ def test_rows_that_do_not_fit_into_memory_are_tallied(monkeypatch: pytest.Monkey
     assert estimate.n == 300
     assert "TN405" in [note.code for note in estimate.notes]
     # If the rows that were read are too many to be kept, the call must be told to tally.
-    monkeypatch.setattr(arrow_table, "MAX_KEPT_BYTES", 100)
+    monkeypatch.setattr(arrow_table, "MAX_BUFFER_BYTES", 100)
     with pytest.raises(to.InputError, match="TO413"):
         to.measure(reader(rows), "ece")
     assert to.measure(reader(rows), "ece", mode="tally").value == estimate.value

@@ -25,7 +25,7 @@ from trueodds.io.nested_fields import list_keys, pair_keys, split_path
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 types = pa.types
-MAX_KEPT_BYTES = 2**29  # of a stream whose rows may be read again from the start
+MAX_BUFFER_BYTES = 2**29  # of a stream whose rows may be read again from the start
 STREAM_REMEDY = (
     "Make the reader again, and keep its rows: preds = to.read(reader, …).collect(), or their sums, to.tally(reader)."
 )
@@ -55,7 +55,7 @@ class ArrowStream(Table):
     """A reader of record batches, whose rows can be read once.
 
     A pass that stops early, because the rows do not fit into memory, can begin again: the batches that it has read are
-    kept up to MAX_KEPT_BYTES.
+    kept up to MAX_BUFFER_BYTES.
     """
 
     format = "Arrow stream"
@@ -64,7 +64,7 @@ class ArrowStream(Table):
         self.name = "the Arrow stream"
         self.columns, self.text_columns = check_column_names(self.name, reader.schema.names), text_columns(reader.schema)
         self._reader = reader
-        self._kept: list[Any] | None = []  # batches with which the next pass begins; None if there is no next pass
+        self._buffer: list[Any] | None = []  # batches with which the next pass begins; None if there is no next pass
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read the batches; a second pass raises TO413."""
@@ -81,15 +81,15 @@ class ArrowStream(Table):
 
     def _record_batches(self) -> Generator[Any]:
         """Yield the kept batches and those that have not been read."""
-        if self._kept is None:
+        if self._buffer is None:
             raise InputError("TO413", "An Arrow stream can be read only once.", "a second pass", STREAM_REMEDY)
         n_bytes, has_rows = 0, False
-        for batch in chain(tuple(self._kept), self._next_batches()):
+        for batch in chain(tuple(self._buffer), self._next_batches()):
             n_bytes, has_rows = n_bytes + batch.nbytes, has_rows or batch.num_rows > 0
-            if n_bytes > MAX_KEPT_BYTES:
-                self._kept = None
+            if n_bytes > MAX_BUFFER_BYTES:
+                self._buffer = None
             yield batch
-        self._kept = None
+        self._buffer = None
         if not has_rows:
             raise self._no_rows_error()
 
@@ -98,8 +98,8 @@ class ArrowStream(Table):
         with convert_arrow_errors(self.name, self.format):
             for batch in self._reader:
                 validate_batch(batch)
-                if self._kept is not None:
-                    self._kept.append(batch)
+                if self._buffer is not None:
+                    self._buffer.append(batch)
                 yield batch
 
     def _no_rows_error(self) -> InputError:

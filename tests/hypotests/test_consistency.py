@@ -146,7 +146,7 @@ def test_any_estimator_can_be_the_statistic():
                 continue
             raise
         assert 0 < result.pvalue <= 1
-        assert result.settings["statistic"] == name
+        assert result.settings["statistic"].partition("@")[0] == name  # without a setting, as in risk@0.8
         n_tested += 1
     assert n_tested >= len(ESTIMATORS.names()) - 3
 

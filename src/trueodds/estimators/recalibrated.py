@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from trueodds.calibrators.choose import assign_folds
 from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
-from trueodds.core.settings import Folds, Seed
+from trueodds.core.settings import Folds, Range, Seed
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, require_single_rows
@@ -289,11 +289,7 @@ class RecalibratedLogLoss(RecalibratedMeasure):
     lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = LogLoss.interval
     vanishes_if_calibrated: ClassVar[bool] = False
-    min_prob: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        LogLoss(min_prob=self.min_prob)  # checks the setting
+    min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def measure_of_recalibrated(self, settings: tuple[tuple[str, Any], ...]) -> Estimator:
         """Return the log loss."""

@@ -62,7 +62,8 @@ class ArrowStream(Table):
 
     def __init__(self, reader: Any) -> None:
         self.name = "the Arrow stream"
-        self.columns, self.text_columns = check_column_names(self.name, reader.schema.names), text_columns(reader.schema)
+        self.columns = check_column_names(self.name, reader.schema.names)
+        self.text_columns = text_columns(reader.schema)
         self._reader = reader
         self._buffer: list[Any] | None = []  # batches with which the next pass begins; None if there is no next pass
 

@@ -203,7 +203,11 @@ def test_every_verb_notes_a_class_that_is_never_observed():
         "audit a tally": to.audit(to.tally(to.Predictions(y, P))),
     }
     counts = {verb: codes(result).count("TN185") for verb, result in results.items()}
-    assert counts == dict.fromkeys(results, 1) | {"compare": 2}
+    assert counts == dict.fromkeys(results, 1) | {"compare": 2, "fit": 0}
+    # A fit has a note of its own on this, also in passes over the rows and from a tally.
+    for calibrator in (results["fit"], to.fit(to.tally(to.Predictions(y, P)), "isotonic")):
+        (text,) = [note.text for note in calibrator.notes if note.code == "TN501"]
+        assert text.endswith("if they start at 1, pass classes=[1, 2, 3, 4].")
 
 
 def test_few_expected_events_need_no_note():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,8 @@ from trueodds.calibrators.calibrator_predictions import independent_labels_error
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
-from trueodds.data.plausibility import plausibility_notes
+from trueodds.data.class_names import labels_are_positions
+from trueodds.data.plausibility import plausibility_notes, positions_hint
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns
 from trueodds.data.weights import are_counts
@@ -81,7 +82,7 @@ def fit(
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
-        *doubts,
+        *_without_unobserved_classes(doubts),
         *unobserved_class_notes(class_totals, preds.classes),
         *spec.notes(calibration_map, P, Y, w),
     ]
@@ -155,7 +156,15 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     class_list = ", ".join(str(classes[c]) for c in missing[:5])
     if len(missing) > 5:
         class_list += f" and {len(missing) - 5:,} more"
-    return [Note("TN501", f"No calibration row has class {class_list}: the map for it is not backed by data.")]
+    text = f"No calibration row has class {class_list}: the map for it is not backed by data."
+    if missing[0] == 0 and len(classes) > 2 and labels_are_positions(classes):
+        text += f" {positions_hint(len(classes))}"
+    return [Note("TN501", text)]
+
+
+def _without_unobserved_classes(notes: Iterable[Note]) -> list[Note]:
+    """Return the notes on data without that on classes never observed, for which a fit has its own note, TN501."""
+    return [note for note in notes if note.code != "TN185"]
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
@@ -234,7 +243,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
         class_totals = np.append(tally.weight - class_totals, class_totals)
     text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell are treated as equal."
     notes = [
-        *tally.notes(),
+        *_without_unobserved_classes(tally.notes()),
         *unobserved_class_notes(class_totals, tally.classes),
         *spec.notes_from_views(calibration_map, views),
         Note("TN561", text),

@@ -185,12 +185,14 @@ def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequenc
     what, verb = ("Class", "was") if len(missing) == 1 else ("Classes", "were")
     text = f"{what} {', '.join(items)} {verb} never observed."
     if may_start_at_1 and 0 in missing:
-        k = len(classes)
-        listed = str(list(range(1, k + 1))) if k <= MAX_NAMED_CLASSES else f"[1, 2, …, {k}]"
-        text += (
-            f" Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass classes={listed}."
-        )
+        text += f" {positions_hint(len(classes))}"
     return [Note("TN185", text)]
+
+
+def positions_hint(k: int) -> str:
+    """Return the sentence on how labels of k classes are read, for a first class that was never observed."""
+    listed = str(list(range(1, k + 1))) if k <= MAX_NAMED_CLASSES else f"[1, 2, …, {k}]"
+    return f"Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass classes={listed}."
 
 
 def no_correct_answer_notes(n_correct: float, expected: float) -> list[Note]:
@@ -237,8 +239,9 @@ def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list
         return []
     which = f"All {n:,}" if n_differences == 0 else f"{n - n_differences:,} of {n:,}"
     text = (
-        f"{which} outcomes are the predicted class, although even a very underconfident model would have missed about"
-        f" {expected:,.0f}: these may be predictions, not outcomes. Check which column or array has the observed class."
+        f"{which} outcomes are the predicted class, although about {expected:,.0f} others are expected even if the"
+        " probabilities are far too moderate: these may be predictions, not outcomes. Check which column or array has"
+        " the observed class."
     )
     return [Note("TN186", text)]
 

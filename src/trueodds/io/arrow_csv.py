@@ -22,6 +22,9 @@ from trueodds.io.csv_format import BOM
 from trueodds.io.csv_reader import Chunk, CsvRows, CsvTable, RowSlice
 from trueodds.io.table import ColumnBatch, refuse_repeated_columns
 
+# Below this size threads save no time. Where they have just started, PyArrow 26 can abort the process when it ends.
+MIN_THREADED_BYTES = 1 << 20
+
 
 class ArrowRows(CsvRows):
     """The rows of a chunk as parsed by Arrow.
@@ -59,6 +62,7 @@ class ArrowRows(CsvRows):
             read_options=csv.ReadOptions(
                 column_names=None if self.has_header else list(self.columns),
                 block_size=len(self.chunk.data) + 1,  # one block: columns are parsed side by side
+                use_threads=len(self.chunk.data) >= MIN_THREADED_BYTES,
             ),
             parse_options=csv.ParseOptions(delimiter=self.chunk.separator, newlines_in_values=self.chunk.has_quotes),
             convert_options=csv.ConvertOptions(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.errors import Note
 
 
 def full() -> Predictions:
@@ -144,3 +145,12 @@ def test_the_labels_of_a_copy_are_read_only_too() -> None:
     preds = Predictions([0, 1], [0.2, 0.7]).with_labels(np.array([1, 1]))
     assert preds.y.tolist() == [1, 1]
     assert not preds.y.flags.writeable
+
+
+def test_notes_are_added_without_a_copy_of_the_rows_or_of_what_was_computed_from_them() -> None:
+    preds = full()
+    preds.cached("key", lambda: "value")
+    noted = preds.with_notes(Note("TN101", "A note."))
+    assert [note.code for note in noted.notes] == [*(note.code for note in preds.notes), "TN101"]
+    assert np.shares_memory(noted.p, preds.p)
+    assert noted.cached("key", lambda: "computed again") == "value"

@@ -189,8 +189,10 @@ class PredictionArrays:
         Predictions
             The rows with the notes.
         """
-        new = self[:]
-        object.__setattr__(new, "notes", (*self.notes, *notes))
+        new = type(self).__new__(type(self))
+        new._set_arrays({name: getattr(self, name) for name in ARRAY_FIELDS} | {"notes": (*self.notes, *notes)})
+        new.record_tied(self._n_tied)
+        object.__setattr__(new, "_cache", self._cache)  # the rows are the same
         return new
 
     def with_row_id(self, row_id: ArrayLike) -> Self:

@@ -78,9 +78,7 @@ class RecalibratedMeasure(Estimator):
             f"{self.name}: each row was recalibrated by a fit of {spec.name} to the other folds of {int(self.folds)}."
             " Interval and noise floor are those of these probabilities; the fits are not repeated."
         )
-        notes = (*recalibrated.notes, Note("TN285", text))
-        object.__setattr__(recalibrated, "notes", notes)
-        return self.measure_of_recalibrated(settings), recalibrated
+        return self.measure_of_recalibrated(settings), recalibrated.with_notes(Note("TN285", text))
 
     def value(self, view: View) -> float:
         """The measure of a view of complete predictions: two classes, or a vector of several."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -101,3 +103,17 @@ def test_a_column_of_text_is_refused_if_a_single_column_would_remain() -> None:
     data = pd.DataFrame({"p_yes": P_YES, "p_class": LABELS, "label": [0, 0, 1, 0]})
     with pytest.raises(InputError, match=r"TO307.*'p_class'"):
         read(data).collect()
+
+
+def test_text_is_left_out_of_a_pattern_by_every_source_of_typed_columns(tmp_path: Path) -> None:
+    """Regression: archives, lists, and categories of lazy frames and relations were read as probabilities."""
+    columns = {"label": [0, 0, 1, 0], "p_no": [1 - p for p in P_YES], "p_yes": P_YES, "p_source": list("abab")}
+    np.savez(tmp_path / "a.npz", **{name: np.array(cells) for name, cells in columns.items()})
+    frame = pl.DataFrame(columns)
+    query = frame.with_columns(p_source=pl.col("p_source").cast(pl.Enum(["a", "b"]))).lazy()
+    connection = duckdb.connect()
+    connection.register("rows", pd.DataFrame(columns))
+    relation = connection.sql("select * exclude (p_source), p_source::enum('a', 'b') as p_source from rows")
+    for source in (tmp_path / "a.npz", columns, query, relation):
+        preds = read(source).collect()
+        assert (preds.k, [note.code for note in preds.notes]) == (2, ["TN314"])

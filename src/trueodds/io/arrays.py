@@ -43,8 +43,7 @@ class MappingTable(Table):
         self.name = "the mapping"
         self.columns = tuple(str(key) for key in arrays)
         self._arrays = dict(zip(self.columns, arrays.values(), strict=True))
-        texts = (name for name, array in self._arrays.items() if getattr(array, "dtype", np.dtype(float)).kind == "U")
-        self.text_columns = frozenset(texts)
+        self.text_columns = frozenset(name for name in self.columns if isinstance(self.first_cell(name), str))
         lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
@@ -97,6 +96,7 @@ class NpzTable(Table):
             refuse_repeated_columns(path, self.columns, self.columns)
             headers = {name: _try_header(archive, info) for name, info in zip(names, archive.infolist(), strict=True)}
         self._headers = {name: header for name, header in headers.items() if header is not None}
+        self.text_columns = frozenset(name for name, (_, dtype) in self._headers.items() if dtype.kind == "U")
         lengths = {shape[0] for shape, _ in self._headers.values() if shape}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 

@@ -16,8 +16,6 @@ from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import split_path
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
-_POLARS_TEXT_TYPES = ("String", "Categorical", "Enum")
-
 
 def open_table(data: Any) -> Table:
     """Return the table of a data frame; narwhals recognizes its library without importing it."""
@@ -61,7 +59,7 @@ class FrameTable(Table):
         self._native_names = {str(name): name for name in frame.columns}
         self.columns = check_column_names(self.name, column_names)
         self.rows = len(frame)
-        self.text_columns = _text_columns(frame)
+        self.text_columns = _text_columns(frame.schema)
         self._frame = frame
 
     def categories(self, name: str) -> list[Any] | None:
@@ -85,12 +83,14 @@ class LazyTable(Table):
     format = "lazy frame"
 
     def __init__(self, query: Any) -> None:
+        import narwhals as nw
+
         self.name = "the polars lazy frame"
         self._query = query
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             self._schema = query.collect_schema()
         self.columns = check_column_names(self.name, self._schema.names())
-        self.text_columns = frozenset(name for name, dtype in self._schema.items() if str(dtype) in _POLARS_TEXT_TYPES)
+        self.text_columns = _text_columns(nw.from_native(query).collect_schema())
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns, so that the query reads no others."""
@@ -125,7 +125,7 @@ class RelationTable(Table):
         self.name = "the duckdb relation"
         self.columns = check_column_names(self.name, relation.columns)
         types = zip(self.columns, map(str, relation.types), strict=True)
-        self.text_columns = frozenset(name for name, kind in types if kind == "VARCHAR")
+        self.text_columns = frozenset(name for name, kind in types if kind == "VARCHAR" or kind.startswith("ENUM("))
         self._relation = relation
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -153,11 +153,11 @@ class RelationTable(Table):
             yield from read_batches(size)
 
 
-def _text_columns(frame: Any) -> frozenset[str]:
-    """Return the columns of a narwhals data frame that hold text."""
+def _text_columns(schema: Any) -> frozenset[str]:
+    """Return the columns of a narwhals schema that hold text."""
     import narwhals as nw
 
-    return frozenset(str(name) for name, dtype in frame.schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum))
+    return frozenset(str(name) for name, dtype in schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum))
 
 
 def _iterate_slices(

@@ -574,3 +574,10 @@ def test_categories_of_another_number_than_the_columns_are_no_classes() -> None:
     preds = Predictions(categorical([1, 2, 3], [1, 2, 3]), GRADES)
     assert preds.y is not None
     assert preds.y.tolist() == [1, 2, 3]
+
+
+def test_names_of_ranges_with_an_underscore_are_no_numbers() -> None:
+    """Regression: Python reads 0_18 as the number 18, so that labels 0 and 1 were refused."""
+    preds = Predictions([0, 1, 1], [0.2, 0.7, 0.9], classes=["0_18", "19_35"])
+    assert preds.y is not None
+    assert preds.y.tolist() == [0, 1, 1]

@@ -58,12 +58,14 @@ def to_plain_name(name: Any) -> Any:
 def to_number(value: Any) -> int | float | None:
     """Return the number that a label or a class name is or spells; None for any other text, and for NaN.
 
-    Numbers that are equal are one label: 1, 1.0, "1", "01" and "1.0".
+    Numbers that are equal are one label: 1, 1.0, "1", "01" and "1.0". A range such as 0_18 is a number only in Python.
 
-    >>> to_number("01"), to_number(1.0), to_number("0.5"), to_number("one"), to_number("nan")
-    (1, 1, 0.5, None, None)
+    >>> to_number("01"), to_number(1.0), to_number("0.5"), to_number("one"), to_number("nan"), to_number("0_18")
+    (1, 1, 0.5, None, None, None)
     """
     if isinstance(value, str):
+        if "_" in value:
+            return None
         try:
             value = int(value)  # exact however many digits it has
         except ValueError:
@@ -332,7 +334,7 @@ def names_of_labels(names: Sequence[str], labels: Collection[str]) -> tuple[str,
     if labels <= set(names) or set(names) <= labels:
         return tuple(names)
     shortest = min(map(len, names))
-    n_before, n_behind = _common_length(names), _common_length([name[::-1] for name in names])
+    n_before, n_behind = len(common_prefix(names)), len(common_prefix([name[::-1] for name in names]))
     candidates = set()
     for start in range(min(n_before, shortest - 1) + 1):
         for end in range(min(n_behind, shortest - 1 - start) + 1):
@@ -340,9 +342,3 @@ def names_of_labels(names: Sequence[str], labels: Collection[str]) -> tuple[str,
             if labels <= set(parts) or set(parts) <= labels:
                 candidates.add(parts)
     return candidates.pop() if len(candidates) == 1 else tuple(names)
-
-
-def _common_length(names: Sequence[str]) -> int:
-    """Return the number of characters with which all names begin."""
-    columns = zip(*names, strict=False)
-    return next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names)))

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.io.conversion import MISSING_TEXTS, infer_number_kind
@@ -52,6 +52,9 @@ class CsvSettings:
         return self.separator is None and self.decimal is None
 
 
+DETECTED = CsvSettings()  # the default of the functions that read text files
+
+
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
     """How a text file is split into cells, and how its cells of numbers are written."""
@@ -59,7 +62,7 @@ class CsvFormat:
     separator: str = ","
     decimal: str = "."
     start: int = 0  # position in the file of the first line that is no comment
-    number_kinds: Mapping[str, str] = ()  # type: ignore[assignment]  # columns of "percent", "starred" or "list" cells
+    number_kinds: Mapping[str, str] = field(default_factory=dict)  # columns of "percent", "starred" or "list" cells
     text_columns: frozenset[str] = frozenset()  # columns without any number among their first cells
     notes: tuple[Note, ...] = ()
 

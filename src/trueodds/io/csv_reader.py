@@ -19,6 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
 from trueodds.io.csv_format import (
     BOM,
+    DETECTED,
     SEPARATORS,
     CsvFormat,
     CsvSettings,
@@ -30,7 +31,7 @@ from trueodds.io.table import ColumnBatch, Table, check_column_names, refuse_rep
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
-_COMMAS, _DETECTED = CsvFormat(), CsvSettings()
+_COMMAS = CsvFormat()
 
 _QUOTE = ord('"')
 
@@ -296,7 +297,7 @@ class CsvTable(Table):
 
     format = "csv"
 
-    def __init__(self, path: str, settings: CsvSettings = _DETECTED) -> None:
+    def __init__(self, path: str, settings: CsvSettings = DETECTED) -> None:
         self.name = path
         self.file_format = detect_format(path, settings)
         self.notes, self.text_columns = self.file_format.notes, self.file_format.text_columns

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
-from trueodds.io.csv_format import CsvSettings
+from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.table import Table
 
 FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of the file
@@ -32,7 +32,6 @@ FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of t
     ".feather": "arrow",
     ".npz": "npz",
 }
-_DETECTED = CsvSettings()
 _REMOTE_PATH = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_LISTED_COPIES = 5  # number of copies that a note names
 _UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by itself."
@@ -44,7 +43,7 @@ _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpf
 }
 
 
-def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = _DETECTED) -> list[Table]:
+def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECTED) -> list[Table]:
     """Return a table for each file that matches the path or pattern, sorted by name."""
     files = matching_files(path)
     formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening

@@ -13,12 +13,11 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
-from trueodds.io.csv_format import CsvSettings
+from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ROWS_PER_BATCH, Table
 from trueodds.io.table_source import TableSource, notes_on_reading
 
-_DETECTED = CsvSettings()
 SUMS_PER_TASK = 16  # number of sums added in one task
 CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
 TableOpener = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
@@ -81,7 +80,7 @@ class ReadingSettings:
     sum_tolerance: float | None = None
     batch_rows: int = ROWS_PER_BATCH
     missing: float | None = None  # value of an unknown label of a multilabel problem
-    csv_settings: CsvSettings = _DETECTED
+    csv_settings: CsvSettings = DETECTED
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:

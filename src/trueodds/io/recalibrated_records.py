@@ -10,13 +10,11 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.io.abstentions import find_abstentions
-from trueodds.io.csv_format import CsvSettings
+from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.option_confidence import option_log_probs
 from trueodds.io.records import Record, iterate_records
 from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.io.write import write_columns
-
-_DETECTED = CsvSettings()
 
 
 def recalibrate_stated(
@@ -27,7 +25,7 @@ def recalibrate_stated(
     confidence: str,
     percent: bool = False,
     abstained: Sequence[str] = (),
-    csv_settings: CsvSettings = _DETECTED,
+    csv_settings: CsvSettings = DETECTED,
 ) -> tuple[int, list[Note]]:
     """Write records with recalibrated confidences, and return their number and notes on the scale.
 
@@ -58,7 +56,7 @@ def recalibrate_options(
     options: str,
     class_names: Sequence[Any],
     abstained: Sequence[str] = (),
-    csv_settings: CsvSettings = _DETECTED,
+    csv_settings: CsvSettings = DETECTED,
 ) -> int:
     """Write records with the recalibrated probabilities of their options in new fields ``p_…``; return their number.
 

@@ -14,12 +14,10 @@ from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.data.labels import TRUTH_REMEDY, truth_value
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
-from trueodds.io.csv_format import CsvSettings
+from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.nested_fields import NO_FIELD, find_field, to_python
 from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
-
-_DETECTED = CsvSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class Record:
         )
 
 
-def iterate_records(data: Any, csv_settings: CsvSettings = _DETECTED) -> Iterator[Record]:
+def iterate_records(data: Any, csv_settings: CsvSettings = DETECTED) -> Iterator[Record]:
     """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
     files.check_csv_settings(data, csv_settings)
     paths = files.as_paths(data)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 
-SAMPLE_SIZE = 1 << 16  # number of scores from which the precision is inferred, and whether to count at all
+SAMPLE_SIZE = 1 << 13  # number of scores from which the precision is inferred, and whether to count at all
 MIN_SHARE = 1e-3  # share of the scores from which on it is noted; fewer cannot change a result noticeably
 MAX_CHANCE_FACTOR = 3  # how many times as many as by chance are noted
 
 
-def edge_rounding_notes(scores: Array, partition: Partition, bins: object) -> list[Note]:
+def sample_rows(n: int, width: int = 1) -> slice:
+    """Return evenly spaced rows of n, which have about SAMPLE_SIZE scores if each has `width`, or all rows."""
+    return slice(None, None, max(1, n * width // SAMPLE_SIZE))
+
+
+def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: object) -> list[Note]:
     """Return a note if many scores differ from a bin edge only by rounding, and lie in another bin than the edge.
 
-    `bins` is the partition fitted to the scores. Edges that depend on the scores are scores themselves.
+    `all_scores` is called only if this is so for some of the `sample`. `bins` is a fitted partition that ignores the
+    scores: edges that depend on them are scores themselves.
     """
-    if not partition.ignores_scores or not isinstance(bins, Bins) or scores.size == 0:
+    if not isinstance(bins, Bins) or sample.size == 0:
         return []
-    scores = scores.ravel()
-    sample = scores[:: max(1, len(scores) // SAMPLE_SIZE)]
     dtype = _precision(sample)
     tolerance = float(np.finfo(dtype).eps)
     if not _count_moved(sample, bins, tolerance):
         return []
+    scores = all_scores().ravel()
     count = _count_moved(scores, bins, tolerance)
     if count < len(scores) * max(MIN_SHARE, MAX_CHANCE_FACTOR * (bins.size - 1) * tolerance):
         return []

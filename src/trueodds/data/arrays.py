@@ -244,7 +244,9 @@ def select_rows(rows: Any, n: int) -> Array:
         selection = rows if isinstance(rows, slice) else np.asarray(rows)
         if isinstance(selection, np.ndarray) and selection.size == 0:
             selection = slice(0)
-        row_numbers: Array = np.arange(n)[selection]
+        row_numbers: Array = (
+            np.arange(*selection.indices(n)) if isinstance(selection, slice) else np.arange(n)[selection]
+        )
     except (IndexError, TypeError, ValueError, OverflowError) as problem:
         raise _no_subset_error(str(problem)) from None
     if row_numbers.ndim != 1:

@@ -213,14 +213,13 @@ def check_predicted_outcomes(preds: Predictions) -> list[Note]:
     for first in range(0, preds.n, block_rows):
         rows = slice(first, first + block_rows)
         p, y = preds.p[rows].astype(np.float64), preds.y[rows]
-        P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
         if preds.weight is not None:
-            P, y = P[preds.weight[rows] > 0], y[preds.weight[rows] > 0]
-        n_differences += int((P.argmax(axis=1) != y).sum())
+            p, y = p[preds.weight[rows] > 0], y[preds.weight[rows] > 0]
+        n_differences += int(((p > 0.5 if p.ndim == 1 else p.argmax(axis=1)) != y).sum())
         if n_differences > max_differences:
             return []
         n_rows += len(y)
-        sharpened = P**UNDERCONFIDENCE
+        sharpened = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) ** UNDERCONFIDENCE
         expected += float((1 - sharpened.max(axis=1) / sharpened.sum(axis=1)).sum())
     return predicted_outcome_notes(n_differences, n_rows, expected)
 

@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes
+from trueodds.binning.edge_rounding import edge_rounding_notes, sample_rows
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
@@ -153,12 +153,12 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
 
     `methods` are those of all bars of the views, and `unit` is what a bar stands for in the text, `bins` or `views`.
     """
-    notes = [
-        note
-        for view in views
-        if view.is_rows and not view.joint and partition.ignores_scores
-        for note in edge_rounding_notes(view.partition_values, partition, partition.fit(view))
-    ]
+    notes: list[Note] = []
+    for view in views:
+        if view.is_rows and not view.joint and partition.ignores_scores:
+            scores = view.partition_values
+            sample = scores[sample_rows(len(scores))]
+            notes += edge_rounding_notes(sample, partial(np.asarray, scores), partition.fit(view))
     n_approximate = sum(method == "refined normal" for method in methods)
     if n_approximate:
         notes.append(

@@ -21,7 +21,7 @@ from trueodds.io.arrow import (
     view_as_numpy,
 )
 from trueodds.io.conversion import Place
-from trueodds.io.nested_fields import list_keys, pair_keys, split_path
+from trueodds.io.nested_fields import list_keys, pair_keys, paths_by_column, split_path
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 types = pa.types
@@ -131,18 +131,15 @@ def first_value(batches: Any) -> Any:
 
 def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: Table, start: int) -> ColumnBatch:
     """Convert Arrow arrays by column to NumPy arrays by name or path; the first row is row `start` of the table."""
-    paths_of_column: dict[str, list[str]] = {}
     batch: dict[str, Array] = {}
-    for name in names:
-        column, path = split_path(name, columns)
-        if path:
-            paths_of_column.setdefault(column, []).append(path)
-        else:
-            batch[name] = arrow_to_array(columns[column], table.place(column, start))
-    for column, paths in paths_of_column.items():
-        allows_missing = any(f"{column}.{path}" in table.columns_with_missing for path in paths)
-        fields = fields_of_array(columns[column], paths, Place(table.name, column, start, allows_missing))
-        batch |= {f"{column}.{path}": values for path, values in fields.items()}
+    for column, paths in paths_by_column(names, columns).items():
+        if "" in paths:
+            batch[column] = arrow_to_array(columns[column], table.place(column, start))
+        if fields := [path for path in paths if path]:
+            allows_missing = any(f"{column}.{path}" in table.columns_with_missing for path in fields)
+            place = Place(table.name, column, start, allows_missing)
+            arrays = fields_of_array(columns[column], fields, place)
+            batch |= {f"{column}.{path}": values for path, values in arrays.items()}
     return batch
 
 

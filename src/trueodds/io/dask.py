@@ -12,7 +12,7 @@ import dask
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.nested_fields import column_of
+from trueodds.io.nested_fields import paths_by_column
 from trueodds.io.partitions import (
     SUMS_PER_TASK,
     PartitionedSource,
@@ -47,7 +47,7 @@ class DaskSource(PartitionedSource):
         super().__init__(open_frame(first_rows, f"the dask {kind}")[0], reading)
         if kind == "dataframe":
             columns = [str(column) for column in data.columns]
-            names_to_read = frozenset(column_of(name, columns) for name in self.roles.names)
+            names_to_read = paths_by_column(self.roles.names, columns)
             read_columns = data[[column for column in data.columns if str(column) in names_to_read]]
             parts = read_columns.to_delayed()
         else:

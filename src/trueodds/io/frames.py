@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data.class_names import label_categories
 from trueodds.io.conversion import Place, fields_of_cells, to_array
-from trueodds.io.nested_fields import split_path
+from trueodds.io.nested_fields import paths_by_column
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
 
 
@@ -168,10 +168,7 @@ def _iterate_slices(
     `native_names` maps the columns to the names that the frame gives them, and `names` are the columns to be read, or
     fields in their cells.
     """
-    paths_of_column: dict[str, list[str]] = {}
-    for name in names:
-        column, path = split_path(name, native_names)
-        paths_of_column.setdefault(column, []).append(path)
+    paths_of_column = paths_by_column(names, native_names)
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
         batch: dict[str, Array] = {}

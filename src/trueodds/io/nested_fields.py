@@ -44,9 +44,17 @@ def split_path(name: str, columns: Collection[str]) -> tuple[str, str]:
     return name, ""
 
 
-def column_of(name: str, columns: Collection[str]) -> str:
-    """Return the column that a name or path reads."""
-    return split_path(name, columns)[0]
+def paths_by_column(names: Iterable[str], columns: Collection[str]) -> dict[str, list[str]]:
+    """Return the rests of the paths by column; the rest is empty for a column as a whole.
+
+    >>> paths_by_column(["a.x", "b", "a.y"], ["a", "b"])
+    {'a': ['x', 'y'], 'b': ['']}
+    """
+    paths: dict[str, list[str]] = {}
+    for name in names:
+        column, path = split_path(name, columns)
+        paths.setdefault(column, []).append(path)
+    return paths
 
 
 def _splits(path: str) -> Iterator[tuple[str, str]]:

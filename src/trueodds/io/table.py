@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, fields_of_cells, to_array
-from trueodds.io.nested_fields import column_of, split_path
+from trueodds.io.nested_fields import paths_by_column
 
 ROWS_PER_BATCH = 65_536  # default number of rows that are read at a time
 ROWS_OF_FIRST_CELL = 1024  # rows among which the first cell that is not missing is looked for
@@ -45,7 +45,7 @@ class Table(ABC):
 
     def read_columns(self, names: Sequence[str]) -> list[str]:
         """Return the columns that hold these columns or fields, each once."""
-        return list(dict.fromkeys(column_of(name, self.columns) for name in names))
+        return list(paths_by_column(names, self.columns))
 
     @abstractmethod
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -83,17 +83,13 @@ class Table(ABC):
     def columns_of_chunk(self, chunk: Mapping[str, Any], names: Sequence[str], first_row: int) -> ColumnBatch:
         """Return columns of numbers, or fields, of a chunk of all columns, whose first row is row `first_row`."""
         columns: dict[str, Array] = {}
-        paths_of_column: dict[str, list[str]] = {}
-        for name in names:
-            column, path = split_path(name, self.columns)
-            if path:
-                paths_of_column.setdefault(column, []).append(path)
-            else:
-                columns[name] = self.to_numbers(chunk[name], self.place(name, first_row))
-        for column, paths in paths_of_column.items():
-            fields = fields_of_cells(to_list(chunk[column]), paths, Place(self.name, column, first_row))
-            for path, cells in fields.items():
-                columns[f"{column}.{path}"] = to_array(cells, self.place(f"{column}.{path}", first_row))
+        for column, paths in paths_by_column(names, self.columns).items():
+            if "" in paths:
+                columns[column] = self.to_numbers(chunk[column], self.place(column, first_row))
+            if fields := [path for path in paths if path]:
+                cells_of_field = fields_of_cells(to_list(chunk[column]), fields, Place(self.name, column, first_row))
+                for path, cells in cells_of_field.items():
+                    columns[f"{column}.{path}"] = to_array(cells, self.place(f"{column}.{path}", first_row))
         return columns
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:

@@ -74,6 +74,9 @@ def test_another_estimator_lens_and_level_are_taken(run: Run, people: str) -> No
         (("groups", "{}", "--group", "sex", "--crossings"), "TO324"),
         (("audit", "{}", "--group", "sex", "--crossings"), "TO324"),
         (("audit", "{}", "--crossings"), "TO324"),
+        # Without its number, --crossings hid that another option was given twice.
+        (("groups", "{}", *TWO, "--seed", "1", "--seed", "2", "--crossings"), "TO603"),
+        (("audit", "{}", *TWO, "--crossings", "--seed", "1", "--seed", "2"), "TO603"),
         (("groups", "{}", "--group", "sex", "--min-effect", "-1"), "TO601"),
         (("groups", "{}", "--group", "sex", "--against", "all"), "TO601"),
         (("groups", "{}", "--group", "sex", "--margin", "1"), "TO601"),

@@ -18,7 +18,7 @@ from trueodds.cli.draw import draw
 from trueodds.cli.errors import EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.explain import explain
 from trueodds.cli.fit import fit
-from trueodds.cli.groups import groups
+from trueodds.cli.groups import complete_crossings, groups
 from trueodds.cli.list_names import list_names
 from trueodds.cli.measure import measure
 from trueodds.cli.options import refuse_repeated_options
@@ -87,7 +87,7 @@ class CommandGroup(click.Group):
                 repr(args[0]),
                 suggest_names(args[0], self.list_commands(ctx)),
             )
-        name, command, command_args = super().resolve_command(ctx, args)
+        name, command, command_args = super().resolve_command(ctx, complete_crossings(args))
         if command is not None:
             refuse_repeated_options(command, ctx, command_args)
         return name, command, command_args

@@ -16,7 +16,6 @@ from trueodds.cli.groups import (
     CROSSINGS,
     MAX_GROUPS,
     MIN_EFFECT,
-    CommandWithCrossings,
     check_crossings,
 )
 from trueodds.cli.open_data import open_data
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit measures, as a test checks
 
 
-@click.command(cls=CommandWithCrossings, short_help="Report everything: errors, tests, subgroups and recalibration.")
+@click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
 @data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON

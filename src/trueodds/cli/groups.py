@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -40,16 +41,17 @@ MIN_EFFECT = click.option(
 )  # fmt: skip
 
 
-class CommandWithCrossings(click.Command):
-    """A command whose option --crossings may stand without its number, also before a file."""
+def complete_crossings(args: list[str]) -> list[str]:
+    """Return the arguments of a command with the number 2 for --crossings where none follows it, as before a file.
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, with the number 2 for --crossings where none follows it."""
-        end = args.index("--") if "--" in args else len(args)
-        for i, arg in enumerate(args[:end]):
-            if arg == "--crossings" and not "".join(args[i + 1 : i + 2]).isdecimal():
-                args = [*args[:i], "--crossings=2", *args[i + 1 :]]
-        return super().parse_args(ctx, args)
+    >>> complete_crossings(["--crossings", "a.csv"]), complete_crossings(["--crossings", "3", "a.csv"])
+    (['--crossings=2', 'a.csv'], ['--crossings', '3', 'a.csv'])
+    """
+    end = args.index("--") if "--" in args else len(args)
+    return [
+        "--crossings=2" if arg == "--crossings" and i < end and not following.isdecimal() else arg
+        for i, (arg, following) in enumerate(pairwise([*args, ""]))
+    ]
 
 
 def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: int) -> None:
@@ -65,7 +67,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
         )
 
 
-@click.command(cls=CommandWithCrossings, short_help="Estimate and test the error of every group of rows.")
+@click.command(short_help="Estimate and test the error of every group of rows.")
 @data_options(has_groups=True, has_mode=False)
 @click.option(
     "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."

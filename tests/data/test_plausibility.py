@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 import trueodds as to
-from trueodds.data.plausibility import check_class_order, check_hard_labels, plausibility_notes
+from trueodds.data.plausibility import (
+    IMPLAUSIBLE_DATA_CODES,
+    check_class_order,
+    check_hard_labels,
+    plausibility_notes,
+)
+from trueodds.reports.text.recalibration import IMPLAUSIBLE_DATA_TEXTS
 
 
 def rows(n=200, k=3, signal=6.0, seed=0):
@@ -337,3 +343,7 @@ def test_low_confidences_of_ten_classes_are_left_alone(underconfidence):
         accuracy = Q[np.arange(500), P.argmax(axis=1)]
         n_noted += len(noted(to.Predictions.from_confidence(P.max(axis=1), rng.random(500) < accuracy), "TN187"))
     assert n_noted <= 5
+
+
+def test_the_report_has_a_sentence_for_every_reason_not_to_recalibrate():
+    assert set(IMPLAUSIBLE_DATA_TEXTS) == set(IMPLAUSIBLE_DATA_CODES)

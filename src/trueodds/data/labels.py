@@ -110,9 +110,13 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
     >>> suggest_classes(np.array([2, 1, 3]), 3, is_single=False)
     'Pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names in the order of the columns.'
+    >>> suggest_classes(np.array(["yes", "no", "NA"]), 2, is_single=True)
+    'Remove rows whose label is unknown, or select the probabilities of all classes.'
     """
     is_text = y.dtype.kind in "US" or y.dtype.kind == "O"
     labels: list[Any] = sorted({str(label) if is_text else int(label) for label in np.unique(y)})
+    if len(labels) > k:
+        return "Remove rows whose label is unknown, or select the probabilities of all classes."
     if column is not None:  # the class that the name of a single column ends with is the second
         labels.sort(key=lambda label: column == str(label) or column.endswith(f"_{label}"))
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
@@ -168,7 +172,7 @@ def _unknown_label_remedy(y: Array, names: tuple[Any, ...], numbers: tuple[int |
     """Return the end of the remedy for a label that is no class: what labels are, and how to pass positions."""
     k = len(names)
     if numbers is None:
-        return "; labels must match them exactly."
+        return "; labels must match them exactly; remove rows whose label is unknown."
     text = "; labels must be their numbers." if any(isinstance(name, str) for name in names) else "."
     if y.dtype.kind in "US" or y.min() < 0 or y.max() >= k:
         return text

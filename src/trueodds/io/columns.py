@@ -295,9 +295,8 @@ class _ColumnFinder:
             for name in requested:
                 self.find_one(name, keyword)
             if len(set(requested)) < len(requested):
-                raise InputError(
-                    "TO313", f"{keyword} contains a column twice.", repr(list(requested)), "Name each column once."
-                )
+                fix = "Name each column once; if the file has several columns of this name, rename them in it."
+                raise InputError("TO313", f"{keyword} contains a column twice.", repr(list(requested)), fix)
             if len(requested) == 1:
                 return tuple(requested), None
             are_fields = not self.column_names.intersection(requested)

@@ -324,6 +324,17 @@ def test_a_missing_label_or_predicted_class_is_refused_with_its_row() -> None:
         read(data, predicted="predicted", confidence="confidence").collect()
 
 
+def test_a_column_that_is_both_the_true_and_the_predicted_class_or_the_confidence_is_refused() -> None:
+    data = {"label": [0, 1], "predicted": [0, 0], "confidence": [0.6, 0.7], "correct": [1, 0]}
+    for arguments in (
+        {"label": "predicted", "predicted": "predicted", "confidence": "confidence"},
+        {"label": "label", "predicted": "confidence", "confidence": "confidence"},
+        {"correct": "correct", "confidence": "correct"},
+    ):
+        with refusal("TO313", "The same column was named twice."):
+            read(data, **arguments).collect()
+
+
 def test_predicted_needs_a_confidence_and_a_label_and_no_correctness() -> None:
     data = {"label": [1, 0], "predicted": [1, 1], "confidence": [0.5, 0.5], "correct": [1, 0]}
     for arguments, words in (

@@ -165,6 +165,10 @@ class ColumnSelection:
                 truth = (label, predicted)
             confidence = finder.find_one(self.confidence, "confidence")
             assert confidence is not None
+            if len({confidence, *truth}) <= len(truth):  # every answer would be correct, for example
+                got = ", ".join((confidence, *truth))
+                fix = "Name the column of the confidence, and that of the correctness or those of both classes."
+                raise InputError("TO313", "The same column was named twice.", got, fix)
             return ColumnRoles(
                 kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
             )

@@ -68,7 +68,7 @@ def test_labels_1_and_2_are_answered_with_their_names(run: Run, folder: Path) ->
     error = labelled(run("measure", file, "--label", "y", "--probs", "score").stderr)
     assert (error["code"], error["fix"]) == (
         "TO105",
-        "Pass --classes 1,2: score is the probability of the second class.",
+        "Pass --classes 1,2 if score is the probability of the second class.",
     )
     right = run("measure", file, "--label", "y", "--probs", "score", "--classes", "1,2").stdout
     assert (
@@ -136,7 +136,7 @@ def test_the_class_of_a_single_column_is_the_second_of_classes(run: Run, folder:
     error = labelled(run("audit", named).stderr)
     assert (error["code"], error["fix"]) == (
         "TO106",
-        "Pass --classes no,yes: p_yes is the probability of the second class.",
+        "Pass --classes no,yes if p_yes is the probability of the second class.",
     )
     right = run("measure", named, "--classes", "no,yes").stdout
     assert (
@@ -144,7 +144,7 @@ def test_the_class_of_a_single_column_is_the_second_of_classes(run: Run, folder:
         == run("measure", table(folder / "numbers.csv", label=Y, p=P), "--probs", "p").stdout
     )
     yes_first = table(folder / "first.csv", label=np.where(Y == 1, "a", "b"), p_a=P)  # the class of p_a is a, not b
-    assert "--classes b,a: p_a is" in labelled(run("audit", yes_first).stderr)["fix"]
+    assert "--classes b,a if p_a is" in labelled(run("audit", yes_first).stderr)["fix"]
 
 
 def test_percent_of_columns_of_probabilities_says_what_to_do(run: Run, folder: Path) -> None:

@@ -107,7 +107,7 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     """Return the remedy for labels that are names or codes: the classes to pass, in the order of the columns.
 
     >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
-    "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
+    "Pass Predictions(y_true, y_prob, classes=['no', 'yes']) if p_yes is the probability of the second class."
     >>> suggest_classes(np.array([2, 1, 3]), 3, is_single=False)
     'Pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names in the order of the columns.'
     >>> suggest_classes(np.array(["yes", "no", "NA"]), 2, is_single=True)
@@ -122,7 +122,7 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
     remedy = f"Pass {predictions_call(classes_argument or 'classes=[…]')}"
     if is_single:
-        return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
+        return f"{remedy} if {column or 'y_prob'} is the probability of the second class."
     return f"{remedy}, with the names in the order of the columns."
 
 

@@ -31,8 +31,10 @@ def tally() -> to.Tally:
     [
         (
             lambda: to.measure(ANIMALS, p), "TO106",
-            "Pass Predictions(y_true, y_prob, classes=['cat', 'dog'])"
-            " if y_prob is the probability of the second class.",
+            (
+                "Pass Predictions(y_true, y_prob, classes=['cat', 'dog'])"
+                " if y_prob is the probability of the second class."
+            ),
         ),
         (
             lambda: to.measure(ANIMALS, np.stack([1 - p, p], axis=1)), "TO106",

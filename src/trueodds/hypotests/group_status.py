@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -314,10 +315,11 @@ def _notes_on_draws(n_groups: int, n_untested: int, min_pvalue: float, alpha: fl
     """Return a note if so many subgroups were not examined that no joint p-value could be significant."""
     if not n_untested or min_pvalue <= alpha:
         return []
+    required = math.ceil((1 + n_untested) / alpha) - 1
     text = (
         f"With {n_untested:,} of {n_groups + n_untested:,} groups not examined, the smallest possible joint p-value is"
-        f" {format_number(min_pvalue)}, so no group can be called miscalibrated. Examine more groups, or draw more"
-        " resamples."
+        f" {format_number(min_pvalue)}, so no group can be called miscalibrated. Examine all groups, or pass"
+        f" resamples={required} or more."
     )
     return [Note("TN281", text)]
 

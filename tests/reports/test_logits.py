@@ -42,3 +42,11 @@ def test_scores_that_became_probabilities_are_named(preds, logits, line, sentenc
     for phrase, where in ((line, text), (sentence, methods)):
         assert phrase is None or phrase in where
     assert ("log odds" in text.split("Mean predicted")[0]) == (logits == "log odds")
+
+
+def test_the_verdict_begins_with_scores_that_are_no_log_odds() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.uniform(300, 850, 400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-(score - 600) / 40))).astype(int)
+    sentence = audit(Predictions.from_logits(y, score), resamples=99).to_dict()["verdict"]["sentence"]
+    assert sentence.startswith("The scores do not look like log odds, so only their ranks have a meaning. ")

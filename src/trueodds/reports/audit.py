@@ -275,7 +275,7 @@ def audit(
         "version": trueodds.__version__,
         "versions": program_versions(),
         "data": description,
-        "verdict": _verdict_entry(results, alpha, description, recalibration, diagrams[0].to_dict()["table"]),
+        "verdict": _verdict_entry(results, alpha, description, recalibration, diagrams[0].to_dict()["table"], notes),
         "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
         "standard_measures": [measure.to_dict() for measure in results.standard_measures],
         "tests": [test.to_dict() for test in results.tests],
@@ -327,15 +327,17 @@ def _verdict_entry(
     description: Mapping[str, Any],
     recalibration: Mapping[str, Any] | None,
     bins: Mapping[str, Sequence[Any]],
+    notes: Sequence[Note],
 ) -> dict[str, Any]:
     """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value.
 
-    `description` is the result of `describe_data`, and `bins` the table of the reliability diagram of the default lens.
+    `description` is the result of `describe_data`, `bins` the table of the reliability diagram of the default lens,
+    and `notes` are those on the data.
     """
     family = results.tests[0]
     state = verdict_state(results, family, alpha, description)
     return {
-        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration, bins),
+        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration, bins, notes),
         "state": state,
         "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
         "reason": _describe_evidence(family, alpha, state, has_impossible_outcomes=description["true_class_zeros"] > 0),

@@ -33,6 +33,7 @@ IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibr
     "TN186": "The outcomes seem to be predicted classes, because they equal these.",
     "TN187": "The confidences seem to be probabilities of one class, not of the predicted class.",
 }
+OTHER_SCALE_TEXTS = {"TN193": "The scores do not look like log odds, so only their ranks have a meaning."}
 
 # What the literature calls the calibrators; others are called as in this library.
 _CALIBRATOR_NAMES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
@@ -26,6 +27,7 @@ from trueodds.reports.text.recalibration import (
     GAIN_OF_PROCEDURE,
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
+    OTHER_SCALE_TEXTS,
     calibrator_name,
     describe_constant_prediction,
     describe_unconfirmed_gain,
@@ -44,6 +46,7 @@ def verdict_sentence(
     data: Mapping[str, Any],
     recalibration: Mapping[str, Any] | None,
     bins: Mapping[str, Sequence[Any]] | None = None,
+    notes: Sequence[Note] = (),
 ) -> str:
     """Return the verdict in up to four sentences.
 
@@ -63,6 +66,8 @@ def verdict_sentence(
         The section `recalibration` of the audit.
     bins : mapping, optional
         The table of the reliability diagram through the default lens.
+    notes : sequence of Note, default=()
+        Notes on the data.
 
     Returns
     -------
@@ -72,7 +77,7 @@ def verdict_sentence(
         and on the recalibration. Those that do not apply are left out.
     """
     sentences = (
-        _implausible_data_sentence(recalibration),
+        _implausible_data_sentence(recalibration, notes),
         _calibration_sentence(results, family, state, alpha, data, bins),
         _evidence_sentence(results, family, state, alpha, data),
         describe_recalibration(recalibration, data),
@@ -323,10 +328,11 @@ def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any])
     return f"; {format_level(interval.level)} confidence interval of the expected calibration error {limits}"
 
 
-def _implausible_data_sentence(recalibration: Mapping[str, Any] | None) -> str:
-    """Return a sentence on predictions that look like labels, or like those of other classes; empty for others."""
-    notes = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
-    return " ".join(IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE_DATA_TEXTS)
+def _implausible_data_sentence(recalibration: Mapping[str, Any] | None, notes: Sequence[Note]) -> str:
+    """Return a sentence on data that were probably misread; empty for others."""
+    reasons = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
+    texts = [IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in reasons if note["code"] in IMPLAUSIBLE_DATA_TEXTS]
+    return " ".join([*(OTHER_SCALE_TEXTS[note.code] for note in notes if note.code in OTHER_SCALE_TEXTS), *texts])
 
 
 def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from trueodds.hypotests.group_tests import required_group_draws
 from trueodds.hypotests.multiple_testing import JointDraws, family_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.pvalues import pvalue
@@ -159,3 +160,16 @@ def test_the_smallest_detectable_statistic_accounts_for_untested_hypotheses():
             changed = np.where(np.arange(3) == i, threshold + shift, observed)
             adjusted = JointDraws(changed, draws, n_untested=10).adjusted[i]
             assert bool(adjusted <= 0.05) == is_rejected, (i, shift)
+
+
+def test_many_groups_have_enough_draws_to_reject_one_that_exceeds_all_its_draws() -> None:
+    assert required_group_draws(None, 1000, 20, 0, 0.05) == 999
+    assert required_group_draws(None, 1000, 100, 0, 0.05) == 1999  # (1 + 99)/2000 = 0.05 at most
+    assert required_group_draws(None, 1000, 5000, 0, 0.05) == 9999
+    assert required_group_draws(None, 10**7, 100, 0, 0.05) == 999  # too many labels
+    assert required_group_draws(199, 1000, 100, 0, 0.05) == 199
+    rng = np.random.default_rng(0)
+    skewed = (rng.random((100, 1999)) < 1e-3) * rng.random((100, 1999))  # rare and larger than other draws by far
+    draws = np.concatenate([rng.normal(size=(1, 1999)), skewed[1:]])
+    observed = np.array([draws[0].max() + 1, *np.zeros(99)])
+    assert JointDraws(observed, draws).adjusted[0] <= 0.05

@@ -25,8 +25,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.group_status import assess_groups, count_untested, group_partitions, tally_subgroups
-from trueodds.hypotests.group_tests import joint_group_pvalues
-from trueodds.hypotests.per_view import required_resamples
+from trueodds.hypotests.group_tests import joint_group_pvalues, required_group_draws
 from trueodds.lenses.subgroups import rows_of_groups
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.estimate_error import estimate_error
@@ -84,7 +83,8 @@ def by_group(
     level : float, default=0.95
         Confidence level of the intervals. The family-wise error rate of the tests is 1 − `level`.
     resamples : int, optional
-        Number of null draws and of bootstrap resamples. The defaults are 999 and 2,000.
+        Number of null draws and of bootstrap resamples. The defaults are 999, or up to 9,999 for many subgroups, and
+        2,000.
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
@@ -177,8 +177,8 @@ def by_group(
     aggregation = aggregate or resolved_lens.aggregate
     partitions = group_partitions(all_rows, crossings, min_effect, max_groups, resolved_lens, rows)
     n_untested = count_untested(partitions)
-    n_null_draws = required_resamples(resamples, 1 + n_untested, 1 - level)
     groups = [group for partition in partitions for group in partition.groups]
+    n_null_draws = required_group_draws(resamples, rows.n, len(groups), n_untested, 1 - level)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     with progress_context as report:
         report(0.0, "simulating labels")

@@ -5,6 +5,7 @@ All subgroups are tested on the same null draws of the labels, so the adjustment
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,8 @@ from trueodds.hypotests.multicalibration import (
     multicalibration_error,
 )
 from trueodds.hypotests.multiple_testing import JointDraws
-from trueodds.hypotests.null_draws import min_cluster_pvalue
+from trueodds.hypotests.null_draws import MAX_LABELS, min_cluster_pvalue
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, MAX_RESAMPLES, required_resamples
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup, rows_of_groups
@@ -80,6 +82,19 @@ class GroupEstimands:
     def all_estimands(self) -> list[Estimand]:
         """All estimands that share their draws."""
         return [*self.estimands, *self.cumulative]
+
+
+def required_group_draws(resamples: int | None, n: int, n_groups: int, n_untested: int, alpha: float) -> int:
+    """Return `resamples`, or if it is None the number of joint null draws of n rows for so many subgroups.
+
+    A subgroup that is more extreme than all its B draws has a joint p-value of at most (n_groups + n_untested)/(1 + B),
+    because every other subgroup has at most one draw that no value exceeds. With enough draws it is rejected however
+    the draws of the others are distributed. The number is limited by `MAX_RESAMPLES` and, beyond the usual number, by
+    the labels to be drawn.
+    """
+    affordable = min(MAX_RESAMPLES, max(DEFAULT_RESAMPLES, MAX_LABELS // max(1, n)))
+    sufficient = min(affordable, math.ceil((n_groups + n_untested) / alpha) - 1)
+    return resamples or max(required_resamples(None, 1 + n_untested, alpha), sufficient)
 
 
 def joint_group_pvalues(

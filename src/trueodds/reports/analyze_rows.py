@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
-from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues
+from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
@@ -93,7 +93,12 @@ def analyze_rows(
     n_groups = len(group_spec.groups) + group_spec.n_untested if _has_independent_labels(preds) else 0
     n_draws = holm_resamples(resamples, n_views, n_groups, alpha)
     # Beside subgroups that are not examined, a joint p-value is at least their number times the smallest p-value.
-    n_group_draws = max(n_draws, required_resamples(resamples, 1 + group_spec.n_untested, smallest_group_alpha(alpha)))
+    n_untested = group_spec.n_untested
+    n_group_draws = max(
+        n_draws,
+        required_resamples(resamples, 1 + n_untested, smallest_group_alpha(alpha)),
+        required_group_draws(resamples, preds.n, len(group_spec.groups), n_untested, alpha),
+    )
 
     # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
     # seed, whatever else is tested before.

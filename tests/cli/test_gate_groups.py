@@ -260,3 +260,33 @@ def test_a_combination_without_rows_is_no_group(run: Run, folder: Path) -> None:
     assert "No row has a=u and b=y" in empty.stderr
     assert "with --crossings only" in run(*words, *gate).stderr
     assert "Write a=v, b=y." in run(*words, "--crossings", "--fail-on", "ece[b=y, a=v]>0.9").stderr
+
+
+@pytest.fixture(scope="module")
+def many_groups(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """150 calibrated groups of rare events, and one of 40 rows without events, although 16 are predicted."""
+    rng = np.random.default_rng(1)
+    site = np.repeat(np.arange(151), [40, *[8] * 150])
+    p = np.where(site == 0, 0.4, rng.beta(2, 3, len(site)) * 0.05)
+    label = (site > 0) & (rng.random(len(site)) < p)
+    path = tmp_path_factory.mktemp("many") / "many.csv"
+    pd.DataFrame({"label": label.astype(int), "p_1": p, "site": site}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_a_group_more_extreme_than_all_its_draws_never_passes(run: Run, many_groups: str) -> None:
+    words = ("groups", many_groups, "--probs", "p_1", "--group", "site", "--fail-on", "reject", "--interval", "none")
+    few = run(*words, "--resamples", 999)
+    assert few.exit_code in (1, 2)  # but for the draws of 150 other groups it is rejected
+    assert run(*words).exit_code == 1  # with the default number of draws it is rejected whatever they are
+
+
+def test_an_audit_of_a_tally_with_too_few_draws_for_its_groups_does_not_pass(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    site, p = np.repeat(np.arange(40), 10), rng.random(400)
+    path = tmp_path / "calibrated.csv"
+    pd.DataFrame({"label": (rng.random(400) < p).astype(int), "p_1": p, "site": site}).to_csv(path, index=False)
+    words = ("audit", path, "--probs", "p_1", "--group", "site", "--mode", "tally", "--fail-on", "reject")
+    done = run(*words, "--resamples", 199)  # Holm: 40/200 is the smallest joint p-value
+    assert done.exit_code == 2
+    assert "no p-value below 0.2 was possible" in done.stderr

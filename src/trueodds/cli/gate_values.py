@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueodds.cli.gate import (
+    MAX_NAMED_GROUPS,
     RISK,
     VALUE_AND_ENDS,
     VALUE_PART,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
+MORE_RESAMPLES = "Give more --resamples."
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 
@@ -188,6 +190,9 @@ class GatedGroups:
         if undefined_labels and not fails:
             fix = "A group that cannot be tested does not pass: see the notes."
             raise gate.not_evaluable_error(f"no p-value of {', '.join(undefined_labels)}", fix)
+        if not fails:
+            groups = [(group.label, group.pvalue) for group in self.by_group.groups]
+            _require_enough_draws(gate, groups, 1 / (1 + self.by_group.settings["redraws"]))
         return fails, reason
 
 
@@ -264,7 +269,24 @@ class GatedAudit:
         verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:
             raise gate.not_evaluable_error("no family-wise p-value", "See the notes.")
+        among_groups = self.report.get("among_groups")
+        if among_groups and not verdict["rejected"]:
+            self._require_conclusive_groups(gate, among_groups)
         return verdict["rejected"], verdict["reason"]
+
+    def _require_conclusive_groups(self, gate: Gate, among_groups: Mapping[str, Any]) -> None:
+        """Raise TO611 if the number of null draws decided that no group was rejected."""
+        from trueodds.core.group_results import BEYOND_MAX_GROUPS
+        from trueodds.reports.subgroups import HOLM
+
+        groups, min_pvalue = self.report["groups"], among_groups["min_pvalue"]
+        needs_clusters = self.report["data"].get("clusters") is not None and among_groups["correction"] != HOLM
+        fix = "Groups need more clusters; leave --group out otherwise." if needs_clusters else MORE_RESAMPLES
+        _check_min_pvalue(gate, min_pvalue, among_groups["alpha"], fix)
+        n_untested = sum(group["reason"] == BEYOND_MAX_GROUPS for group in self.unexamined)
+        n_added = n_untested + (len(groups) if among_groups["correction"] == HOLM else 1)
+        pvalues = [(group["label"], group["pvalue"]) for group in groups if group["status"] != "miscalibrated"]
+        _require_enough_draws(gate, pvalues, min_pvalue / n_added)
 
 
 def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
@@ -386,11 +408,23 @@ def _is_rejected(
     return pvalue <= alpha, f"p {format_number(pvalue)} {'<=' if pvalue <= alpha else '>'} {format_number(alpha)}"
 
 
-def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> None:
+def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float, fix: str = MORE_RESAMPLES) -> None:
     """Raise an error if no p-value that the null draws can give would fail the gate."""
     if not gate.fails_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
+        raise gate.not_evaluable_error(f"no p-value below {format_number(min_pvalue)} was possible", fix)
+
+
+def _require_enough_draws(gate: Gate, groups: Sequence[tuple[str, float | None]], smallest: float) -> None:
+    """Raise TO611 if groups, none of which is rejected, have the smallest unadjusted p-value that the draws can give.
+
+    Their true p-values may be far smaller, and significant after the adjustment for all groups.
+    """
+    labels = [label for label, pvalue in groups if pvalue is not None and pvalue <= smallest * (1 + 1e-9)]
+    if labels:
+        more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
         raise gate.not_evaluable_error(
-            f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples."
+            f"more extreme than all null draws: {', '.join(labels[:MAX_NAMED_GROUPS])}{more}; so many groups need more",
+            "Give more --resamples, for example ten times as many.",
         )
 
 

@@ -72,7 +72,8 @@ def answer(name: str, preds: Predictions) -> Estimate | None:
     try:
         return to.measure(preds, name, resamples=10)
     except InputError as refusal:
-        if refusal.code in ("TO204", "TO205") and refusal.fix:
+        # The lens or the data do not suit the estimator, or no calibrator can be fitted to independent labels or one row.
+        if refusal.code in ("TO204", "TO205", "TO502", "TO507") and refusal.fix:
             return None
         raise
 

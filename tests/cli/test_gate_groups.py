@@ -290,3 +290,5 @@ def test_an_audit_of_a_tally_with_too_few_draws_for_its_groups_does_not_pass(run
     done = run(*words, "--resamples", 199)  # Holm: 40/200 is the smallest joint p-value
     assert done.exit_code == 2
     assert "no p-value below 0.2 was possible" in done.stderr
+    assert "Inconclusive" in done.stdout
+    assert "the groups could not be tested, for too few null draws or clusters" in " ".join(done.stdout.split())

@@ -149,8 +149,10 @@ def _describe_excluded_ideals(results: AuditResults) -> str:
 
 
 def _describe_unexamined_groups(results: AuditResults) -> str:
-    """Return a clause on the groups that were not examined; empty if all were."""
+    """Return a clause on the groups that were not examined, or could not be tested; empty if there are none."""
     n_unexamined = len(results.groups.unexamined)
+    if results.groups.groups and results.groups.min_pvalue > results.groups.alpha * (1 + 1e-9):
+        return "the groups could not be tested, for too few null draws or clusters"
     if not n_unexamined:
         return ""
     verb, n_groups = "was" if n_unexamined == 1 else "were", len(results.groups.groups) + n_unexamined

@@ -72,7 +72,7 @@ def answer(name: str, preds: Predictions) -> Estimate | None:
     try:
         return to.measure(preds, name, resamples=10)
     except InputError as refusal:
-        # The lens or the data do not suit the estimator, or no calibrator can be fitted to independent labels or one row.
+        # The lens or the data do not suit the estimator, or no calibrator fits independent labels or a single row.
         if refusal.code in ("TO204", "TO205", "TO502", "TO507") and refusal.fix:
             return None
         raise

@@ -276,8 +276,8 @@ def many_groups(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_group_more_extreme_than_all_its_draws_never_passes(run: Run, many_groups: str) -> None:
     words = ("groups", many_groups, "--probs", "p_1", "--group", "site", "--fail-on", "reject", "--interval", "none")
-    few = run(*words, "--resamples", 999)
-    assert few.exit_code in (1, 2)  # but for the draws of 150 other groups it is rejected
+    reduced = run(*words, "--resamples", 999)
+    assert reduced.exit_code in (1, 2)  # but for the draws of 150 other groups it is rejected
     assert run(*words).exit_code == 1  # with the default number of draws it is rejected whatever they are
 
 

@@ -85,7 +85,7 @@ def test_isotonic_of_margins_is_linear_between_margins_as_in_scikit_learn():
 
 
 @pytest.mark.parametrize("mode", ["cross-fit", "split", "frozen"])
-@pytest.mark.parametrize("method", ["platt", "isotonic", "venn_abers", "auto"])
+@pytest.mark.parametrize("method", ["platt", "isotonic", "venn_abers", "histogram", "auto"])
 def test_a_classifier_with_margins_only_is_recalibrated_in_any_unit(method, mode):
     X, predictions = Z[:, None], []
     for unit in (1, 1e5):
@@ -93,7 +93,9 @@ def test_a_classifier_with_margins_only_is_recalibrated_in_any_unit(method, mode
         predictions.append(model.predict_proba(X[HELD_OUT])[:, 1])
     # auto gets log p too, whose curvature at 0 vanishes against large margins.
     assert predictions[1] == pytest.approx(predictions[0], abs=0.02 if method == "auto" else 1e-8)
-    assert roc_auc_score(Y[HELD_OUT], predictions[1]) > 0.99 * roc_auc_score(Y[HELD_OUT], Z[HELD_OUT])
+    # A fifteenth of all pairs is in one of 15 bins; a pair whose order was right then counts half.
+    loss = 1 / 30 if method == "histogram" else 0.01
+    assert roc_auc_score(Y[HELD_OUT], predictions[1]) > roc_auc_score(Y[HELD_OUT], Z[HELD_OUT]) - loss
 
 
 def test_a_linear_support_vector_machine_is_recalibrated_on_its_margins():

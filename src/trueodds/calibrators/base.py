@@ -128,6 +128,10 @@ class CalibratorSpec(Settings, ABC):
         """
         return None
 
+    def unit_free(self) -> CalibratorSpec:
+        """The calibrator for scores of an arbitrary unit, such as margins, if its settings have to change for them."""
+        return self
+
     def with_class_numbers(self, classes: Sequence[Any]) -> CalibratorSpec:
         """The calibrator for these class names, with numbers in place of names in its settings."""
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -156,6 +156,10 @@ class HistogramSpec(TalliedSpec):
     def _make_partition(self) -> Partition:
         """The partition of this name with this number of bins."""
         return _PARTITIONS[self.partition](self.bins)
+
+    def unit_free(self) -> HistogramSpec:
+        """Bins of equal mass, because the probabilities in which uniform bins are equally wide depend on the unit."""
+        return replace(self, partition="equal-mass")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> HistogramMap:
         """Compute the event rates of the bins."""

@@ -37,6 +37,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator : classifier
         A scikit-learn classifier with `predict_proba`, or else `decision_function`, which is read as logits of any size
         and unit: a map that is fitted to them, such as `"platt"` or `"isotonic"`, does not depend on their unit.
+        `"histogram"` then has bins of equal mass.
     calibrator : str, CalibratorSpec or Calibrator, default="auto"
         A name, or an instance such as `Temperature()`. `"auto"` changes nothing unless held-out rows confirm a gain.
     cv : int, splitter or iterable, default=5
@@ -146,6 +147,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         weight = None if w is None else w[rows]
         make_predictions = Predictions.from_logits if self._uses_logits() else Predictions
         preds = make_predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        if not hasattr(self.estimator_, "predict_proba"):
+            spec = spec.unit_free()
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report

@@ -78,9 +78,14 @@ def main(folder: Path) -> Path:
         environment = {"NUMBA_CPU_NAME": CPU, "NUMBA_CACHE_DIR": str(place / "cache"), "TRUEODDS_PRECOMPILE": str(code)}
         environment["PYTHONPATH"] = str(package)  # its sources are those whose hash the code has to match
         subprocess.run([sys.executable, "-c", WORKLOAD], check=True, cwd=name, env=os.environ | environment)
-        (code / "target.json").write_text(json.dumps({"machine": platform.machine(), "features": FEATURES}))
+        (code / "target.json").write_text(
+            json.dumps({"machine": platform.machine(), "features": FEATURES}), encoding="utf-8"
+        )
         metadata = next(package.glob("*.dist-info")) / "WHEEL"
-        metadata.write_text(metadata.read_text().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false"))
+        metadata.write_text(
+            metadata.read_text(encoding="utf-8").replace("Root-Is-Purelib: true", "Root-Is-Purelib: false"),
+            encoding="utf-8",
+        )
         subprocess.run([*run, "wheel", "pack", "--dest-dir", name, str(package)], check=True)
         version = f"cp{sys.version_info.major}{sys.version_info.minor}"
         system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -88,7 +93,11 @@ def main(folder: Path) -> Path:
         system = system.replace("linux_", "manylinux2014_")
         tags = ["--python-tag", version, "--abi-tag", "none", "--platform-tag", system, "--remove"]
         tagged = subprocess.run(
-            [*run, "wheel", "tags", *tags, str(next(place.glob("*.whl")))], check=True, capture_output=True, text=True
+            [*run, "wheel", "tags", *tags, str(next(place.glob("*.whl")))],
+            check=True,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
         )
         built = place / tagged.stdout.split()[-1]
         return built.rename(folder / built.name)

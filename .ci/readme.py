@@ -45,7 +45,7 @@ def main() -> int:
         clone, python3 = Path(folder, "trueodds"), Path(folder, "bin", "python3")
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         python3.parent.mkdir()
-        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
         python3.chmod(0o755)
         environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
         environment["PATH"] = f"{python3.parent}{os.pathsep}{environment['PATH']}"

@@ -221,7 +221,7 @@ def run_fixes(args: argparse.Namespace) -> None:
         results.append((split, evaluations))
         print("\n".join(format_table(evaluations)), flush=True)
     if args.out:
-        (args.out / "fixes.md").write_text(format_page(results))
+        (args.out / "fixes.md").write_text(format_page(results), encoding="utf-8")
 
 
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:

@@ -43,7 +43,7 @@ def measure_audit_in_memory(rows: int, classes: int, repeats: int) -> list[tuple
     """
     script = Path(__file__).with_name("audit_in_memory.py")
     command = [sys.executable, str(script), str(rows), str(classes), str(repeats)]
-    audits = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    audits = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout)
     data = rows * (classes + 1) * 8 / 1e6  # probabilities and labels
     return [
         (f"audit {rows:,} × {classes} in memory", f"{min(audit['wall'] for audit in audits):.2f} s wall"),

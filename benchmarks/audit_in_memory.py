@@ -31,13 +31,17 @@ def peak_memory() -> float:
     status = Path("/proc/self/status")
     if not status.exists():
         return float("nan")
-    return next(int(line.split()[1]) / 1e3 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return next(
+        int(line.split()[1]) / 1e3
+        for line in status.read_text(encoding="utf-8").splitlines()
+        if line.startswith("VmHWM")
+    )
 
 
 def reset_peak_memory() -> None:
     """Make the current resident memory the largest one."""
     if Path("/proc/self/clear_refs").exists():
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def main(rows: int, classes: int, repeats: int) -> None:

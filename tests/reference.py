@@ -26,7 +26,7 @@ def path(relative: str) -> Path:
 
 def golden(relative: str) -> Any:
     """A JSON file of reference numbers."""
-    return json.loads(path(f"golden/{relative}").read_text())
+    return json.loads(path(f"golden/{relative}").read_text(encoding="utf-8"))
 
 
 def estimators() -> dict[str, Any]:
@@ -36,7 +36,7 @@ def estimators() -> dict[str, Any]:
 
 def frame(relative: str) -> dict[str, np.ndarray]:
     """A CSV of reference input as columns."""
-    with path(f"golden/{relative}").open() as lines:
+    with path(f"golden/{relative}").open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 

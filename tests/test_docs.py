@@ -27,13 +27,13 @@ PAGES = sorted(
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def printed_blocks(page: Path) -> list[tuple[str, str]]:
     """Blocks of Python that a block of text follows, which is what they print."""
     pattern = r"^```python\n((?:(?!```).)*?)^```\n+```text\n(.*?)^```"
-    return re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(pattern, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def page_name(page: Path) -> str:
@@ -131,5 +131,5 @@ def test_the_readme_shows_what_its_python_prints() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []

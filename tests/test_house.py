@@ -55,7 +55,7 @@ def inside(file: Path) -> str:
 
 @cache
 def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 @cache
@@ -75,7 +75,7 @@ def _free_trees(no_garbage_collection: None) -> Iterator[None]:
 
 
 def test_no_file_is_longer_than_600_lines() -> None:
-    lines = {inside(file): file.read_text().count("\n") for file in FILES}
+    lines = {inside(file): file.read_text(encoding="utf-8").count("\n") for file in FILES}
     assert {name: count for name, count in lines.items() if count > 600} == {}
 
 
@@ -108,7 +108,7 @@ def test_nothing_is_left_to_do() -> None:
     problems = [
         f"{inside(file)}:{number} {line.strip()}"
         for file in FILES
-        for number, line in enumerate(file.read_text().splitlines(), 1)
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
         if left.search(line)
     ]
     assert problems == []
@@ -182,7 +182,7 @@ def test_files_are_written_and_text_is_printed_in_one_place(pattern: re.Pattern[
     files = {
         inside(file)
         for file in FILES
-        for line in file.read_text().splitlines()
+        for line in file.read_text(encoding="utf-8").splitlines()
         if pattern.search(line) and ">>>" not in line
     }
     assert files == allowed
@@ -224,7 +224,7 @@ DOCTESTS_NEED = ("dask", "distributed", "pyspark", "torch", "torchmetrics", "lig
 
 def test_files_that_need_an_engine_are_left_out_of_the_doctests_where_it_is_missing() -> None:
     # The list in conftest.py once named a folder that had been renamed, so that tests without Dask ended in an error.
-    text = (ROOT / "conftest.py").read_text()
+    text = (ROOT / "conftest.py").read_text(encoding="utf-8")
     paths = re.findall(r'"((?:studies/)?src/[^"]+\.py)"', text)
     listed = {re.sub(r"^(studies/)?src/trueodds(_studies)?/", r"\1", path) for path in paths}
     needing = {
@@ -241,7 +241,7 @@ def test_scikit_learn_is_imported_only_by_the_calibrators() -> None:
 def loaded_after(code: str) -> set[str]:
     """The modules that a fresh interpreter has after running `code`."""
     lines = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
-    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False, encoding="utf-8")
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.splitlines())
 
@@ -274,9 +274,13 @@ def test_help_and_list_load_no_member(words: list[str]) -> None:
 def test_the_advice_to_install_a_library_works_from_a_clone() -> None:
     """Before a release no index has the package: `pip install trueodds[…]` would fetch nothing, or another's work."""
     pages = [ROOT / "README.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
-    wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
+    wrong = [
+        file.name
+        for file in (*FILES, *pages)
+        if re.search(r"pip install ['\"]?trueodds", file.read_text(encoding="utf-8"))
+    ]
     assert wrong == []
-    files = {file.name for file in FILES if "pip install" in file.read_text()}
+    files = {file.name for file in FILES if "pip install" in file.read_text(encoding="utf-8")}
     assert files == {"errors.py"}
 
 
@@ -301,7 +305,9 @@ def codes_used() -> dict[str, set[str]]:
 
 def codes_listed() -> list[tuple[str, set[str]]]:
     """The rows of the page of codes: code, and the parts that are said to use it."""
-    rows = re.findall(r"^\| (T[ON]\d{3}) \|.*\| ([^|]*) \|$", (ROOT / "docs" / "codes.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (T[ON]\d{3}) \|.*\| ([^|]*) \|$", (ROOT / "docs" / "codes.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     return [(code, set(where.split(", "))) for code, where in rows]
 
 
@@ -344,7 +350,9 @@ def texts_of_tests() -> tuple[str, ...]:
     """Every test file but those that go over whole registries."""
     tests = ROOT / "tests"
     return tuple(
-        file.read_text() for file in sorted(tests.rglob("test_*.py")) if file.parent not in {tests, tests / "laws"}
+        file.read_text(encoding="utf-8")
+        for file in sorted(tests.rglob("test_*.py"))
+        if file.parent not in {tests, tests / "laws"}
     )
 
 

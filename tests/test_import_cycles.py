@@ -48,7 +48,7 @@ def find_cycle(sources: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("package", SOURCES)
 def test_no_modules_import_each_other(package: str) -> None:
-    assert find_cycle({name: path.read_text() for name, path in module_names(package).items()}) == []
+    assert find_cycle({name: path.read_text(encoding="utf-8") for name, path in module_names(package).items()}) == []
 
 
 def test_a_lazy_import_and_one_for_annotations_make_a_cycle() -> None:

@@ -40,6 +40,7 @@ def code_in_use(*before: str) -> dict[str, list[str]]:
         check=True,
         cwd=ROOT,
         env=environment,
+        encoding="utf-8",
     )
     return json.loads(ran.stdout)
 

@@ -18,7 +18,7 @@ IDENTITY = {f"GIT_{role}_{part}": "docs@example.org" for role in ("AUTHOR", "COM
 def git(folder: Path, *arguments: str) -> str:
     environment = os.environ | IDENTITY | {"RETRY_SECONDS": "0"}
     return subprocess.run(
-        ["git", "-C", folder, *arguments], check=True, capture_output=True, text=True, env=environment
+        ["git", "-C", folder, *arguments], check=True, capture_output=True, text=True, env=environment, encoding="utf-8"
     ).stdout
 
 
@@ -39,10 +39,12 @@ class Repository:
         site = self.folder / "site"
         shutil.rmtree(site, ignore_errors=True)
         site.mkdir()
-        (site / "index.html").write_text(text)
+        (site / "index.html").write_text(text, encoding="utf-8")
         environment = os.environ | IDENTITY | {"RETRY_SECONDS": "0"}
         command = [self.clone / ".github/publish_docs.sh", version, site, ADDRESS]
-        result = subprocess.run(command, cwd=self.clone, env=environment, capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            command, cwd=self.clone, env=environment, capture_output=True, text=True, check=False, encoding="utf-8"
+        )
         assert result.returncode == 0, result.stderr
         return result.stdout
 
@@ -98,11 +100,12 @@ def test_a_version_that_is_published_meanwhile_is_kept(repository: Repository, i
     git(other.clone, "remote", "set-url", "origin", str(repository.folder / "origin"))
     site = repository.folder / "0.1.0"
     site.mkdir()
-    (site / "index.html").write_text("0.1.0")
+    (site / "index.html").write_text("0.1.0", encoding="utf-8")
     hook = repository.clone / ".git/hooks/pre-push"
     hook.write_text(
         f"#!/bin/sh\nunset $(git rev-parse --local-env-vars)\nrm {hook}\ncd {other.clone}\n"
-        f".github/publish_docs.sh 0.1.0 {site} {ADDRESS}\n"
+        f".github/publish_docs.sh 0.1.0 {site} {ADDRESS}\n",
+        encoding="utf-8",
     )
     hook.chmod(0o755)
     repository.publish("dev", "new")

@@ -57,7 +57,9 @@ def test_the_examples_of_the_extension_print_what_they_show(site: dict[str, Any]
 
 
 def test_every_code_has_exactly_one_page_with_all_its_fields(pages: dict[str, str]) -> None:
-    rows = re.findall(r"^\| (T[ON]\d{3}) \| (.*) \| (.*) \| (.*) \|$", (DOCS / "codes.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (T[ON]\d{3}) \| (.*) \| (.*) \| (.*) \|$", (DOCS / "codes.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(rows) > 200
     assert sorted(path for path in pages if path.startswith("codes/")) == sorted(f"codes/{row[0]}.myst" for row in rows)
     for code, problem, remedy, used_by in rows:
@@ -120,7 +122,7 @@ def test_every_method_is_in_the_table_of_its_family(site: dict[str, Any]) -> Non
     ],
 )
 def test_a_page_repeats_the_measured_rows_of_its_method(pages: dict[str, str], path: str, page: str, row: str) -> None:
-    (line,) = re.findall(row, (DOCS / page).read_text(), re.MULTILINE)
+    (line,) = re.findall(row, (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert line in pages[f"reference/{path}.myst"].split("\n")
 
 
@@ -134,7 +136,7 @@ def test_a_calibrator_has_a_row_for_each_data_set(pages: dict[str, str]) -> None
     page = pages["reference/calibrators/temperature.myst"]
     rows = re.findall(r"^\| \[([^\]]+)\]\(\.\./\.\./fixes\.md#[^)]+\) \| (\w+)", page, re.MULTILINE)
     assert {name for _, name in rows} == {"temperature"}
-    headings = re.findall(r"^## (.+)$", (DOCS / "fixes.md").read_text(), re.MULTILINE)
+    headings = re.findall(r"^## (.+)$", (DOCS / "fixes.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {data for data, _ in rows} <= set(headings)
     assert len({data for data, _ in rows}) == 8
 
@@ -196,15 +198,15 @@ def test_the_newest_release_is_the_stable_version(site: dict[str, Any], tmp_path
     for folder in ("dev", "0.9.1", "0.10.0", ".git"):
         (tmp_path / folder).mkdir()
     site["versions"].write_versions(tmp_path, "https://example.org/docs/")
-    entries = json.loads((tmp_path / "switcher.json").read_text())
+    entries = json.loads((tmp_path / "switcher.json").read_text(encoding="utf-8"))
     assert [entry["version"] for entry in entries] == ["0.10.0", "0.9.1", "dev"]
     assert [entry["preferred"] for entry in entries] == [True, False, False]
     assert entries[0]["url"] == "https://example.org/docs/0.10.0/"
-    assert "url=stable/index.html" in (tmp_path / "index.html").read_text()
+    assert "url=stable/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_without_a_version_gets_no_page_that_leads_nowhere(site: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "0.1.0rc1").mkdir()
     site["versions"].write_versions(tmp_path, "https://example.org/docs/")
-    assert json.loads((tmp_path / "switcher.json").read_text()) == []
+    assert json.loads((tmp_path / "switcher.json").read_text(encoding="utf-8")) == []
     assert not (tmp_path / "index.html").exists()

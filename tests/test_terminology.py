@@ -86,7 +86,7 @@ def test_there_are_at_most_ten_exceptions_and_each_is_in_use() -> None:
     unused = [
         (name, file)
         for name, file in EXCEPTIONS
-        if name not in {used for _, used in named(ast.parse((ROOT / file).read_text()))}
+        if name not in {used for _, used in named(ast.parse((ROOT / file).read_text(encoding="utf-8")))}
     ]
     assert unused == []
 
@@ -98,7 +98,7 @@ def test_names_are_the_terms_of_the_field(folder: str) -> None:
         where = file.relative_to(ROOT).as_posix()
         if part := private(file.stem.removeprefix("test_")):
             wrong.append(f"{where}: {part} in the file's name → {PRIVATE.get(part, 'a noun')}")
-        for line, name in named(ast.parse(file.read_text())):
+        for line, name in named(ast.parse(file.read_text(encoding="utf-8"))):
             if (part := private(name)) and (name, where) not in EXCEPTIONS:
                 wrong.append(f"{where}:{line} {name}: {part} → {PRIVATE.get(part, 'the noun for what it is')}")
     assert wrong == [], "\n".join(wrong)

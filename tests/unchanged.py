@@ -180,13 +180,13 @@ def command(line: str) -> dict[str, Any]:
         assert vectors.y is not None
         assert binary.y is not None
         rows = [f"{y:.0f},{','.join(map(repr, row))}" for y, row in zip(vectors.y, vectors.P.tolist(), strict=True)]
-        (folder / "vectors.csv").write_text("\n".join(["label,p_0,p_1,p_2,p_3", *rows]) + "\n")
+        (folder / "vectors.csv").write_text("\n".join(["label,p_0,p_1,p_2,p_3", *rows]) + "\n", encoding="utf-8")
         rows = [
             f"{y:.0f},{row[1]!r},{i % 3}" for i, (y, row) in enumerate(zip(binary.y, binary.P.tolist(), strict=True))
         ]
-        (folder / "binary.csv").write_text("\n".join(["label,p_1,third", *rows]) + "\n")
+        (folder / "binary.csv").write_text("\n".join(["label,p_1,third", *rows]) + "\n", encoding="utf-8")
         rows = [f"{y:.0f},{row[1] ** 1.5!r}" for y, row in zip(binary.y, binary.P.tolist(), strict=True)]
-        (folder / "shifted.csv").write_text("\n".join(["label,p_1", *rows]) + "\n")
+        (folder / "shifted.csv").write_text("\n".join(["label,p_1", *rows]) + "\n", encoding="utf-8")
         places = {
             "shifted": folder / "shifted.csv",
             "vectors": folder / "vectors.csv",
@@ -303,9 +303,9 @@ def main(arguments: list[str]) -> int:
     if args.verb == "write":
         with ProcessPoolExecutor(os.cpu_count()) as pool:
             answers = dict(pool.map(done, [job for job in jobs() if args.only in "/".join(job)], chunksize=2))
-        args.file.write_text(json.dumps(answers, sort_keys=True))
+        args.file.write_text(json.dumps(answers, sort_keys=True), encoding="utf-8")
         return 0
-    before, after = (json.loads(file.read_text()) for file in (args.before, args.after))
+    before, after = (json.loads(file.read_text(encoding="utf-8")) for file in (args.before, args.after))
     kinds = differences(before, after, dict(pair.split("=") for pair in args.renamed))
     for title, lines in zip(("values", "keys", "sentences"), kinds, strict=True):
         sys.stdout.write(f"{len(lines)} {title} differ\n" + "".join(f"  {line}\n" for line in lines[: args.show]))

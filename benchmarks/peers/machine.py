@@ -41,7 +41,7 @@ def is_busy(facts: dict[str, Any]) -> bool:
 def _read_cpu_facts() -> dict[str, str]:
     """Return the entries of /proc/cpuinfo by name; empty on systems other than Linux."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -26,9 +26,9 @@ LEGEND = (
 def write_page(results: Results, folder: Path) -> None:
     """Write speed.md, speed.json, speed.svg, and speed.png."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "speed.md").write_text(format_page(results))
+    (folder / "speed.md").write_text(format_page(results), encoding="utf-8")
     content = asdict(results) | {"jobs": job_summaries(results)}
-    (folder / "speed.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    (folder / "speed.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     save_figure(results_by_job(results), folder)
 
 

@@ -39,6 +39,7 @@ class ToolProcess:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             text=True,
+            encoding="utf-8",
         )
         self.description = self._read_reply()
 

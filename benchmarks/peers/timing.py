@@ -87,7 +87,7 @@ def _release_freed_memory() -> None:
 def _reset_peak() -> bool:
     """Set the peak memory of the process to what is resident now; return False where that is not possible."""
     try:
-        _RESET_FILE.write_text("5")  # the command of Linux for the peak, see proc(5)
+        _RESET_FILE.write_text("5", encoding="utf-8")  # the command of Linux for the peak, see proc(5)
     except OSError:
         return False
     return True
@@ -95,7 +95,7 @@ def _reset_peak() -> bool:
 
 def _read_status(name: str) -> float:
     """Return an entry of the status file in megabytes: VmRSS is resident memory, VmHWM its peak."""
-    line = next(line for line in _STATUS_FILE.read_text().splitlines() if line.startswith(name))
+    line = next(line for line in _STATUS_FILE.read_text(encoding="utf-8").splitlines() if line.startswith(name))
     return int(line.split()[1]) / 1024
 
 

@@ -74,7 +74,7 @@ def reply_or_error(command: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def main(name: str) -> None:
     """Describe the tool of this name, then reply to commands until there are no more."""
-    replies = os.fdopen(os.dup(1), "w")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the tool prints must not mix with the replies
     try:
         worker = Worker(name)

@@ -27,13 +27,18 @@ from trueodds.api.memory_limit import BASE_BYTES, BYTES_PER_PROBABILITY, MAX_PRO
 def test_the_limits_of_all_control_groups_are_read(
     tmp_path: Path, membership: str, files: dict[str, str], limits: list[int]
 ) -> None:
-    (tmp_path / "cgroup").write_text(membership)
+    (tmp_path / "cgroup").write_text(membership, encoding="utf-8")
     root = tmp_path / "fs"
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
     limit_files = [file for file in memory_limit._limit_files(tmp_path / "cgroup", root) if file.exists()]
-    assert sorted(int(file.read_text()) for file in limit_files if file.read_text() != "max") == limits
+    assert (
+        sorted(
+            int(file.read_text(encoding="utf-8")) for file in limit_files if file.read_text(encoding="utf-8") != "max"
+        )
+        == limits
+    )
 
 
 @pytest.mark.parametrize(

@@ -161,9 +161,9 @@ def test_a_first_compilation_is_announced_as_one(monkeypatch: pytest.MonkeyPatch
 
     terminal = watched(monkeypatch, Terminal())
     source = tmp_path / "twice.py"
-    source.write_text("def twice(x):\n    return 2 * x\n")
+    source.write_text("def twice(x):\n    return 2 * x\n", encoding="utf-8")
     space: dict[str, object] = {}
-    exec(compile(source.read_text(), str(source), "exec"), space)
+    exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), space)
     import numba
 
     kernel = numba.njit(space["twice"])

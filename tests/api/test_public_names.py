@@ -85,7 +85,7 @@ def stubs() -> dict[Path, str]:
     texts["calibrators"] = calibrator_stub()
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "stub.pyi", "-"]
     formatted = {
-        name: subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+        name: subprocess.run(command, input=text, capture_output=True, text=True, check=True, encoding="utf-8").stdout
         for name, text in texts.items()
     }
     return {Path(package_of(name).__file__ or "").with_suffix(".pyi"): text for name, text in formatted.items()}
@@ -98,12 +98,12 @@ def package_of(name: str) -> ModuleType:
 
 
 def test_public_names_and_signatures_are_those_of_the_file() -> None:
-    assert public_names() == json.loads(FILE.read_text()), f"if this is meant: python -m {__name__}"
+    assert public_names() == json.loads(FILE.read_text(encoding="utf-8")), f"if this is meant: python -m {__name__}"
 
 
 def test_type_checkers_and_editors_see_every_method() -> None:
     for path, text in stubs().items():
-        assert path.read_text() == text, f"if this is meant: python -m {__name__}"
+        assert path.read_text(encoding="utf-8") == text, f"if this is meant: python -m {__name__}"
 
 
 USES = """
@@ -138,10 +138,15 @@ reveal_type(to.InputError)
 @pytest.mark.slow
 def test_a_type_checker_knows_the_public_names(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(USES)
+    script.write_text(USES, encoding="utf-8")
     words = [sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull, "--follow-imports=silent"]
     run = subprocess.run(
-        [*words, str(script)], capture_output=True, text=True, check=False, cwd=Path(to.__file__).parents[1]
+        [*words, str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(to.__file__).parents[1],
+        encoding="utf-8",
     )
     revealed = [line for line in run.stdout.splitlines() if "Revealed type" in line]
     assert len(revealed) == USES.count("reveal_type"), run.stdout
@@ -159,9 +164,9 @@ def test_tab_completes_every_method_of_a_family(family: str) -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(public_names(), indent=1) + "\n")
+    FILE.write_text(json.dumps(public_names(), indent=1) + "\n", encoding="utf-8")
     for path, text in stubs().items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("family", ["estimators", "tests", "calibrators", "diagrams"])

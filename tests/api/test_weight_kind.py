@@ -82,7 +82,7 @@ def test_the_default_is_still_importance() -> None:
 def test_the_command_line_names_its_own_option(tmp_path: Path) -> None:
     preds, file = predictions(COUNTS), tmp_path / "a.csv"
     rows = [f"{p},{y},{w}" for p, y, w in zip(preds.p.tolist(), preds.Y[:, 1].astype(int), COUNTS, strict=True)]
-    file.write_text("\n".join(["p_1,label,w", *rows]) + "\n")
+    file.write_text("\n".join(["p_1,label,w", *rows]) + "\n", encoding="utf-8")
     words = ["measure", str(file), "--weight", "w", "--interval", "none"]
     printed = " ".join(CliRunner().invoke(main, words).output.split())
     assert "pass --weight-kind frequency" in printed

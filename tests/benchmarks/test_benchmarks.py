@@ -162,15 +162,15 @@ def test_a_comparison_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     assert row.ours is not None
     assert [one.label for one in row.copies] == ["copyto", "copy"]
     page.write_page(made, tmp_path)
-    saved = json.loads((tmp_path / "speed.json").read_text())
+    saved = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
     assert saved["jobs"][0]["ours_min"] == row.ours.min_wall
-    assert "| trueodds |" in (tmp_path / "speed.md").read_text()
+    assert "| trueodds |" in (tmp_path / "speed.md").read_text(encoding="utf-8")
     assert (tmp_path / "speed.svg").stat().st_size > 1000
 
 
 def test_the_command_lists_its_parts() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--help"], cwd=run.ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "benchmarks", "--help"], cwd=run.ROOT, capture_output=True, text=True, encoding="utf-8"
     )
     assert all(part in result.stdout for part in ("peers", "startup", "audit", "tally", "scaling", "coverage"))
 

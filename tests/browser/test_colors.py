@@ -62,7 +62,7 @@ def contrast(one: str, other: str) -> float:
 
 def palettes() -> dict[str, dict[str, str]]:
     """The named colors of the page, light and dark."""
-    style = Path(trueodds.__file__).parent.joinpath("reports", "html", "style.css").read_text()
+    style = Path(trueodds.__file__).parent.joinpath("reports", "html", "style.css").read_text(encoding="utf-8")
     settings = re.findall(r":root\s*{([^}]*)}", style)
     blocks = [dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", text)) for text in settings]
     light = blocks[0]

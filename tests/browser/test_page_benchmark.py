@@ -22,7 +22,9 @@ def test_a_page_of_ten_classes_is_within_its_limit(page_path: Callable[[str], Pa
 def test_the_benchmark_reports_size_and_times(browser: Any, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "page", "--classes", "3", "--repeats", "1"]
     root = Path(__file__).parents[2]
-    ran = subprocess.run([*command, "--folder", str(tmp_path)], capture_output=True, text=True, cwd=root, check=False)
+    ran = subprocess.run(
+        [*command, "--folder", str(tmp_path)], capture_output=True, text=True, cwd=root, check=False, encoding="utf-8"
+    )
     assert ran.returncode == 0, ran.stderr
     size, paint, load = ran.stdout.splitlines()
     assert 100 < int(re.fullmatch(r"page of 3 classes +([\d,]+) kB", size)[1].replace(",", "")) < 1500

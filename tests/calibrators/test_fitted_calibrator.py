@@ -152,11 +152,11 @@ def test_a_file_holds_the_schema_and_the_version():
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "cal.json"
     fit_calibrator().save(path)
-    before = path.read_text()
+    before = path.read_text(encoding="utf-8")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(InputError, match=r"TO503.*disk"):
         fit_calibrator("isotonic").save(path)
-    assert path.read_text() == before
+    assert path.read_text(encoding="utf-8") == before
     assert os.listdir(tmp_path) == ["cal.json"]
 
 

@@ -419,7 +419,7 @@ def test_files_from_before_there_was_a_table_are_read():
 
 
 def test_a_file_that_was_saved_once_keeps_its_table():
-    saved = json.loads((Path(__file__).parent / "saved" / "mcllo.json").read_text())
+    saved = json.loads((Path(__file__).parent / "saved" / "mcllo.json").read_text(encoding="utf-8"))
     lines = calibrator_from_dict(saved["calibrator"]).summary().split("\n")
     row = "class 0 0.885 [0.382, 2.054] 0.429 0.788 [0.441, 1.134] 0.177 0.4517 0.6935"
     assert " ".join(lines[3].split()) == row

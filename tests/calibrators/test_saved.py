@@ -18,6 +18,6 @@ def test_every_calibrator_has_a_file():
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_an_old_file_predicts_what_it_used_to(path):
-    saved = json.loads(path.read_text())
+    saved = json.loads(path.read_text(encoding="utf-8"))
     calibrator = calibrator_from_dict(saved["calibrator"])
     assert calibrator.predict_proba(saved["rows"]) == pytest.approx(np.array(saved["recalibrated"]), abs=1e-12)

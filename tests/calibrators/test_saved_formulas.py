@@ -118,7 +118,7 @@ FORMULAS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_formula_on_the_page_gives_the_probabilities_of_the_library(name: str) -> None:
-    saved = json.loads((SAVED / f"{name}.json").read_text())
+    saved = json.loads((SAVED / f"{name}.json").read_text(encoding="utf-8"))
     rows, expected = np.array(saved["rows"], float), np.array(saved["recalibrated"], float)
     rows = rows if rows.ndim == 2 else np.stack([1 - rows, rows], axis=1)
     inside = (rows > 0).all(axis=1)  # the formulas of the page are for probabilities above 0
@@ -130,7 +130,7 @@ def test_the_page_has_every_formula_and_every_parameter() -> None:
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     for name in FORMULAS:
         (line,) = (line for line in lines if f"`{name}`" in line.split("|")[1])
-        parameters = json.loads((SAVED / f"{name}.json").read_text())["calibrator"]["parameters"]
+        parameters = json.loads((SAVED / f"{name}.json").read_text(encoding="utf-8"))["calibrator"]["parameters"]
         keys = set(parameters) | set(parameters.get("curves", [{}])[0])
         named = set(re.findall(r"`(\w+)`", line))
         assert keys - {"n_passes", "converged", "certainty", "curves", "logits", "empty", "on", "between"} <= named, (

@@ -26,7 +26,7 @@ def calibrated(folder: Path, n: int = 400) -> str:
 
 
 def _written(path: Path, P: np.ndarray, y: np.ndarray) -> str:
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["label", "p_0", "p_1", "p_2", "site"])
         lines.writerows([int(c), *map(float, p), "AB"[i % 2]] for i, (c, p) in enumerate(zip(y, P, strict=True)))

@@ -33,7 +33,7 @@ def exam(folder: Path) -> Path:
             }
         )
     file = folder / "exam.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *[{"q": "–", "skip": 1}] * 50]))
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *[{"q": "–", "skip": 1}] * 50]), encoding="utf-8")
     return file
 
 
@@ -120,9 +120,9 @@ def test_the_answers_are_written_as_a_file_that_every_command_reads(run: Run, ex
 
 def test_options_are_written_as_probabilities_and_labels(run: Run, folder: Path) -> None:
     file, out = folder / "a.jsonl", folder / "preds.csv"
-    file.write_text('{"z": [-1, -2, -3], "y": 1}\n{"z": [-3, -0.5, -2], "y": 1}\n')
+    file.write_text('{"z": [-1, -2, -3], "y": 1}\n{"z": [-3, -0.5, -2], "y": 1}\n', encoding="utf-8")
     assert run("answers", file, "--logprobs", "z", "--answer", "y", "--out", out).exit_code == 0
-    assert out.read_text().startswith("label,p_0,p_1,p_2\n1,0.66524")
+    assert out.read_text(encoding="utf-8").startswith("label,p_0,p_1,p_2\n1,0.66524")
     assert run("measure", out, "--estimator", "brier").exit_code == 0
 
 
@@ -131,7 +131,7 @@ def test_the_curve_is_a_picture_or_its_numbers(run: Run, exam: Path, suffix: str
     curve = exam.parent / f"risk{suffix}"
     done = run("answers", exam, *HOW, "--curve", curve)
     assert done.exit_code == 0, done.output
-    text = curve.read_text()
+    text = curve.read_text(encoding="utf-8")
     if suffix == ".svg":
         assert "<svg" in text
         assert "If only the most confident predictions are kept" in text
@@ -145,7 +145,7 @@ def test_the_curve_is_a_picture_or_its_numbers(run: Run, exam: Path, suffix: str
 
 def test_bas_of_a_certain_error_is_finite_with_a_floor_only(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
-    file.write_text('{"c": 100, "ok": "no"}\n{"c": 50, "ok": "yes"}\n' * 20)
+    file.write_text('{"c": 100, "ok": "no"}\n{"c": 50, "ok": "yes"}\n' * 20, encoding="utf-8")
     words = ["answers", file, "--confidence", "c", "--correct", "ok", "--percent"]
     assert "bas -inf" in run(*words).stdout
     assert f"bas {0.75 + np.log(0.01) / 2:.4f}" in run(*words, "--min-prob", 0.01).stdout
@@ -169,11 +169,11 @@ def test_what_cannot_be_answered_is_a_coded_error(
     run: Run, exam: Path, monkeypatch: pytest.MonkeyPatch, words: str, code: str
 ) -> None:
     monkeypatch.chdir(exam.parent)
-    before = exam.read_text()
+    before = exam.read_text(encoding="utf-8")
     done = run("answers", *words.split())
     assert done.exit_code == 2
     assert labelled(done.stderr)["code"] == code
-    assert exam.read_text() == before
+    assert exam.read_text(encoding="utf-8") == before
 
 
 def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam: Path) -> None:
@@ -192,17 +192,21 @@ def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam:
 def test_an_error_of_one_bin_says_so(run: Run, folder: Path) -> None:
     """120 answers of different confidence make one bin of 100 rows and more: mean confidence beside accuracy."""
     file = folder / "short.jsonl"
-    file.write_text("".join(json.dumps({"c": i / 120, "ok": int(i % 3 > 0)}) + "\n" for i in range(120)))
+    file.write_text(
+        "".join(json.dumps({"c": i / 120, "ok": int(i % 3 > 0)}) + "\n" for i in range(120)), encoding="utf-8"
+    )
     done = run("answers", file, "--confidence", "c", "--correct", "ok")
     assert "[TN109] All 120 rows share one bin" in done.output
 
 
 def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
-    file.write_text("".join(f'{{"q": "q{i // 2}", "c": 0.{i + 2}, "ok": {i % 2}}}\n' for i in range(6)))
+    file.write_text(
+        "".join(f'{{"q": "q{i // 2}", "c": 0.{i + 2}, "ok": {i % 2}}}\n' for i in range(6)), encoding="utf-8"
+    )
     out = folder / "b.csv"
     assert run("answers", file, "--confidence", "c", "--correct", "ok", "--question", "q", "--out", out).exit_code == 0
-    assert out.read_text().splitlines() == [
+    assert out.read_text(encoding="utf-8").splitlines() == [
         "confidence,correct,question",
         *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6)),
     ]
@@ -213,7 +217,10 @@ def test_the_accuracy_of_all_questions_counts_abstentions_as_not_correct(run: Ru
     assert (document["accuracy"]["value"], document["overall_accuracy"]) == (pytest.approx(0.65), pytest.approx(0.52))
     assert run("answers", exam, *HOW, "--fail-on", "overall_accuracy<0.55").exit_code == 1
     file = folder / "a.jsonl"
-    file.write_text('{"c": 0.9, "ok": 1, "skip": 0}\n{"c": null, "ok": 1, "skip": 0}\n{"c": 0.6, "ok": 0, "skip": 0}\n')
+    file.write_text(
+        '{"c": 0.9, "ok": 1, "skip": 0}\n{"c": null, "ok": 1, "skip": 0}\n{"c": 0.6, "ok": 0, "skip": 0}\n',
+        encoding="utf-8",
+    )
     how = ("--confidence", "c", "--correct", "ok", "--abstained", "skip,c")
     document = json.loads(run("answers", file, *how, "--json", "-").stdout)
     assert document["without_confidence"] == 1
@@ -223,7 +230,7 @@ def test_the_accuracy_of_all_questions_counts_abstentions_as_not_correct(run: Ru
 def test_each_coverage_is_reported_once(run: Run, folder: Path) -> None:
     """All were answered, so that the last coverage is that of the accuracy too: 4 of 10 are wrong."""
     file = folder / "a.jsonl"
-    file.write_text("".join(f'{{"c": 0.{i}, "ok": {int(i > 3)}}}\n' for i in range(10)))
+    file.write_text("".join(f'{{"c": 0.{i}, "ok": {int(i > 3)}}}\n' for i in range(10)), encoding="utf-8")
     document = json.loads(run("answers", file, "--confidence", "c", "--correct", "ok", "--json", "-").stdout)
     assert [point["coverage"] for point in document["selective_risk"]["at"]] == [0.5, 0.8, 0.9, 1.0]
     last = document["selective_risk"]["at"][-1]
@@ -235,7 +242,7 @@ def test_each_coverage_is_reported_once(run: Run, folder: Path) -> None:
 def test_the_curve_has_the_interval_of_the_text(run: Run, exam: Path, more: list[str]) -> None:
     curve, report = exam.parent / "risk.json", exam.parent / "told.json"
     run("answers", exam, *HOW, *more, "--curve", curve, "--json", report, "--seed", 3)
-    panels, document = (json.loads(path.read_text()) for path in (curve, report))
+    panels, document = (json.loads(path.read_text(encoding="utf-8")) for path in (curve, report))
     interval = document["selective_risk"]["interval"]
     assert [panels["panels"]["aurc_low"], panels["panels"]["aurc_high"]] == [[interval["low"]], [interval["high"]]]
 
@@ -243,7 +250,7 @@ def test_the_curve_has_the_interval_of_the_text(run: Run, exam: Path, more: list
 def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Path) -> None:
     """Were .9 and .6 true, they would earn the mean of c + (1 − c) log(1 − c): (.9 + .1 log .1 + .6 + .4 log .4)/2."""
     file = folder / "a.jsonl"
-    file.write_text('{"c": 0.9, "ok": 1}\n{"c": 0.6, "ok": 0}\n' * 20)
+    file.write_text('{"c": 0.9, "ok": 1}\n{"c": 0.6, "ok": 0}\n' * 20, encoding="utf-8")
     text = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
     earned = (0.9 + 0.1 * np.log(0.1) + 0.6 + 0.4 * np.log(0.4)) / 2
     assert "Behavioral Alignment Score" in text
@@ -252,7 +259,7 @@ def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Pa
 
 def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
-    file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n')
+    file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n', encoding="utf-8")
     words = ["answers", file, "--confidence", "c", "--correct", "ok"]
     assert "--min-prob 0.01 assumes an error probability 1 − c of at least 0.01" in run(*words).stdout
     assert "--min-prob 0.01 assumes" not in run(*words, "--min-prob", "0.01").stdout
@@ -261,10 +268,10 @@ def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
 def test_groups_are_written_with_the_answers(run: Run, folder: Path) -> None:
     file, out = folder / "a.jsonl", folder / "preds.csv"
     rows = [{"c": 0.6 + i % 4 / 10, "ok": i % 3 > 0, "doc": {"subject": "ab"[i % 2]}, "skip": i < 5} for i in range(80)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     how = ("--confidence", "c", "--correct", "ok", "--abstained", "skip", "--group", "doc.subject")
     assert run("answers", file, *how, "--out", out).exit_code == 0
-    assert out.read_text().splitlines()[:2] == ["confidence,correct,doc.subject", "0.7,1,b"]
+    assert out.read_text(encoding="utf-8").splitlines()[:2] == ["confidence,correct,doc.subject", "0.7,1,b"]
     columns = ("--confidence", "confidence", "--correct", "correct", "--group", "doc.subject")
     written, direct = run("groups", out, *columns), run("groups", file, *how)
     assert written.exit_code == 0, written.output
@@ -276,16 +283,16 @@ def test_groups_are_written_with_the_answers(run: Run, folder: Path) -> None:
 
 def test_a_group_called_like_another_column_keeps_both(run: Run, folder: Path) -> None:
     file, out = folder / "a.jsonl", folder / "preds.csv"
-    file.write_text('{"c": 0.5, "ok": 1, "correct": "x"}\n{"c": 0.7, "ok": 0, "correct": "y"}\n')
+    file.write_text('{"c": 0.5, "ok": 1, "correct": "x"}\n{"c": 0.7, "ok": 0, "correct": "y"}\n', encoding="utf-8")
     done = run("answers", file, "--confidence", "c", "--correct", "ok", "--group", "correct", "--out", out)
     assert done.exit_code == 0, done.output
-    assert out.read_text().splitlines() == ["confidence,correct,group_correct", "0.5,1,x", "0.7,0,y"]
+    assert out.read_text(encoding="utf-8").splitlines() == ["confidence,correct,group_correct", "0.5,1,x", "0.7,0,y"]
 
 
 def test_refusals_and_answers_without_a_confidence_are_counted_apart(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
     rows = [{"c": 90 if i < 60 else None, "ok": i % 2, "refused": i >= 80} for i in range(100)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ["answers", file, "--confidence", "c", "--correct", "ok", "--percent", "--abstained", "refused,c"]
     done = run(*words)
     values = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
@@ -298,7 +305,9 @@ def test_refusals_and_answers_without_a_confidence_are_counted_apart(run: Run, f
 
 def test_doubtful_percentages_are_counted_above_the_numbers(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
-    file.write_text("".join(json.dumps({"c": [90, 0.75][i % 4 == 3], "ok": i % 2}) + "\n" for i in range(40)))
+    file.write_text(
+        "".join(json.dumps({"c": [90, 0.75][i % 4 == 3], "ok": i % 2}) + "\n" for i in range(40)), encoding="utf-8"
+    )
     done = run("answers", file, "--confidence", "c", "--correct", "ok", "--percent")
     assert done.stdout.startswith("[TN148] 10 of 40 confidences are above 0 and at most 1")
     assert done.stdout.count("TN148") == 1
@@ -307,7 +316,7 @@ def test_doubtful_percentages_are_counted_above_the_numbers(run: Run, folder: Pa
 def test_several_fields_identify_a_question(run: Run, folder: Path) -> None:
     for name in "ab":
         lines = (json.dumps({"q": i, "c": 0.5 + i / 50, "ok": i % 2}) + "\n" for i in range(20))
-        (folder / f"{name}.jsonl").write_text("".join(lines))
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     words = ["answers", folder / "*.jsonl", "--confidence", "c", "--correct", "ok", "--question"]
     noted = run(*words, "q")
     assert "queries          40 rows of 20 questions\n" in noted.stdout
@@ -320,7 +329,7 @@ def test_wrong_answers_at_full_confidence_are_called_so(run: Run, folder: Path) 
     """The advice of the notes can be followed with clusters too."""
     file = folder / "a.jsonl"
     rows = [{"q": i // 2, "c": 1.0 if i % 5 == 0 else 0.8, "ok": int(i % 3 > 0)} for i in range(120)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = [file, "--confidence", "c", "--correct", "ok", "--question", "q", "--resamples", 99]
     text = " ".join(run("audit", *words).stdout.split())
     assert "8 answers were wrong at confidence 1, or correct at confidence 0." in text

@@ -31,8 +31,8 @@ def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: 
         "audit", overconfident, *RESAMPLES, "--json", folder / "a.json", "--html", folder / "a.html", "--group", "site"
     )
     assert done.exit_code == 0
-    document = json.loads((folder / "a.json").read_text())
-    html = (folder / "a.html").read_text().replace("&#39;", "'").replace("\u00a0", " ")
+    document = json.loads((folder / "a.json").read_text(encoding="utf-8"))
+    html = (folder / "a.html").read_text(encoding="utf-8").replace("&#39;", "'").replace("\u00a0", " ")
     assert document["verdict"]["sentence"] in html
     assert document["verdict"]["sentence"].split(".")[0] in " ".join(done.stdout.split())
     for group in document["groups"]:
@@ -54,7 +54,7 @@ def test_one_failed_gate_of_several_is_a_failure_and_the_answer_is_still_written
     assert done.exit_code == 1
     assert re.search(r"gate passed: ece@confidence = 0\.\d+, not > 0\.9", done.stderr)
     assert re.search(r"gate failed: ece\.high@confidence = 0\.\d+ > 0\.01", done.stderr)
-    assert json.loads(out.read_text())["schema"] == "trueodds.audit/1"
+    assert json.loads(out.read_text(encoding="utf-8"))["schema"] == "trueodds.audit/1"
 
 
 def test_a_gate_that_cannot_be_evaluated_is_no_pass(run: Run, honest: str) -> None:

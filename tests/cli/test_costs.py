@@ -45,8 +45,8 @@ def test_an_audit_with_costs_has_a_section_for_them(run: Run, overconfident: str
     )
     assert result.exit_code == 0, result.output
     assert "Decision regret" in result.stdout
-    assert "Regret by action" in page.read_text()
-    decisions = json.loads(json_path.read_text())["decisions"]
+    assert "Regret by action" in page.read_text(encoding="utf-8")
+    decisions = json.loads(json_path.read_text(encoding="utf-8"))["decisions"]
     same = to.measure(to.read(overconfident), "decision_regret", cost=COST, actions=NAMES)
     assert decisions["regret"] == same.to_dict()
     assert list(decisions["test"]["parts"]) == ["error"]

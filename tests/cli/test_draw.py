@@ -25,7 +25,7 @@ def workdir(tmp_path, monkeypatch):
             "label,p_0,p_1,p_2,p_3",
             *(",".join([str(k), *map(repr, map(float, p))]) for k, p in zip(y, probs, strict=True)),
         ]
-        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path
 
 
@@ -36,20 +36,20 @@ def ran(*words):
 def test_each_file_is_a_model_called_as_the_file_is(workdir):
     result = ran("draw", "before.csv", "after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
     assert result.exit_code == 0, result.output
-    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"before", "after"}
+    assert set(json.loads((workdir / "c.json").read_text(encoding="utf-8"))["table"]["model"]) == {"before", "after"}
     assert ran("draw", "before.csv", "after.csv", "--diagram", "comparison", "--out", "d.json").exit_code == 0
-    assert (workdir / "d.json").read_text() == (workdir / "c.json").read_text()
+    assert (workdir / "d.json").read_text(encoding="utf-8") == (workdir / "c.json").read_text(encoding="utf-8")
 
 
 def test_without_each_several_files_are_one_table(workdir):
     result = ran("draw", "before.csv", "after.csv", "--out", "r.json")
     assert result.exit_code == 0, result.output
-    assert json.loads((workdir / "r.json").read_text())["panels"]["n"] == [600]
+    assert json.loads((workdir / "r.json").read_text(encoding="utf-8"))["panels"]["n"] == [600]
 
 
 def test_two_models_of_one_name_are_refused(workdir):
     (workdir / "old").mkdir()
-    (workdir / "old" / "after.csv").write_text((workdir / "after.csv").read_text())
+    (workdir / "old" / "after.csv").write_text((workdir / "after.csv").read_text(encoding="utf-8"), encoding="utf-8")
     result = ran("draw", "after.csv", "old/after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
     assert isinstance(result.exception, (InputError, SystemExit))
     assert result.exit_code == 2
@@ -59,7 +59,7 @@ def test_two_models_of_one_name_are_refused(workdir):
 def test_a_layer_is_left_out_of_the_picture(workdir):
     assert ran("draw", "after.csv", "--out", "a.svg").exit_code == 0
     assert ran("draw", "after.csv", "--without", "strip", "--out", "b.svg").exit_code == 0
-    assert len((workdir / "b.svg").read_text()) < len((workdir / "a.svg").read_text())
+    assert len((workdir / "b.svg").read_text(encoding="utf-8")) < len((workdir / "a.svg").read_text(encoding="utf-8"))
     assert "TO203" in ran("draw", "after.csv", "--without", "clouds", "--out", "b.svg").output
 
 
@@ -71,12 +71,12 @@ def test_title_size_and_resolution_are_options(workdir):
     headline = 'aria-label="Does confidence match accuracy?'
     for words, name in ((("--title", "Forest & co"), 'aria-label="Forest &amp; co '), ((), headline)):
         assert ran("draw", "after.csv", *words, "--out", "b.svg").exit_code == 0
-        assert name in (workdir / "b.svg").read_text()
-    titled = len((workdir / "b.svg").read_text())
+        assert name in (workdir / "b.svg").read_text(encoding="utf-8")
+    titled = len((workdir / "b.svg").read_text(encoding="utf-8"))
     assert ran("draw", "after.csv", "--no-title", "--out", "b.svg").exit_code == 0
-    assert len((workdir / "b.svg").read_text()) < titled
+    assert len((workdir / "b.svg").read_text(encoding="utf-8")) < titled
     assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--title", "Four", "--out", "t.html").exit_code == 0
-    assert "<h1>Four</h1>" in (workdir / "t.html").read_text()
+    assert "<h1>Four</h1>" in (workdir / "t.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_numbers_have_no_look(workdir, words):
 
 def test_a_tetrahedron_is_written_as_a_page(workdir):
     assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--out", "t.html").exit_code == 0
-    assert 'data-turning="tetrahedron"' in (workdir / "t.html").read_text()
+    assert 'data-turning="tetrahedron"' in (workdir / "t.html").read_text(encoding="utf-8")
 
 
 def test_a_page_of_another_diagram_is_refused_before_the_file_is_read(workdir):
@@ -133,17 +133,17 @@ def subclasses(kind):
 def renamed(workdir, *paths):
     for path in paths:
         (workdir / path).parent.mkdir(exist_ok=True)
-        (workdir / path).write_text((workdir / "after.csv").read_text())
+        (workdir / path).write_text((workdir / "after.csv").read_text(encoding="utf-8"), encoding="utf-8")
     return paths
 
 
 def test_a_dot_in_a_name_is_no_ending(workdir):
     files = renamed(workdir, "run.1.csv", "run.2.csv")
     assert ran("draw", *files, "--diagram", "comparison", "--out", "c.json").exit_code == 0
-    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"run.1", "run.2"}
+    assert set(json.loads((workdir / "c.json").read_text(encoding="utf-8"))["table"]["model"]) == {"run.1", "run.2"}
     files = renamed(workdir, "0.5.csv", "0.7.csv")
     assert ran("draw", *files, "--diagram", "training", "--set", "resamples=99", "--out", "t.json").exit_code == 0
-    assert json.loads((workdir / "t.json").read_text())["table"]["epoch"] == [0.5, 0.7]
+    assert json.loads((workdir / "t.json").read_text(encoding="utf-8"))["table"]["epoch"] == [0.5, 0.7]
 
 
 def test_a_tally_is_called_as_its_file_is_without_both_endings(workdir):
@@ -151,18 +151,18 @@ def test_a_tally_is_called_as_its_file_is_without_both_endings(workdir):
         assert ran("tally", f"{name}.csv", "--out", f"{name}.tally.json").exit_code == 0
     result = ran("draw", "before.tally.json", "after.tally.json", "--diagram", "comparison", "--out", "c.json")
     assert result.exit_code == 0, result.output
-    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"before", "after"}
+    assert set(json.loads((workdir / "c.json").read_text(encoding="utf-8"))["table"]["model"]) == {"before", "after"}
 
 
 def test_epochs_in_a_folder_for_each_run_are_runs(workdir):
     files = renamed(workdir, "a/1.csv", "a/2.csv", "b/1.csv", "b/2.csv")
     result = ran("draw", *files, "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
     assert result.exit_code == 0, result.output
-    table = json.loads((workdir / "t.json").read_text())["table"]
+    table = json.loads((workdir / "t.json").read_text(encoding="utf-8"))["table"]
     assert list(zip(table["run"], table["epoch"], strict=True)) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     # In one folder there are no runs.
     result = ran("draw", "a/1.csv", "a/2.csv", "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
-    assert set(json.loads((workdir / "t.json").read_text())["table"]["run"]) == {""}
+    assert set(json.loads((workdir / "t.json").read_text(encoding="utf-8"))["table"]["run"]) == {""}
 
 
 def test_a_setting_that_is_no_option_is_passed_with_set(workdir):

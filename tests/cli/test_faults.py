@@ -79,7 +79,7 @@ def test_a_misspelled_name_gets_suggestions(
 
 def test_bad_rows_say_which(run: Run, folder: Path) -> None:
     path = folder / "bad.csv"
-    path.write_text("label,p_0,p_1\n0,0.5,0.5\n1,-2,3\n")
+    path.write_text("label,p_0,p_1\n0,0.5,0.5\n1,-2,3\n", encoding="utf-8")
     done = run("audit", path)
     assert done.exit_code == 2
     assert labelled(done.stderr)["code"] == "TO102"
@@ -137,7 +137,7 @@ def test_no_command_shows_the_help_and_is_bad_usage(run: Run) -> None:
 
 def process(*words: object, **more: object) -> subprocess.Popen[str]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
-    return subprocess.Popen([*PROGRAM, *map(str, words)], text=True, **pipes)  # type: ignore[call-overload]
+    return subprocess.Popen([*PROGRAM, *map(str, words)], text=True, **pipes, encoding="utf-8")  # type: ignore[call-overload]
 
 
 def test_a_process_exits_with_the_code_and_no_traceback() -> None:
@@ -168,7 +168,7 @@ def test_a_reader_that_goes_away_is_no_failed_gate() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
 @pytest.mark.parametrize("word", ["list", "--help"])
 def test_a_full_disk_is_a_coded_error(word: str) -> None:
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         ran = process(word, stdout=full)
         _, err = ran.communicate(timeout=60)
     assert ran.returncode == 2
@@ -178,7 +178,7 @@ def test_a_full_disk_is_a_coded_error(word: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
 def test_a_message_that_cannot_be_written_changes_no_exit_code(overconfident: str) -> None:
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         wrong = process("no-such", stderr=full)
         assert (*wrong.communicate(timeout=60), wrong.returncode) == ("", None, 2)
         words = ("audit", overconfident, "--resamples", 39, "--json", "-", "--fail-on", "ece>0.99")
@@ -203,7 +203,7 @@ def test_help_that_nobody_reads_is_no_failed_gate(word: str) -> None:
 def test_streams_that_are_closed_change_no_exit_code(word: str, code: int) -> None:
     closed = f"'{sys.executable}' -m trueodds {word}"
     for command in (f"{closed} >&-", f"{closed} 2>&-", f"{closed} >&- 2>&-"):
-        ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, encoding="utf-8")
         assert (ran.returncode, "Traceback" in ran.stderr) == (code, False)
 
 
@@ -230,7 +230,7 @@ def test_help_and_list_load_no_numpy(words: list[str]) -> None:
         "loaded = {'numpy', 'rich', 'jinja2', 'matplotlib', 'sklearn', 'scipy', 'numba'} & set(sys.modules)\n"
         "print(loaded, file=sys.stderr)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert ran.stderr.strip() == "set()"
 
 

@@ -72,7 +72,7 @@ UNWRITABLE = "/sys/x.json"  # no file can be created there, and permissions do n
     ["audit {} --json", "audit {} --html", "measure {} --json", "test {} --json", "fit {} --out", "tally {} --out"],
 )
 def test_an_output_that_cannot_be_written_is_an_error_before_the_work(run: Run, folder: Path, words: str) -> None:
-    (folder / "broken.csv").write_text("never read\n")  # reading it would be the first error
+    (folder / "broken.csv").write_text("never read\n", encoding="utf-8")  # reading it would be the first error
     done = run(*words.format(folder / "broken.csv").split(), UNWRITABLE)
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO602")
     assert "/sys/x.json: " in done.stderr
@@ -90,9 +90,9 @@ def test_a_report_is_printed_although_its_file_cannot_be_written(
 
 
 def test_the_check_of_an_output_leaves_what_was_there(run: Run, folder: Path) -> None:
-    (folder / "broken.csv").write_text("never read\n")
-    (folder / "old.json").write_text("old")
+    (folder / "broken.csv").write_text("never read\n", encoding="utf-8")
+    (folder / "old.json").write_text("old", encoding="utf-8")
     for name in ("old.json", "new.json"):
         assert run("measure", folder / "broken.csv", "--json", folder / name).exit_code == 2
-    assert (folder / "old.json").read_text() == "old"
+    assert (folder / "old.json").read_text(encoding="utf-8") == "old"
     assert sorted(os.listdir(folder)) == ["broken.csv", "old.json"]

@@ -441,7 +441,7 @@ def test_gates_of_every_command_decide_the_exit_code(
 def test_gates_of_answers(run: Run, folder: Path) -> None:
     records = folder / "records.jsonl"
     lines = [f'{{"c": {0.5 + i / 50}, "ok": {"true" if i % 4 else "false"}}}' for i in range(20)]
-    records.write_text("\n".join(lines))
+    records.write_text("\n".join(lines), encoding="utf-8")
     words = ("answers", records, "--confidence", "c", "--correct", "ok")
     # 15 of 20 are right; of the surest 10 (i = 10 … 19) those with i = 12, 16 are wrong: 0.2.
     for gate, code in (("accuracy<0.8", 1), ("accuracy<0.7", 0), ("risk@0.5>0.19", 1), ("risk@0.5>0.21", 0),

@@ -200,7 +200,7 @@ def test_a_gate_on_all_groups_does_not_pass_if_some_were_not_examined(
 def test_the_limit_of_an_audit_is_in_its_text_json_and_page(run: Run, calm_cells: str, folder: Path, mode: str) -> None:
     files = ("--json", folder / "a.json", "--html", folder / "a.html")
     done = run("audit", calm_cells, *CELLS, "--mode", mode, "--max-groups", 50, "--brief", *files)
-    report = json.loads((folder / "a.json").read_text())
+    report = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert len(report["groups"]) == 50
     assert len(report["among_groups"]["unexamined"]) == report["verdict"]["unexamined_groups"] == 10
     names = {group["label"] for group in (*report["groups"], *report["among_groups"]["unexamined"])}
@@ -209,7 +209,7 @@ def test_the_limit_of_an_audit_is_in_its_text_json_and_page(run: Run, calm_cells
     assert text.startswith("Inconclusive: ")
     assert "10 of 60 groups were not examined" in text
     assert "Groups examined 50 of 60 (not examined: " in text
-    assert "50 of 60" in (folder / "a.html").read_text()
+    assert "50 of 60" in (folder / "a.html").read_text(encoding="utf-8")
 
 
 def test_an_examined_group_that_fails_a_gate_fails_it_whatever_the_others_are(run: Run, cells: str) -> None:

@@ -25,7 +25,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     path = tmp_path_factory.mktemp("people") / "people.csv"
     lines = ["label,p_0,p_1,sex,site", *(f"{int(y)},{q!r},{x!r},{sex},{site}" for y, q, x, sex, site in rows)]
-    path.write_text("\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n")
+    path.write_text("\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -53,7 +53,7 @@ def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None
     words = ("--crossings", "--min-effect", 0.3, "--resamples", 99, "--json", folder / "a.json")
     done = run("audit", people, *TWO, *words)
     assert done.exit_code == 0
-    document = json.loads((folder / "a.json").read_text())
+    document = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert {group["column"] for group in document["groups"]} == {"sex", "site", "sex × site"}
     assert document["among_groups"]["min_effect"] == document["settings"]["min_effect"] == 0.3
     assert "widest gap of sex × site" in done.stdout

@@ -16,7 +16,7 @@ LOG = "true_label,predicted_label,confidence\ncat,cat,0.9\ndog,cat,0.6\ndog,dog,
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.csv"
-    path.write_text(LOG)
+    path.write_text(LOG, encoding="utf-8")
     return path
 
 

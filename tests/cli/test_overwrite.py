@@ -16,7 +16,7 @@ def workdir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of predictions, a link to it, a tally and a calibrator, all of which must stay."""
     monkeypatch.chdir(folder)
     for name in ("x.csv", "m.tally.json", "cal.json"):
-        Path(name).write_text(f"{name} stays")
+        Path(name).write_text(f"{name} stays", encoding="utf-8")
     os.link("x.csv", "hard.csv")
     Path("soft.csv").symlink_to("x.csv")
     return folder
@@ -50,7 +50,7 @@ def test_a_file_that_is_read_is_never_written(run: Run, workdir: Path, words: st
     assert (done.exit_code, lines[0]) == (2, "error TO603")
     assert lines[1].endswith("would overwrite a file that is read.")
     assert lines[2].removeprefix("got: ") in words.format(here=workdir.name)
-    assert [Path(name).read_text() for name in ("x.csv", "m.tally.json", "cal.json")] == [
+    assert [Path(name).read_text(encoding="utf-8") for name in ("x.csv", "m.tally.json", "cal.json")] == [
         "x.csv stays",
         "m.tally.json stays",
         "cal.json stays",
@@ -75,7 +75,7 @@ def places(workdir: Path) -> Path:
         os.mknod("null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     except PermissionError:
         pytest.skip("no devices in here")
-    Path("real.json").write_text("old")
+    Path("real.json").write_text("old", encoding="utf-8")
     Path("real.json").chmod(0o640)
     Path("link.json").symlink_to("real.json")
     Path("link.svg").symlink_to("null")
@@ -109,7 +109,7 @@ def test_a_link_stays_and_its_file_keeps_its_mode(run: Run, overconfident: str, 
     done = run(*words.format(overconfident).split(), "link.json")
     assert done.exit_code == 0, done.stderr
     assert Path("link.json").is_symlink()
-    assert len(Path("real.json").read_text()) > 100
+    assert len(Path("real.json").read_text(encoding="utf-8")) > 100
     assert stat.S_IMODE(os.stat("real.json").st_mode) == 0o640
 
 

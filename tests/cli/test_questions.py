@@ -34,7 +34,7 @@ def test_test_tells_the_library_s_json(run: Run, overconfident: str) -> None:
 def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, overconfident: str, folder: Path) -> None:
     result = run("measure", overconfident, "--estimator", "brier", "--json", folder / "b.json")
     assert result.stdout.startswith("brier ")
-    assert json.loads((folder / "b.json").read_text())["estimator"] == "brier"
+    assert json.loads((folder / "b.json").read_text(encoding="utf-8"))["estimator"] == "brier"
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "csv", "json"])
@@ -43,11 +43,11 @@ def test_draw_writes_by_the_ending(run: Run, overconfident: str, folder: Path, e
     assert run("draw", overconfident, "--out", out, "--bins", 5, "--set", "style=deviation").exit_code == 0
     table = to.draw(to.read(overconfident), "reliability", bins=5, style="deviation").to_dict()["table"]
     if ending == "csv":
-        lines = out.read_text().splitlines()
+        lines = out.read_text(encoding="utf-8").splitlines()
         assert lines[0].split(",") == list(table)
         assert len(lines) == 1 + len(table["n"])
     elif ending == "json":
-        assert json.loads(out.read_text())["table"] == table
+        assert json.loads(out.read_text(encoding="utf-8"))["table"] == table
     else:
         assert out.read_bytes()[:5] == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}[ending]
 
@@ -59,8 +59,8 @@ def test_draw_refuses_another_ending_before_the_work(run: Run) -> None:
 
 def test_classes_that_are_matched_by_position_are_noted(run: Run, folder: Path) -> None:
     rows = [f"{k % 2},{0.3 + k / 100},{0.7 - k / 100}" for k in range(40)]
-    (folder / "numbers.csv").write_text("\n".join(["label,p_0,p_1", *rows]))
-    (folder / "names.csv").write_text("\n".join(["p_dog,p_cat", *(row[2:] for row in rows)]))
+    (folder / "numbers.csv").write_text("\n".join(["label,p_0,p_1", *rows]), encoding="utf-8")
+    (folder / "names.csv").write_text("\n".join(["p_dog,p_cat", *(row[2:] for row in rows)]), encoding="utf-8")
     run("fit", folder / "numbers.csv", "--method", "platt", "--out", folder / "c.json")
     done = run("apply", folder / "c.json", folder / "names.csv", "--out", folder / "out.csv")
     assert (
@@ -90,7 +90,7 @@ def named(path: Path, first: str, second: str) -> Path:
         dog = (i % 20) / 20
         p = {"dog": dog, "cat": 1 - dog}
         lines.append(f"{'dog' if i % 400 < 400 * dog**3 else 'cat'},{p[first]},{p[second]}")
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
@@ -102,7 +102,7 @@ def test_a_fix_follows_the_names_of_the_classes_not_the_order_of_the_columns(run
     for path in (one, other):
         out = folder / f"{path.stem}-better.csv"
         assert run("apply", cal, path, "--out", out).exit_code == 0
-        head, *lines = out.read_text().splitlines()
+        head, *lines = out.read_text(encoding="utf-8").splitlines()
         rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
         p_dog.append([float(row["p_dog"]) for row in rows])
     assert p_dog[0] == pytest.approx(p_dog[1], abs=1e-12)
@@ -112,7 +112,7 @@ def test_a_fix_for_other_classes_is_refused(run: Run, folder: Path) -> None:
     one, cal = named(folder / "cd.csv", "cat", "dog"), folder / "cal.json"
     run("fit", one, "--method", "temperature", "--out", cal)
     birds = folder / "birds.csv"
-    birds.write_text("p_hen,p_owl\n0.5,0.5\n")
+    birds.write_text("p_hen,p_owl\n0.5,0.5\n", encoding="utf-8")
     done = run("apply", cal, birds, "--out", folder / "x.csv")
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO607")
     assert run("apply", cal, birds, "--probs", "p_hen,p_owl", "--out", folder / "x.csv").exit_code == 0
@@ -175,7 +175,7 @@ def overconfident_answers(path: Path, percent: bool) -> Path:
             if percent
             else f"q{i},{confidence:.1f},{int(right)}"
         )
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
@@ -187,7 +187,7 @@ def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run
     assert run("fit", file, *words, "--method", "temperature", "--out", cal).exit_code == 0
     done = run("apply", cal, file, "--confidence", "c", *scale, "--out", out)
     assert done.exit_code == 0, done.output
-    assert out.read_text().splitlines()[1].startswith("q0,")
+    assert out.read_text(encoding="utf-8").splitlines()[1].startswith("q0,")
     before, after = (
         json.loads(run("measure", path, *words, "--estimator", "log_loss", "--json", "-").stdout)["value"]
         for path in (file, out)

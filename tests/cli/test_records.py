@@ -113,7 +113,7 @@ def shape(folder: Path) -> Shape:
         file, content, options = SHAPES[name]
         path = folder / file
         lines = "".join(json.dumps(row) + "\n" for row in content)
-        path.write_text(json.dumps(content) if file.endswith(".json") else lines)
+        path.write_text(json.dumps(content) if file.endswith(".json") else lines, encoding="utf-8")
         return path, options.split()
 
     return written
@@ -166,7 +166,9 @@ def test_every_command_reads_records(run: Run, shape: Shape, folder: Path, comma
 def test_two_files_of_records_are_compared(run: Run, shape: Shape, folder: Path) -> None:
     path, options = shape("exam")
     other = folder / "other.json"
-    other.write_text(path.read_text().replace('"confidence": 100', '"confidence": 60'))
+    other.write_text(
+        path.read_text(encoding="utf-8").replace('"confidence": 100', '"confidence": 60'), encoding="utf-8"
+    )
     done = run("compare", path, other, *options, "--estimator", "brier")
     assert done.exit_code == 0, done.output
     assert "judged" in done.stdout
@@ -174,7 +176,9 @@ def test_two_files_of_records_are_compared(run: Run, shape: Shape, folder: Path)
 
 def test_plain_columns_are_read_as_before_and_in_batches(run: Run, folder: Path) -> None:
     file = folder / "plain.jsonl"
-    file.write_text("".join(f'{{"c": {0.5 + i % 5 / 10}, "z": {i % 2}, "w": 1.5}}\n' for i in range(60)))
+    file.write_text(
+        "".join(f'{{"c": {0.5 + i % 5 / 10}, "z": {i % 2}, "w": 1.5}}\n' for i in range(60)), encoding="utf-8"
+    )
     done = run("measure", file, "--confidence", "c", "--correct", "z", "--weight", "w")
     assert done.exit_code == 0, done.output
     source = to.read(str(file), confidence="c", correct="z", weight="w")
@@ -184,7 +188,8 @@ def test_plain_columns_are_read_as_before_and_in_batches(run: Run, folder: Path)
 def test_yes_and_no_and_fields_inside_others_need_no_further_option(run: Run, folder: Path) -> None:
     file = folder / "words.jsonl"
     file.write_text(
-        "".join(json.dumps({"a": {"c": 0.8}, "c": 0.8, "ok": ["yes", "no"][i % 2]}) + "\n" for i in range(40))
+        "".join(json.dumps({"a": {"c": 0.8}, "c": 0.8, "ok": ["yes", "no"][i % 2]}) + "\n" for i in range(40)),
+        encoding="utf-8",
     )
     for confidence in ("a.c", "c"):
         done = run("measure", file, "--confidence", confidence, "--correct", "ok", "--estimator", "brier")
@@ -194,7 +199,7 @@ def test_yes_and_no_and_fields_inside_others_need_no_further_option(run: Run, fo
 def test_percent_question_and_abstained_are_for_tables_too(run: Run, folder: Path) -> None:
     file, options = folder / "a.csv", ["--confidence", "c", "--correct", "ok"]
     rows = [f"{i % 20},{60 + 10 * (i % 4)},{int(i % 20 < 12)},no" for i in range(200)] + ["99,,,yes"] * 50
-    file.write_text("\n".join(["q,c,ok,skip", *rows]) + "\n")
+    file.write_text("\n".join(["q,c,ok,skip", *rows]) + "\n", encoding="utf-8")
     parquet = folder / "a.parquet"
     from pyarrow import csv
     from pyarrow import parquet as pq
@@ -216,7 +221,7 @@ def test_percent_question_and_abstained_are_for_tables_too(run: Run, folder: Pat
 def test_the_coverage_is_reported_once(run: Run, folder: Path, command: str) -> None:
     file = folder / "a.jsonl"
     rows = [{"c": 60 + i % 30, "ok": i % 3 > 0, "s": "ab"[i % 2], "skip": i % 5 == 0} for i in range(150)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     name, *words = command.format(folder=folder).split()
     groups = ["--group", "s"] if name == "audit" else []
     done = run(name, file, "--confidence", "c", "--correct", "ok", "--percent", "--abstained", "skip", *groups, *words)
@@ -252,7 +257,7 @@ def test_a_bad_record_is_reported_with_its_row(
     run: Run, folder: Path, row: dict[str, Any], options: list[str], code: str, message: str
 ) -> None:
     file = folder / "bad.jsonl"
-    file.write_text(json.dumps(FINE) + "\n" + json.dumps(row) + "\n")
+    file.write_text(json.dumps(FINE) + "\n" + json.dumps(row) + "\n", encoding="utf-8")
     done = run("measure", file, *options)
     assert done.exit_code == 2
     error = labelled(done.stderr)
@@ -263,7 +268,7 @@ def test_a_bad_record_is_reported_with_its_row(
 
 def test_where_nothing_was_answered_nothing_is_measured(run: Run, folder: Path) -> None:
     file = folder / "none.jsonl"
-    file.write_text('{"skip": true}\n' * 3)
+    file.write_text('{"skip": true}\n' * 3, encoding="utf-8")
     error = labelled(run("audit", file, *STATED, "--abstained", "skip").stderr)
     assert (error["code"], error["got"]) == ("TO319", f"3 rows of {file}")
 
@@ -271,7 +276,7 @@ def test_where_nothing_was_answered_nothing_is_measured(run: Run, folder: Path) 
 def test_questions_of_several_sizes_keep_the_confidence_and_other_lenses_refuse(run: Run, folder: Path) -> None:
     file = folder / "ragged.jsonl"
     rows = [FINE, FINE | {"logprobs": [-1, -2, -3]}] * 10
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert "TN145" in run("measure", file, "--logprobs", "logprobs").stdout
     assert labelled(run("measure", file, "--logprobs", "logprobs", "--lens", "classwise").stderr)["code"] == "TO204"
 
@@ -321,7 +326,7 @@ def test_the_commands_of_the_page_run_on_the_files_that_it_writes(
 ) -> None:
     """Every command of docs/answers.md, those of its table too, on what its blocks of Python write."""
     monkeypatch.chdir(folder)
-    page = (Path(__file__).parents[2] / "docs" / "answers.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         lines = block.splitlines()
@@ -347,7 +352,7 @@ def choosing(folder: Path, *, alike: bool = True) -> str:
     for i in range(60):
         names = ["A", "B", "C"] if alike or i else ["x", "y", "z"]
         rows.append({"z": rng.normal(-5, 1, 3).round(3).tolist(), "y": names[i % 3], "doc": {"names": names}})
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(file)
 
 
@@ -357,7 +362,7 @@ def test_names_that_every_question_lists_are_the_classes(run: Run, folder: Path)
     assert "3: A, B, C" in run("audit", file, *words, "--resamples", 99).stdout
     assert run("measure", file, *words, "--lens", "class:B").exit_code == 0
     assert run("answers", file, *words, "--out", out).exit_code == 0
-    head, first, *_ = out.read_text().splitlines()
+    head, first, *_ = out.read_text(encoding="utf-8").splitlines()
     assert (head, first[0]) == ("label,p_A,p_B,p_C", "A")
     result = run("measure", out, "--estimator", "brier")
     assert result.stdout == run("measure", file, *words, "--estimator", "brier").stdout
@@ -369,12 +374,12 @@ def test_a_diagram_of_answers_knows_how_many_were_not_given(run: Run, folder: Pa
     """Of 40 asked 30 were answered, so the curve ends at 75 %; who says another number is believed."""
     file, out = folder / "a.jsonl", folder / "risk.json"
     rows = [{"c": 0.5 + i / 100, "ok": i % 2, "skip": 0} for i in range(30)] + [{"skip": 1}] * 10
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ["draw", file, "--confidence", "c", "--correct", "ok", "--abstained", "skip", "--out", out]
     for more, n_queries in (([], 40), (["--set", "n_queries=60"], 60)):
         done = run(*words, "--diagram", "selective_risk", *more)
         assert done.exit_code == 0, done.output
-        document = json.loads(out.read_text())
+        document = json.loads(out.read_text(encoding="utf-8"))
         assert document["settings"]["n_queries"] == n_queries
         assert max(document["table"]["coverage"]) == pytest.approx(30 / n_queries)
     assert run(*words, "--diagram", "reliability").exit_code == 0
@@ -385,8 +390,10 @@ def test_costs_of_questions_with_several_rows_say_which_option_is_in_the_way(
     run: Run, folder: Path, command: str
 ) -> None:
     file, cost = folder / "a.jsonl", folder / "cost.csv"
-    file.write_text("".join(json.dumps({"c": i % 9 / 9, "ok": i % 2, "q": i // 2}) + "\n" for i in range(60)))
-    cost.write_text(",wrong,correct\nanswer,1,-1\nabstain,0,0\n")
+    file.write_text(
+        "".join(json.dumps({"c": i % 9 / 9, "ok": i % 2, "q": i // 2}) + "\n" for i in range(60)), encoding="utf-8"
+    )
+    cost.write_text(",wrong,correct\nanswer,1,-1\nabstain,0,0\n", encoding="utf-8")
     named = {"measure": ["--estimator", "decision_regret"], "test": ["--test", "decision_regret"], "audit": []}
     words = [command, file, "--confidence", "c", "--correct", "ok", "--cost", cost, *named[command]]
     error = labelled(run(*words, "--question", "q").stderr)

@@ -18,7 +18,7 @@ Y = (rng.random(60) < P).astype(int)
 
 def table(path: Path, **columns: np.ndarray) -> str:
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -91,7 +91,7 @@ def test_apply_says_that_logits_were_replaced_by_probabilities(run: Run, folder:
     assert run("fit", file, *options, "--method", "platt", "--out", folder / "cal.json").exit_code == 0
     applied = run("apply", folder / "cal.json", file, *options, "--out", folder / "out.csv")
     assert "Columns of logits were replaced by recalibrated probabilities: score → p." in applied.stdout
-    assert (folder / "out.csv").read_text().startswith("p,label\n")
+    assert (folder / "out.csv").read_text(encoding="utf-8").startswith("p,label\n")
 
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
@@ -125,7 +125,7 @@ def test_a_page_of_the_command_line_names_options(run: Run, good: str, folder: P
     page, other = folder / "report.html", table(folder / "other.csv", label=Y, p_0=1 - P**2, p_1=P**2)
     for command in (("audit", good, "--resamples", "99"), ("compare", good, other)):
         assert run(*command, "--html", page).exit_code == 0
-        notes = page.read_text().partition('id="notes"')[2]
+        notes = page.read_text(encoding="utf-8").partition('id="notes"')[2]
         assert "identify their origin with --cluster C" in notes or "pass --unpaired" in notes
         assert "cluster=" not in notes
         assert "paired=" not in notes

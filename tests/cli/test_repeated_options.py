@@ -22,7 +22,7 @@ def columns(folder: Path) -> str:
     y = (draw.random(300) < p).astype(int)
     lines = [f"{a},{b},{min(1.0, b + 0.05)}" for a, b in zip(y, p, strict=True)]
     path = folder / "oof.csv"
-    path.write_text("label,lgb,xgb\n" + "\n".join(lines) + "\n")
+    path.write_text("label,lgb,xgb\n" + "\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
 
 

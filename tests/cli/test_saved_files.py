@@ -22,7 +22,7 @@ def animals(path: Path, names: list[str], seed: int) -> Path:
     rng = np.random.default_rng(seed)
     P = rng.dirichlet([1, 2, 3], 300)
     y = (P.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["label", "site", *(f"p_{name}" for name in names)])
         columns = P[:, [NAMES.index(name) for name in names]].tolist()
@@ -81,8 +81,8 @@ def test_a_calibrator_is_applied_by_the_names_of_the_columns(run: Run, first: Pa
     assert run("fit", first, "--method", "vector", "--out", cal).exit_code == 0
     assert run("apply", cal, other, "--out", by_name).exit_code == 0
     assert run("apply", cal, other, *LISTED, "--out", listed).exit_code == 0
-    assert by_name.read_text() == listed.read_text()
-    assert by_name.read_text().splitlines()[0] == "label,site,p_bee,p_ant,p_cat"
+    assert by_name.read_text(encoding="utf-8") == listed.read_text(encoding="utf-8")
+    assert by_name.read_text(encoding="utf-8").splitlines()[0] == "label,site,p_bee,p_ant,p_cat"
 
 
 def test_classes_that_are_the_columns_in_another_order_are_refused(run: Run, other: Path) -> None:
@@ -200,9 +200,9 @@ def test_an_older_tally_is_merged_and_its_copies_are_still_refused(run: Run, fir
         run("tally", file, "--out", day)
     new_copy = shutil.copy(days[0], folder / "new.tally.json")
     for day in days:  # as a version without fingerprints wrote them
-        saved = json.loads(day.read_text())
+        saved = json.loads(day.read_text(encoding="utf-8"))
         del saved["batches"]
-        day.write_text(json.dumps(saved))
+        day.write_text(json.dumps(saved), encoding="utf-8")
     old_copy = shutil.copy(days[0], folder / "copy.tally.json")
     merged = folder / "m.tally.json"
     assert run("merge", *days, "--out", merged).stdout.startswith("600 rows")

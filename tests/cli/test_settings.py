@@ -44,7 +44,7 @@ def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> 
     draw = np.random.default_rng(0)
     votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], 60), draw.normal(size=(60, 3)).round(3)
     lines = ["v_a,v_b,v_c,z_a,z_b,z_c", *(",".join(map(str, [*v, *s])) for v, s in zip(votes, z.tolist(), strict=True))]
-    (folder / "a.csv").write_text("\n".join(lines) + "\n")
+    (folder / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = run(
         "measure", folder / "a.csv", "--votes", "v_*", "--logits", "z_*", "--estimator", "brier", "--json", "-"
     )
@@ -118,7 +118,7 @@ def test_what_would_be_ignored_is_refused(run: Run, words: str, code: str, messa
 
 def test_a_frequency_weight_of_two_is_two_rows(run: Run, folder: Path) -> None:
     path = folder / "w.csv"
-    path.write_text("label,p_0,p_1,w\n" + "0,0.7,0.3,2\n1,0.4,0.6,1\n" * 10)
+    path.write_text("label,p_0,p_1,w\n" + "0,0.7,0.3,2\n1,0.4,0.6,1\n" * 10, encoding="utf-8")
     words = ("measure", path, "--estimator", "brier", "--interval", "none", "--weight", "w")
     assert "n=20" in run(*words).stdout
     assert "n=30" in run(*words, "--weight-kind", "frequency").stdout
@@ -145,7 +145,7 @@ def test_settings_of_few_members_go_by_set(run: Run, overconfident: str, folder:
         run("fit", overconfident, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code
         == 0
     )
-    assert '"between": "step"' in (folder / "c.json").read_text()
+    assert '"between": "step"' in (folder / "c.json").read_text(encoding="utf-8")
 
 
 def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, overconfident: str, folder: Path) -> None:

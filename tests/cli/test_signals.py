@@ -24,7 +24,7 @@ def listening(process: subprocess.Popen[str]) -> None:
     for _ in range(6000):
         (caught,) = (
             line.split()[1]
-            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            for line in Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8").splitlines()
             if line.startswith("SigCgt")
         )
         if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
@@ -39,7 +39,7 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     overconfident: str, start: list[str], after: float
 ) -> None:
     words = ["audit", overconfident, "--resamples", "2000000"]
-    process = subprocess.Popen([sys.executable, *start, *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, *start, *words], stderr=subprocess.PIPE, text=True, encoding="utf-8")
     listening(process)
     time.sleep(after)
     process.send_signal(signal.SIGINT)
@@ -53,7 +53,7 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
 @pytest.mark.parametrize("number", slow_except([signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: signal.Signals) -> None:
     words = [*MODULE, "audit", overconfident, "--resamples", "2000000"]
-    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, encoding="utf-8")
     listening(process)
     time.sleep(0.5)
     process.send_signal(number)
@@ -71,14 +71,18 @@ def behind(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "m._install_signal_handlers()\n"
         f"sys.path[:0] = [{str(folder)!r}]\n{code}"
     )
-    return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=False, timeout=60, encoding="utf-8"
+    )
 
 
 INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 
 
 def test_an_interrupt_that_an_import_would_lose_ends_the_process(folder: Path) -> None:
-    (folder / "deaf.py").write_text(f"import os, signal\ntry:\n    {INTERRUPT}\nexcept BaseException:\n    pass\n")
+    (folder / "deaf.py").write_text(
+        f"import os, signal\ntry:\n    {INTERRUPT}\nexcept BaseException:\n    pass\n", encoding="utf-8"
+    )
     ran = behind("import deaf\nprint('lost')", folder)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "stopped\n")
 
@@ -112,7 +116,7 @@ def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
     ignored = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
     code = ignored + "m._install_signal_handlers()\nos.kill(os.getpid(), signal.SIGHUP)\nprint('on')"
     lines = f"import os, signal\nimport trueodds.__main__ as m\n{code}"
-    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False, encoding="utf-8")
     assert (ran.returncode, ran.stdout) == (0, "on\n")
 
 
@@ -164,9 +168,13 @@ def can_hide(folder: Path) -> bool:
 def test_functions_registered_with_atexit_run_before_the_process_ends():
     code = "import atexit; atexit.register(print, 'registered', flush=True); from trueodds.__main__ import run; run()"
     command = [sys.executable, "-c", code, "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("registered\n")
+    assert subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout.endswith(
+        "registered\n"
+    )
 
 
 def test_a_profiler_prints_its_table_after_a_command():
     command = [sys.executable, "-m", "cProfile", "-m", "trueodds", "--version"]
-    assert "function calls" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (
+        "function calls" in subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+    )

@@ -92,7 +92,7 @@ def test_csv_in_a_pseudo_terminal_is_what_a_pipe_receives(overconfident: str, ho
 
     words = [sys.executable, "-m", "trueodds", "table", overconfident, honest, "--measure", "brier", "--no-bold"]
     words += ["--format", "csv"]
-    piped = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    piped = subprocess.run(words, capture_output=True, text=True, check=True, encoding="utf-8").stdout
     main_end, terminal = pty.openpty()
     environment = os.environ | {"COLUMNS": "60", "LINES": "24"}
     process = subprocess.Popen(words, stdout=terminal, stderr=subprocess.DEVNULL, env=environment)

@@ -92,7 +92,7 @@ def test_pictures_show_controls_as_text(run: Run, hostile: Path) -> None:
     ElementTree.fromstring(picture)  # XML knows no control character
     result = run("draw", FILE, "--lens", f"class:{CLASSES[2]}", "--out", "d.json")
     assert result.exit_code == 0
-    assert json.loads((hostile / "d.json").read_text())["lens"] == f"class:{CLASSES[2]}"
+    assert json.loads((hostile / "d.json").read_text(encoding="utf-8"))["lens"] == f"class:{CLASSES[2]}"
 
 
 def test_an_applied_calibrator_keeps_the_names_and_jsonl_is_safe_to_look_at(run: Run, hostile: Path) -> None:
@@ -127,7 +127,7 @@ def test_progress_shows_controls_as_text(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_text_that_cannot_be_encoded_is_refused_where_it_is_data(run: Run, folder: Path) -> None:
     rows = '{"label": %s, "p_a": 0.5, %s: 0.5}\n'
     for label, column, code in (('"\\ud800"', '"p_b"', "TO"), ('"a"', '"p_\\ud800"', "TO313")):
-        (folder / "x.jsonl").write_text(rows % (label, column) * 3)
+        (folder / "x.jsonl").write_text(rows % (label, column) * 3, encoding="utf-8")
         done = run("measure", folder / "x.jsonl")
         assert done.exit_code == 2
         assert done.stderr.startswith(f"error {code}")

@@ -103,7 +103,7 @@ def test_every_command_of_rows_takes_the_options(run: Run, folder: Path) -> None
         assert result.exit_code == 0, result.output
     assert measured(run, tally) == pytest.approx(measured(run, plain), abs=1e-12)
     assert run("apply", cal, plain, "--out", folder / "of_plain.csv").exit_code == 0
-    assert (folder / "out.csv").read_text() == (folder / "of_plain.csv").read_text()
+    assert (folder / "out.csv").read_text(encoding="utf-8") == (folder / "of_plain.csv").read_text(encoding="utf-8")
 
 
 def test_options_of_text_files_are_for_those_of_a_comparison_that_are_such(run: Run, folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_apply_writes_commas_or_tabs_and_decimal_points(run: Run, folder: Path, 
     assert run("fit", folder / "a.csv", "--method", "platt", "--out", folder / "cal.json").exit_code == 0
     applied = run("apply", folder / "cal.json", folder / "a.csv", "--out", folder / name)
     assert "[TN310]" in applied.stdout
-    assert (folder / name).read_text().startswith(head)
+    assert (folder / name).read_text(encoding="utf-8").startswith(head)
     assert measured(run, folder / name) < ECE
 
 
@@ -136,15 +136,19 @@ def test_apply_writes_commas_or_tabs_and_decimal_points(run: Run, folder: Path, 
 )
 def test_numbers_in_another_form_are_read(run: Run, folder: Path, cell: Any, code: str | None) -> None:
     rows = "\n".join(f"{y},{cell(p)}" for y, p in zip(Y, P, strict=True))
-    (folder / "a.csv").write_text(f"outcome,risk\n{rows}\n")
+    (folder / "a.csv").write_text(f"outcome,risk\n{rows}\n", encoding="utf-8")
     assert measured(run, folder / "a.csv", "--label", "outcome", "--probs", "risk") == pytest.approx(ECE)
     shown = run("measure", folder / "a.csv", "--label", "outcome", "--probs", "risk").stdout
     assert code is None or f"[{code}]" in shown
 
 
 def test_percentages_with_a_sign_are_recalibrated_on_one_scale(run: Run, folder: Path) -> None:
-    (folder / "a.csv").write_text("c,ok\n" + "\n".join(f"{100 * p:.2f}%,{y}" for y, p in zip(Y, P, strict=True)))
-    (folder / "b.csv").write_text("c,ok\n" + "\n".join(f"{p:.4f},{y}" for y, p in zip(Y, P, strict=True)))
+    (folder / "a.csv").write_text(
+        "c,ok\n" + "\n".join(f"{100 * p:.2f}%,{y}" for y, p in zip(Y, P, strict=True)), encoding="utf-8"
+    )
+    (folder / "b.csv").write_text(
+        "c,ok\n" + "\n".join(f"{p:.4f},{y}" for y, p in zip(Y, P, strict=True)), encoding="utf-8"
+    )
     names = ("--confidence", "c", "--correct", "ok")
     assert run("fit", folder / "b.csv", *names, "--method", "platt", "--out", folder / "cal.json").exit_code == 0
     written = []
@@ -179,7 +183,7 @@ def test_names_as_tidymodels_and_knime_write_them_are_read(run: Run, folder: Pat
 
 def test_answers_are_read_from_a_table_with_semicolons(run: Run, folder: Path) -> None:
     rows = "\n".join(f"{str(p).replace('.', ',')};{'pass' if y else 'fail'}" for y, p in zip(Y, P, strict=True))
-    (folder / "a.csv").write_text(f"c;ok\n{rows}\n")
+    (folder / "a.csv").write_text(f"c;ok\n{rows}\n", encoding="utf-8")
     options = ("--confidence", "c", "--correct", "ok")
     assert run("answers", folder / "a.csv", *options).exit_code == 0
     assert run("answers", folder / "a.csv", *options, "--separator", ";", "--decimal", ",").exit_code == 0

@@ -66,7 +66,7 @@ def test_columns_that_are_there_keep_their_names() -> None:
 
 
 def written(path: Path, text: str) -> str:
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return str(path)
 
 
@@ -112,7 +112,7 @@ def test_notes_name_options_and_json_the_keywords(run: Run, overconfident: str, 
     done = run("test", overconfident, "--resamples", 99, "--json", folder / "t.json")
     assert "cluster=" not in done.stdout
     assert "--cluster C" in done.stdout
-    assert "cluster=" in (folder / "t.json").read_text()
+    assert "cluster=" in (folder / "t.json").read_text(encoding="utf-8")
     done = run("draw", overconfident, "--out", folder / "d.csv")
     assert "--set simultaneous=true" in done.stdout
 

@@ -228,7 +228,7 @@ def test_a_descriptor_goes_on_where_it_stands(folder: Path, name: str) -> None:
     )
     with (folder / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", code, name], stdout=out, check=True)
-    assert (folder / "out").read_text() == "before\nnew\nafter\n"
+    assert (folder / "out").read_text(encoding="utf-8") == "before\nnew\nafter\n"
 
 
 # What cannot be written
@@ -293,6 +293,7 @@ def test_permissions_are_those_of_open() -> None:
             capture_output=True,
             text=True,
             check=False,
+            encoding="utf-8",
         )
         assert ran.returncode == 0, ran.stderr
         lines = ran.stdout.splitlines()

@@ -46,7 +46,7 @@ def test_listing_the_estimators_loads_no_module_of_theirs() -> None:
         "import sys; from trueodds.estimators import ESTIMATORS; ESTIMATORS.names();"
         "print([m for m in sys.modules if m.startswith('trueodds.estimators.')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert done.stdout.strip() == "[]"
 
 

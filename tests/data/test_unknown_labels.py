@@ -220,12 +220,12 @@ def write_table(path: Path, table: dict[str, Any]) -> str:
             writer.write_table(pa.table(table))
     elif path.suffix == ".jsonl":
         rows = zip(*table.values(), strict=True)
-        path.write_text("\n".join(json.dumps(dict(zip(table, row, strict=True))) for row in rows))
+        path.write_text("\n".join(json.dumps(dict(zip(table, row, strict=True))) for row in rows), encoding="utf-8")
     else:
         lines = [
             ",".join("" if cell is None else str(cell) for cell in row) for row in zip(*table.values(), strict=True)
         ]
-        path.write_text("\n".join([",".join(table), *lines]) + "\n")
+        path.write_text("\n".join([",".join(table), *lines]) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -271,7 +271,7 @@ def test_unknown_labels_stand_beside_decimal_commas_and_percentages(
 ) -> None:
     monkeypatch.setattr("trueodds.io.files._has_pyarrow", lambda: has_arrow)
     path = tmp_path / "a.csv"
-    path.write_text("y_a;y_b;y_note;p_a;p_b\nNA;1;x;12,5%;0,5\n0;;y;50%;0,25\n1;0;z;75%;1\n")
+    path.write_text("y_a;y_b;y_note;p_a;p_b\nNA;1;x;12,5%;0,5\n0;;y;50%;0,25\n1;0;z;75%;1\n", encoding="utf-8")
     preds = read(str(path), multilabel="y_*").collect()
     np.testing.assert_array_equal(preds.Y, [[np.nan, 1], [0, np.nan], [1, 0]])
     assert preds.p.tolist() == [[0.125, 0.5], [0.5, 0.25], [0.75, 1]]

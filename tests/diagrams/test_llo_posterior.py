@@ -274,7 +274,10 @@ def test_requested_by_name_and_on_the_command_line(tmp_path):
 
     view = biased(7, 120)
     file, picture = tmp_path / "rows.csv", tmp_path / "x.png"
-    file.write_text("label,p_0,p_1\n" + "".join(f"{int(b)},{1 - a},{a}\n" for a, b in zip(view.p, view.y, strict=True)))
+    file.write_text(
+        "label,p_0,p_1\n" + "".join(f"{int(b)},{1 - a},{a}\n" for a, b in zip(view.p, view.y, strict=True)),
+        encoding="utf-8",
+    )
     diagram = to.draw(to.Predictions(view.y.astype(int), view.p), "llo_posterior", posteriors=[0.9])
     assert (diagram.lens, diagram.settings["posteriors"]) == ("positive", (0.9,))
     words = ["draw", str(file), "--diagram", "llo_posterior", "--set", "resolution=5", "--out", str(picture)]

@@ -343,7 +343,7 @@ def test_on_the_command_line(tmp_path):
     view = honest(7, n=150)
     file, picture = tmp_path / "rows.csv", tmp_path / "x.png"
     lines = [f"{c},{a},{b},{d}" for c, (a, b, d) in zip(view.y.argmax(axis=1), view.p, strict=True)]
-    file.write_text("\n".join(["label,p_0,p_1,p_2", *lines]) + "\n")
+    file.write_text("\n".join(["label,p_0,p_1,p_2", *lines]) + "\n", encoding="utf-8")
     words = ["draw", str(file), "--diagram", "mcllo_parameters", "--level", "0.9", "--out", str(picture)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output

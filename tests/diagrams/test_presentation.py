@@ -180,7 +180,7 @@ def test_a_saved_png_has_the_size_and_resolution_that_were_given(tmp_path, views
     diagram.save(tmp_path / "b.png", figsize=(4, 3.5))
     assert imread(tmp_path / "b.png").shape[:2] == (700, 800)
     diagram.save(tmp_path / "c.svg", title=False, figsize=(4, 3.5))
-    assert re.search(r'width="288pt" height="252pt"', (tmp_path / "c.svg").read_text())
+    assert re.search(r'width="288pt" height="252pt"', (tmp_path / "c.svg").read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow

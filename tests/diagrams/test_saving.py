@@ -76,7 +76,7 @@ def test_every_format_has_the_width_that_is_printed(
     for suffix in ("pdf", "svg", "png"):
         diagram.save(tmp_path / f"f.{suffix}", style=style, width=width)
     assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(inches, abs=1e-4)
-    svg = (tmp_path / "f.svg").read_text()
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
     assert float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) / POINTS == pytest.approx(inches, abs=1e-3)
     with Image.open(tmp_path / "f.png") as picture:
         resolution = picture.info["dpi"][0]
@@ -205,31 +205,34 @@ def test_invalid_styles_and_widths_are_coded(diagram: Diagram, tmp_path: Path, s
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_the_data_of_a_diagram_is_saved_as_the_command_saves_it(tmp_path: Path, suffix: str) -> None:
     rows = tmp_path / "rows.csv"
-    rows.write_text("label,p_0,p_1\n" + "0,0.8,0.2\n1,0.3,0.7\n" * 20)
+    rows.write_text("label,p_0,p_1\n" + "0,0.8,0.2\n1,0.3,0.7\n" * 20, encoding="utf-8")
     diagram = to.draw(to.read(rows), "reliability", rng=0)
     saved, expected = tmp_path / f"saved.{suffix}", tmp_path / f"expected.{suffix}"
     diagram.save(str(saved))
     assert CliRunner().invoke(main, ["draw", str(rows), "--out", str(expected)]).exit_code == 0
     if suffix == "csv":
         assert saved.read_bytes() == expected.read_bytes()
-        lines = list(csv.reader(saved.read_text().splitlines()))
+        lines = list(csv.reader(saved.read_text(encoding="utf-8").splitlines()))
         assert lines[0] == list(diagram.table)
         assert len(lines) == 1 + len(diagram.table["view"])
     else:
-        assert json.loads(saved.read_text()) == diagram.to_dict()
-        assert json.loads(saved.read_text())["table"] == json.loads(expected.read_text())["table"]
+        assert json.loads(saved.read_text(encoding="utf-8")) == diagram.to_dict()
+        assert (
+            json.loads(saved.read_text(encoding="utf-8"))["table"]
+            == json.loads(expected.read_text(encoding="utf-8"))["table"]
+        )
 
 
 def test_the_data_of_a_grid_is_saved(tmp_path: Path) -> None:
     y, p = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
     grid = to.draw(y, {"a": p, "b": [0.5, 0.6, 0.7, 0.1]}, ["reliability", "cumulative"])
     grid.save(tmp_path / "g.csv")
-    header, *lines = csv.reader((tmp_path / "g.csv").read_text().splitlines())
+    header, *lines = csv.reader((tmp_path / "g.csv").read_text(encoding="utf-8").splitlines())
     assert header == list(grid.frame())
     assert {line[0] for line in lines} == {"reliability", "cumulative"}
     assert len(lines) == sum(len(diagram.table["view"]) for diagram in grid.diagrams)
     grid.save(tmp_path / "g.json")
-    assert json.loads((tmp_path / "g.json").read_text()) == grid.to_dict()
+    assert json.loads((tmp_path / "g.json").read_text(encoding="utf-8")) == grid.to_dict()
 
 
 def test_data_has_no_title_and_no_size(diagram: Diagram, tmp_path: Path) -> None:

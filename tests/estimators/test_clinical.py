@@ -39,7 +39,7 @@ SMOOTH = ("loess", "lowess", "isotonic")
 def reference_rows(name: str) -> tuple[Array, Array]:
     """Predictions and outcomes of a reference input."""
     if name.startswith("hockey"):
-        with reference.path("golden/anchors/hockey.csv").open() as lines:
+        with reference.path("golden/anchors/hockey.csv").open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
         column = name.split("_")[1]
         return np.array([float(row[column]) for row in rows]), np.array([float(row["y"]) for row in rows])

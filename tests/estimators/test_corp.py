@@ -36,7 +36,7 @@ def r_view(name: str) -> View:
     """The input of a fit by reliabilitydiag."""
     if name.startswith(("precip", "hockey")):
         file = "precip_Niamey_2016" if name.startswith("precip") else "hockey"
-        with reference.path(f"golden/anchors/{file}.csv").open() as lines:
+        with reference.path(f"golden/anchors/{file}.csv").open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
         prob_column, outcome_column = name.split("_", 1)[1], "obs" if file.startswith("precip") else "y"
         return View([float(row[prob_column]) for row in rows], [float(row[outcome_column]) for row in rows])

@@ -133,7 +133,7 @@ def test_the_command_line_measures_and_gates_before_and_after(tmp_path: Path) ->
     preds = overconfident(200)
     file = tmp_path / "preds.csv"
     rows = [",".join([*map(repr, p.tolist()), str(y)]) for p, y in zip(preds.P, labels(preds), strict=True)]
-    file.write_text("\n".join(["p_0,p_1,p_2,label", *rows]) + "\n")
+    file.write_text("\n".join(["p_0,p_1,p_2,label", *rows]) + "\n", encoding="utf-8")
 
     def run(*words: object) -> Any:
         return CliRunner().invoke(main, [str(word) for word in words])

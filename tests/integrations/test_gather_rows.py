@@ -78,7 +78,13 @@ def gathered(rows: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
     np.savez(folder / "rows.npz", **rows)
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT]
     running = [
-        subprocess.Popen([*command, str(rank), str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, str(rank), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
         for rank in range(2)
     ]
     ended = [process.communicate(timeout=120) for process in running]

@@ -137,7 +137,7 @@ def test_early_stopping_checkpoints_and_loggers_see_the_values(tmp_path: Path) -
     _, history = fit([CalibrationCallback((X, Y), logits=True), stopping, checkpoint, logger], epochs=6)
     assert len(history[name]) == 2  # no gain of 10, so that the second epoch is the last one
     assert checkpoint.best == min(history[name])
-    with open(tmp_path / "log.csv") as file:
+    with open(tmp_path / "log.csv", encoding="utf-8") as file:
         assert [float(row[name]) for row in csv.DictReader(file)] == history[name]
 
 

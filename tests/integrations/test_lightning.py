@@ -121,7 +121,7 @@ def test_logged_values_are_those_of_the_public_functions() -> None:
 def test_every_epoch_is_logged(tmp_path: Path) -> None:
     logger = CSVLogger(tmp_path)
     net, _ = fit([CalibrationCallback(logits=True, estimator="brier", lens="class:1", prefix="val_")], logger=logger)
-    with open(Path(logger.log_dir) / "metrics.csv") as file:
+    with open(Path(logger.log_dir) / "metrics.csv", encoding="utf-8") as file:
         table = [row for row in csv.DictReader(file) if row["val_error"]]
     assert len(net.collected) == 4  # with the sanity check
     expected = [to.measure(predictions(net, epoch), "brier", lens="class:1").value for epoch in (1, 2, 3)]
@@ -328,7 +328,7 @@ def test_two_processes_log_the_values_of_all_rows(tmp_path: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-c", DISTRIBUTED, str(tmp_path)], env=environment | {"LOCAL_RANK": rank},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
+        encoding="utf-8")
         for rank in "01"
     ]  # fmt: skip
     ended = [process.communicate(timeout=120) for process in processes]

@@ -49,7 +49,7 @@ def write(path: Path, table: dict[str, Any]) -> str:
             lines = [",".join(table)] + [",".join(_cell(cell) for cell in row) for row in rows]
         else:
             lines = [json.dumps(dict(zip(table, row, strict=True))) for row in rows]
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
 
 

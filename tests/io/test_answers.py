@@ -342,30 +342,32 @@ def test_what_holds_no_records_is_refused(tmp_path: Path) -> None:
         read_answers(7, confidence="c")
     with refused("TO302", "list"):
         read_answers([[1, 2]], confidence="c")
-    (tmp_path / "a.doc").write_text("confidence,correct\n0.5,1\n")
+    (tmp_path / "a.doc").write_text("confidence,correct\n0.5,1\n", encoding="utf-8")
     with refused("TO302"):
         read_answers(tmp_path / "a.doc", confidence="confidence")
-    (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence":\n')
+    (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence":\n', encoding="utf-8")
     with refused("TO311"):
         read_answers(tmp_path / "b.jsonl", confidence="confidence")
 
 
 def test_several_files_are_read_as_one(tmp_path: Path) -> None:
     for name in "ab":
-        (tmp_path / f"samples_{name}.jsonl").write_text('{"confidence": 0.5, "correct": true}\n')
+        (tmp_path / f"samples_{name}.jsonl").write_text('{"confidence": 0.5, "correct": true}\n', encoding="utf-8")
     assert read_answers(tmp_path / "samples_*.jsonl", confidence="confidence").predictions.n == 2
 
 
 def test_a_row_is_counted_in_its_own_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"confidence": 0.5, "correct": true}\n' * 3)
-    (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence": 7, "correct": true}\n')
+    (tmp_path / "a.jsonl").write_text('{"confidence": 0.5, "correct": true}\n' * 3, encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(
+        '{"confidence": 0.5, "correct": true}\n{"confidence": 7, "correct": true}\n', encoding="utf-8"
+    )
     with refused("TO317", "row 1 (line 2) of", "b.jsonl"):
         read_answers(tmp_path / "*.jsonl", confidence="confidence")
 
 
 def test_a_table_is_read_as_records_empty_cells_and_all(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    file.write_text("q,c,ok,skip\n007,70%,Yes,no\n7,,,yes\n007,40,0,no\n")
+    file.write_text("q,c,ok,skip\n007,70%,Yes,no\n7,,,yes\n007,40,0,no\n", encoding="utf-8")
     result = read_answers(file, confidence="c", correct="ok", percent=True, abstained="skip", question="q")
     assert result.predictions.p.tolist() == [0.7, 0.4]
     assert result.predictions.y.tolist() == [1, 0]
@@ -389,12 +391,12 @@ def test_a_parquet_of_lists_says_what_the_lines_say(write: Write, tmp_path: Path
 def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path: Path) -> None:
     file = tmp_path / "graded_record.json"
     for document in (GRADED, {row["id"]: {"judge_response": row["judge_response"]} for row in GRADED}):
-        file.write_text(json.dumps(document))
+        file.write_text(json.dumps(document), encoding="utf-8")
         result = read_answers(file, **HLE, percent=True, group="id")
         assert result.predictions.p.tolist() == [0.85, 1.0, 0.0]
         assert result.predictions.group["id"].tolist() == ["66e", "66f", "670"]
     for text, code in (("[1]", "TO302"), ("3", "TO302"), ("{", "TO303")):
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
         with refused(code):
             read_answers(file, **HLE)
     with refused("TO301"):

@@ -50,11 +50,11 @@ def test_a_missing_file_is_an_error_that_lists_near_names(tmp_path: Path) -> Non
 def test_a_folder_is_an_error_that_says_what_it_contains(tmp_path: Path) -> None:
     with refusal("TO301", "a folder without files"):
         read(str(tmp_path))
-    (tmp_path / "readme.md").write_text("x")
+    (tmp_path / "readme.md").write_text("x", encoding="utf-8")
     with refusal("TO301", "a folder with 1 other file"):
         read(str(tmp_path))
     for name in ("a.CSV", "b.csv", "c.parquet"):
-        (tmp_path / name).write_text("x")
+        (tmp_path / name).write_text("x", encoding="utf-8")
     with refusal("TO301", "a folder with 2 .csv files"):
         read(str(tmp_path))
     with refusal("TO301", r"for instance .*/\*\.csv"):
@@ -65,7 +65,7 @@ def test_a_folder_is_an_error_that_says_what_it_contains(tmp_path: Path) -> None
 def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
     if isinstance(data, str):
         data = tmp_path / data
-        data.write_text("x")
+        data.write_text("x", encoding="utf-8")
     with refusal("TO302"):
         read(data)
 
@@ -75,7 +75,7 @@ def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
     [("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
 )
 def test_a_related_format_gets_advice_on_conversion(tmp_path: Path, name: str, fix: str) -> None:
-    (tmp_path / name).write_text("x")
+    (tmp_path / name).write_text("x", encoding="utf-8")
     with refusal("TO302", fix):
         read(tmp_path / name)
 
@@ -114,7 +114,7 @@ def test_text_that_is_not_utf8_is_an_error(tmp_path: Path, kind: str, engine: st
 def test_a_file_without_rows_is_an_error(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / f"a.{kind}", {"label": np.array([], dtype=int), "p_1": np.array([], dtype=float)})
     if kind in ("jsonl", "ndjson"):
-        Path(path).write_text("\n")
+        Path(path).write_text("\n", encoding="utf-8")
     with refusal("TO312"):
         read(path).collect()
     with refusal("TO312"):
@@ -160,7 +160,7 @@ def test_text_where_numbers_belong_is_reported_by_column_and_row(tmp_path: Path,
 
 def test_a_word_in_a_later_row_of_a_csv_column_is_reported_by_row(tmp_path: Path, engine: str) -> None:
     rows = ["0,0.5"] * 30 + ["0,half"]
-    (tmp_path / "a.csv").write_text("label,p_1\n" + "\n".join(rows) + "\n")
+    (tmp_path / "a.csv").write_text("label,p_1\n" + "\n".join(rows) + "\n", encoding="utf-8")
     with refusal("TO307", "'p_1'", "'half' in row 30"):
         all_rows(read(tmp_path / "a.csv", batch_rows=10))
 
@@ -172,13 +172,13 @@ def test_a_missing_value_is_reported_by_column_and_row_of_the_file(tmp_path: Pat
     table[column][7] = None
     path = write(tmp_path / f"a.{kind}", {name: np.array(cells, dtype=object) for name, cells in table.items()})
     if kind == "csv":
-        Path(path).write_text(Path(path).read_text().replace("None", ""))
+        Path(path).write_text(Path(path).read_text(encoding="utf-8").replace("None", ""), encoding="utf-8")
     with refusal("TO308", f"'{column}' of .*a.{kind}", "row 7"):
         all_rows(read(path, weight="w", group="site", batch_rows=5))
 
 
 def test_a_key_that_a_later_line_lacks_is_a_missing_value(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n\n{"label": 0}\n')
+    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n\n{"label": 0}\n', encoding="utf-8")
     with refusal("TO308", "'p_1'", r"row 1 \(line 3\)"):
         read(tmp_path / "a.jsonl").collect()
 
@@ -188,10 +188,11 @@ def test_labels_that_turn_from_numbers_into_names_are_an_error(tmp_path: Path, k
     path = tmp_path / f"a.{kind}"
     cells = ["0"] * 20 + ["cat"]
     if kind == "csv":
-        path.write_text("label,p_1\n" + "".join(f"{cell},0.5\n" for cell in cells))
+        path.write_text("label,p_1\n" + "".join(f"{cell},0.5\n" for cell in cells), encoding="utf-8")
     else:
         path.write_text(
-            "".join(f'{{"label": {"0" if c == "0" else chr(34) + c + chr(34)}, "p_1": 0.5}}\n' for c in cells)
+            "".join(f'{{"label": {"0" if c == "0" else chr(34) + c + chr(34)}, "p_1": 0.5}}\n' for c in cells),
+            encoding="utf-8",
         )
     with refusal("TO309", "'label'", "row 20"):
         all_rows(read(path, batch_rows=10))
@@ -216,7 +217,7 @@ def test_a_list_of_another_length_is_reported_by_row(tmp_path: Path, kind: str, 
     table = {"label": [0, 0, 0, 0], "probs": [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.2, 0.3, 0.5]]}
     if kind == "jsonl":
         lines = [f'{{"label": 0, "probs": {cells}}}\n' for cells in table["probs"]]
-        (tmp_path / "a.jsonl").write_text("".join(lines))
+        (tmp_path / "a.jsonl").write_text("".join(lines), encoding="utf-8")
     else:
         parquet.write_table(pa.table(table), tmp_path / "a.parquet")
     data = pl.DataFrame(table) if kind == "polars" else tmp_path / f"a.{kind}"
@@ -300,27 +301,27 @@ def test_rows_that_take_no_room_are_none(tmp_path: Path, entry: bytes) -> None:
     "line", ['{"label": 0, "p_1": 0.9, "p_1": 0.1}', '{"label": 0, "p_1": 0.9, "x": [{"a": 1, "a": 2}]}']
 )
 def test_a_key_that_stands_twice_in_a_line_of_json_is_an_error(tmp_path: Path, line: str) -> None:
-    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' + line + "\n")
+    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' + line + "\n", encoding="utf-8")
     with refusal("TO313", "Line 2", "twice"):
         read(tmp_path / "a.jsonl").collect()
 
 
 def test_a_question_that_stands_twice_in_a_document_of_json_is_an_error(tmp_path: Path) -> None:
     record = '"q1": {"confidence": 0.9, "correct": true}'
-    (tmp_path / "a.json").write_text(f"{{{record}, {record}}}")
+    (tmp_path / "a.json").write_text(f"{{{record}, {record}}}", encoding="utf-8")
     with refusal("TO313", "'q1'"):
         read_answers(tmp_path / "a.json", confidence="confidence", correct="correct")
 
 
 def test_a_ragged_row_of_a_csv_file_is_reported_by_row_and_line(tmp_path: Path, engine: str) -> None:
-    (tmp_path / "a.csv").write_text('label,p_0,p_1,"re\nmark"\n0,0.5,0.5,"a\nb"\n\n0,0.5\n')
+    (tmp_path / "a.csv").write_text('label,p_0,p_1,"re\nmark"\n0,0.5,0.5,"a\nb"\n\n0,0.5\n', encoding="utf-8")
     with refusal("TO311", "4 cells", r"2 in row 1 \(line 6\)"):
         read(tmp_path / "a.csv").collect()
 
 
 @pytest.mark.parametrize("line", ['{"label": 0, "p_1": 0.', "[0, 0.5]", "0.5"])
 def test_a_broken_line_of_json_is_reported_by_its_number(tmp_path: Path, line: str) -> None:
-    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 3 + line + "\n")
+    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 3 + line + "\n", encoding="utf-8")
     with refusal("TO311", "Line 4"):
         read(tmp_path / "a.jsonl").collect()
 

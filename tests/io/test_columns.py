@@ -89,7 +89,7 @@ def test_confidence_goes_with_correctness(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", UNTYPED)
 def test_true_and_false_are_read_from_text(tmp_path: Path, kind: str) -> None:
     text = {"csv": "c,ok\n0.9,true\n0.6,false\n", "jsonl": '{"c": 0.9, "ok": true}\n{"c": 0.6, "ok": false}\n'}
-    (tmp_path / f"a.{kind}").write_text(text[kind])
+    (tmp_path / f"a.{kind}").write_text(text[kind], encoding="utf-8")
     assert read(tmp_path / f"a.{kind}", confidence="c", correct="ok").collect().y.tolist() == [1, 0]
 
 
@@ -152,7 +152,7 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("label,p_0,p_0\n0,0.5,0.5\n")
+    (tmp_path / "a.csv").write_text("label,p_0,p_0\n0,0.5,0.5\n", encoding="utf-8")
     with refusal("TO313", "'p_0'"):
         read(tmp_path / "a.csv")
     with refusal("TO313", "twice"):

@@ -21,7 +21,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def written(path: Path, cells: list[str], *, end: str = "\n", read_as: str = "site") -> str:
     """Rows of a label, a probability and a last column of text with these cells."""
     lines = [f"label,p_1,{read_as}"] + [f"{i % 2},0.5,{cell}" for i, cell in enumerate(cells)]
-    path.write_text(end.join(lines) + end, newline="")
+    path.write_text(end.join(lines) + end, encoding="utf-8", newline="")
     return str(path)
 
 
@@ -50,7 +50,7 @@ def test_a_quote_that_is_open_for_too_long_is_refused_without_looking_for_its_en
 ) -> None:
     monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 100)
     monkeypatch.setattr(csv_reader, "MAX_RECORD_BYTES", 1000)
-    (tmp_path / "a.csv").write_text("label,p_1,site\n0,0.5," + '"' + "1,0.5,north\n" * 20_000 + '"\n')
+    (tmp_path / "a.csv").write_text("label,p_1,site\n0,0.5," + '"' + "1,0.5,north\n" * 20_000 + '"\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"TO311.*opens in line 2 and is not closed"):
         read(tmp_path / "a.csv", batch_rows=1).collect()
 
@@ -58,7 +58,7 @@ def test_a_quote_that_is_open_for_too_long_is_refused_without_looking_for_its_en
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 100)
     monkeypatch.setattr(csv_reader, "MAX_RECORD_BYTES", 1000)
-    (tmp_path / "a.csv").write_text("label,p_1\n0,0.5\n1," + "0" * 200_000)
+    (tmp_path / "a.csv").write_text("label,p_1\n0,0.5\n1," + "0" * 200_000, encoding="utf-8")
     with pytest.raises(InputError, match=r"TO311.*more than 1,000 bytes.*line 3"):
         read(tmp_path / "a.csv", batch_rows=1).collect()
 
@@ -108,7 +108,7 @@ def test_numbers_that_arrow_does_not_read_are_numbers(tmp_path: Path) -> None:
 
 
 def test_what_only_arrow_takes_for_a_number_is_none(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("label,p_1\n0,0.5\n0,nan(x)\n")
+    (tmp_path / "a.csv").write_text("label,p_1\n0,0.5\n0,nan(x)\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"TO307.*'nan\(x\)' in row 1"):
         read(tmp_path / "a.csv").collect()
 
@@ -134,7 +134,10 @@ def test_bytes_that_are_no_text_are_refused_in_columns_that_are_not_read(tmp_pat
 def test_quoted_cells_of_another_separator_are_read_as_with_commas(tmp_path: Path, separator: str) -> None:
     """Regression: the error asked to correct the quotes, which were right."""
     path = tmp_path / "rows.csv"
-    path.write_text(separator.join(['"a note"', "label", "p"]) + "\n" + separator.join(['"x\ny"', "1", "0.4"]) + "\n")
+    path.write_text(
+        separator.join(['"a note"', "label", "p"]) + "\n" + separator.join(['"x\ny"', "1", "0.4"]) + "\n",
+        encoding="utf-8",
+    )
     preds = read(str(path), probs="p", group="a note").collect()
     assert (preds.p.tolist(), preds.y.tolist(), preds.group["a note"].tolist()) == ([0.4], [1], ["x\ny"])
     with pytest.raises(InputError, match=r"TO311.*pass separator="):

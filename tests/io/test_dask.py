@@ -142,7 +142,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(client: 
 
     def slow(batch: Predictions) -> Tally:
         if not mark.exists():  # the first to come here takes its whole process along
-            mark.write_text(str(os.getpid()))
+            mark.write_text(str(os.getpid()), encoding="utf-8")
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.02)
         return Tally.from_predictions(batch)

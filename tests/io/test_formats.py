@@ -164,7 +164,7 @@ def test_whole_numbers_are_probabilities_in_float64(tmp_path: Path) -> None:
 
 def test_floats_in_a_csv_file_after_a_block_of_whole_numbers_are_exact(tmp_path: Path) -> None:
     values = ["0"] * 30 + ["0.1", "0.30000000000000004", "1e-320", "0.1234567890123456789"]
-    (tmp_path / "a.csv").write_text("label,p_1\n" + "".join(f"0,{value}\n" for value in values))
+    (tmp_path / "a.csv").write_text("label,p_1\n" + "".join(f"0,{value}\n" for value in values), encoding="utf-8")
     assert read(tmp_path / "a.csv", batch_rows=10).collect().p.tolist() == [float(value) for value in values]
 
 
@@ -177,5 +177,5 @@ def test_reading_imports_no_pandas(tmp_path: Path) -> None:
         "    list(read(path, batch_rows=9).batches())\n"
         "assert not {'pandas', 'polars', 'duckdb', 'sklearn'} & set(sys.modules), sorted(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-500:]

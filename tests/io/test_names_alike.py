@@ -23,7 +23,7 @@ def test_a_column_that_looks_like_the_requested_one_is_shown_with_what_is_unseen
 
 
 def test_columns_that_a_pattern_would_match_are_shown_with_what_is_unseen(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("label, p_0, p_1\n0,0.5,0.5\n")
+    (tmp_path / "a.csv").write_text("label, p_0, p_1\n0,0.5,0.5\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"TO305.*' p_0' differs only by blanks"):
         read(tmp_path / "a.csv")
 

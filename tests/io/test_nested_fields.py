@@ -67,7 +67,7 @@ def open_form(form: str, folder: Path, rows: list[dict[str, Any]]) -> Any:
     elif form == "feather":
         feather.write_feather(table, path)
     elif form == "jsonl":
-        Path(path).write_text("\n".join(map(json.dumps, rows)))
+        Path(path).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     else:
         return {
             "arrow table": lambda: table,
@@ -232,7 +232,7 @@ def test_fields_are_read_beside_columns_in_the_names_of_folders(tmp_path: Path, 
 
 def test_a_column_of_a_text_file_has_no_fields(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("label;p;s\n1;0,5;x\n0;0,25;y\n")
+    path.write_text("label;p;s\n1;0,5;x\n0;0,25;y\n", encoding="utf-8")
     with refusal("TO304", "p.yes"):
         read(str(path), probs="p.yes")
 

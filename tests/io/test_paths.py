@@ -20,7 +20,7 @@ def parted(tmp_path: Path) -> Path:
     frame = pd.DataFrame({"label": [0, 1, 1, 0], "p_1": [0.25, 0.5, 0.75, 0.125]})
     frame["region"], frame["year"] = ["north", "south", "south", "north"], [2023, 2023, 2024, 2024]
     frame.to_parquet(tmp_path / "data", partition_cols=["region", "year"])
-    (tmp_path / "data" / "_SUCCESS").write_text("")
+    (tmp_path / "data" / "_SUCCESS").write_text("", encoding="utf-8")
     return tmp_path / "data"
 
 

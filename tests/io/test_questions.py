@@ -19,7 +19,7 @@ def tasks(tmp_path: Path) -> str:
     """Three tasks of 20 questions each, all numbered 0 to 19."""
     for task in ("art", "law", "math"):
         lines = [json.dumps({"doc_id": i, "c": 0.5 + i / 50, "correct": i % 3 > 0}) + "\n" for i in range(20)]
-        (tmp_path / f"task_{task}.jsonl").write_text("".join(lines))
+        (tmp_path / f"task_{task}.jsonl").write_text("".join(lines), encoding="utf-8")
     return str(tmp_path / "task_*.jsonl")
 
 
@@ -52,7 +52,7 @@ def test_files_of_the_same_name_differ_by_their_folder(tasks: str, tmp_path: Pat
     for run in ("one", "two"):
         (tmp_path / run).mkdir()
         paths.append(tmp_path / run / "task.jsonl")
-        paths[-1].write_text('{"c": 0.5, "correct": 1}\n{"c": 0.6, "correct": 0}\n')
+        paths[-1].write_text('{"c": 0.5, "correct": 1}\n{"c": 0.6, "correct": 0}\n', encoding="utf-8")
     groups = read_answers(paths, confidence="c", group="file").predictions.group["file"]
     assert groups.tolist() == ["one/task"] * 2 + ["two/task"] * 2
 

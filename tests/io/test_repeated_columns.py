@@ -37,7 +37,7 @@ def with_repeated(form: str, folder: Path, repeated: str) -> Any:
             writer.write_table(table)
     else:
         lines = [names, *zip(*cells, strict=True)]
-        path.write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n")
+        path.write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -87,7 +87,7 @@ def test_an_audit_reads_a_frame_with_an_unused_repeated_column(tmp_path: Path) -
 
 def test_numbers_of_a_text_file_have_their_form_beside_an_unused_repeated_column(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("id,id,label,p_0,p_1,p_note\n1,a,0,80%,20%,x\n2,b,1,30%,70%,y\n")
+    path.write_text("id,id,label,p_0,p_1,p_note\n1,a,0,80%,20%,x\n2,b,1,30%,70%,y\n", encoding="utf-8")
     source = read(str(path))
     assert source.collect().p.tolist() == [[0.8, 0.2], [0.3, 0.7]]
     assert [note.code for note in source.notes] == ["TN314", "TN312"]
@@ -95,6 +95,6 @@ def test_numbers_of_a_text_file_have_their_form_beside_an_unused_repeated_column
 
 def test_a_repeated_column_of_text_is_not_left_out_of_a_pattern(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("label,p_0,p_1,p_2,p_2\n0,0.8,0.1,0.1,x\n1,0.2,0.7,0.1,y\n")
+    path.write_text("label,p_0,p_1,p_2,p_2\n0,0.8,0.1,0.1,x\n1,0.2,0.7,0.1,y\n", encoding="utf-8")
     with refusal("TO313", "'p_2'"):
         read(str(path))

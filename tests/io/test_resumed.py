@@ -112,8 +112,10 @@ def stopped(folder: Path) -> tuple[str, Path]:
 def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows: Any) -> None:
     # With rows=0 a count of 60 rows ended at 90, with 20 of 30 at 70.
     pattern, state = stopped(tmp_path)
-    head, body = state.read_text().split("\n", 1)
-    state.write_text(head + "\n" + tally_sums.to_strict_json(json.loads(body) | {"rows": rows}) + "\n")
+    head, body = state.read_text(encoding="utf-8").split("\n", 1)
+    state.write_text(
+        head + "\n" + tally_sums.to_strict_json(json.loads(body) | {"rows": rows}) + "\n", encoding="utf-8"
+    )
     with pytest.raises(InputError, match=r"TO402.*changed"):
         resume_tally(opened(pattern), Tally.from_predictions, state, {})
 
@@ -137,7 +139,7 @@ def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
 
 def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) -> None:
     table = "label,p_1,w\n" + "".join(f"{i % 2},0.5,{i % 3}\n" for i in range(60))
-    (tmp_path / "a.csv").write_text(table)
+    (tmp_path / "a.csv").write_text(table, encoding="utf-8")
     source, state = read(tmp_path / "a.csv", weight="w", batch_rows=10), tmp_path / "state.json"
     with pytest.raises(Stopped):
         resume_tally(source, partial(stopping, [0] * 3), state, {})
@@ -192,7 +194,7 @@ for last in (1, 5, 9, 12):  # runs that are killed at their n-th step of writing
 def test_a_run_that_was_killed_ends_with_the_file_of_a_run_that_was_not(tmp_path: Path) -> None:
     files(tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)]
-    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    output = subprocess.run(command, capture_output=True, check=True, text=True, encoding="utf-8").stdout
     assert output.count("killed") >= 8
     for last in (1, 5, 9, 12):
         assert (tmp_path / f"{last}.json").read_bytes() == (tmp_path / "clean.json").read_bytes()

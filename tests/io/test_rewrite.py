@@ -57,10 +57,10 @@ def test_other_columns_keep_their_types_and_their_gaps(tmp_path: Path) -> None:
 
 def test_the_text_of_other_csv_cells_is_kept(tmp_path: Path, monkeypatch: Any) -> None:
     text = 'zip,p_1,remark\n00123,0.5,"a ""b"", c"\n1e3,1,\n'
-    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     rewrite(read(tmp_path / "a.csv", label=None), lambda P: P, tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text() == text.replace(",1,", ",1.0,")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == text.replace(",1,", ",1.0,")
     with pytest.raises(InputError, match="TO306"):
         rewrite(read(tmp_path / "a.csv", label=None), lambda P: P, tmp_path / "a.parquet")
 
@@ -76,7 +76,7 @@ def test_a_column_of_lists_stays_one(tmp_path: Path, out: str) -> None:
 def test_logits_are_written_as_probabilities_under_their_own_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", {"label": ["a"], "z_a": [0.0], "z_b": [0.0]})
     rewrite(read(path, logits="z_*"), lambda P: P, tmp_path / "b.csv")
-    assert (tmp_path / "b.csv").read_text() == "label,p_a,p_b\na,0.5,0.5\n"
+    assert (tmp_path / "b.csv").read_text(encoding="utf-8") == "label,p_a,p_b\na,0.5,0.5\n"
 
 
 def test_the_transform_gets_two_columns_for_one_of_the_second_class(tmp_path: Path) -> None:
@@ -84,17 +84,17 @@ def test_the_transform_gets_two_columns_for_one_of_the_second_class(tmp_path: Pa
     shapes = []
     rewrite(read(path, label=None), lambda P: (shapes.append(P.shape), P)[1], tmp_path / "b.csv")
     assert shapes == [(2, 2)]
-    assert (tmp_path / "b.csv").read_text() == "p_1\n0.25\n0.5\n"
+    assert (tmp_path / "b.csv").read_text(encoding="utf-8") == "p_1\n0.25\n0.5\n"
 
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     table = columns()
     table["p_0"][40] = 3.0
     path = write(tmp_path / "a.parquet", table)
-    (tmp_path / "b.csv").write_text("old")
+    (tmp_path / "b.csv").write_text("old", encoding="utf-8")
     with pytest.raises(InputError, match=r"TO102.*row 40"):
         rewrite(read(path, label=None, batch_rows=10), flattened, tmp_path / "b.csv")
-    assert (tmp_path / "b.csv").read_text() == "old"
+    assert (tmp_path / "b.csv").read_text(encoding="utf-8") == "old"
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 def test_a_confidence_in_percent_is_written_in_percent(tmp_path: Path) -> None:
     """Half of the way to one half: 90 % becomes 70 %, and 75 % becomes 62.5 %."""
-    (tmp_path / "a.csv").write_text("c,ok\n90,yes\n75,no\n")
+    (tmp_path / "a.csv").write_text("c,ok\n90,yes\n75,no\n", encoding="utf-8")
     source = read(tmp_path / "a.csv", label=None, confidence="c")
     rewrite(source, flattened, tmp_path / "b.csv", percent=PercentScale())
-    assert (tmp_path / "b.csv").read_text() == "c,ok\n70.0,yes\n62.5,no\n"
+    assert (tmp_path / "b.csv").read_text(encoding="utf-8") == "c,ok\n70.0,yes\n62.5,no\n"

@@ -63,7 +63,7 @@ def test_rows_are_collected_only_where_they_fit(tmp_path: Path, kind: str) -> No
 
 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 500 + "broken\n")
+    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 500 + "broken\n", encoding="utf-8")
     assert read(tmp_path / "a.jsonl", batch_rows=10).collect_within(100) is None
 
 

@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(spark: A
 
     def once_killed(batch: Predictions) -> Tally:
         if not mark.exists():
-            mark.write_text(str(os.getpid()))
+            mark.write_text(str(os.getpid()), encoding="utf-8")
             os.kill(os.getpid(), signal.SIGKILL)
         return Tally.from_predictions(batch)
 

@@ -101,7 +101,9 @@ def test_a_forked_process_computes_too():
         "    os._exit(0 if map_blocks(lambda a, b: a, 40, 10) == first else 1)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, encoding="utf-8"
+    )
     assert run.stdout.strip() == "0"
 
 
@@ -123,5 +125,6 @@ def test_every_kernel_is_also_plain_python():
         text=True,
         check=False,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUEODDS_NO_SKIPS": ""},
+        encoding="utf-8",
     )
     assert run.returncode == 0, run.stdout[-3000:]

@@ -30,12 +30,14 @@ def package(tmp_path: Path) -> Path:
     for empty in (folder.parent, core):
         (empty / "__init__.py").touch()
     for name in ("__init__.py", "compilation.py", "interrupts.py", "parallel.py"):
-        (folder / name).write_text((Path(kernels.__file__).parent / name).read_text())
+        (folder / name).write_text((Path(kernels.__file__).parent / name).read_text(encoding="utf-8"), encoding="utf-8")
     for module in (typing, progress, printable):
-        (core / Path(module.__file__).name).write_text(Path(module.__file__).read_text())
+        (core / Path(module.__file__).name).write_text(
+            Path(module.__file__).read_text(encoding="utf-8"), encoding="utf-8"
+        )
     outer = "from trueodds.kernels.inner import inner\n" + KERNEL.format("outer", "inner()")
     for name, text in {"outer": outer, "inner": KERNEL.format("inner", 1), "other": KERNEL.format("other", 1)}.items():
-        (folder / f"{name}.py").write_text(text)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -53,6 +55,7 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
         check=True,
         cwd=root,
         env=os.environ | places | environment,
+        encoding="utf-8",
     )
     value, hits = run.stdout.split()
     return int(value), int(hits)
@@ -62,11 +65,11 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
 @pytest.mark.parametrize("decorator", ["compile_kernel", "compile_inline"])
 def test_code_on_disk_is_stale_only_once_a_kernel_that_it_calls_changes(package, decorator):
     # A kernel inlines what it calls from other files, and numba compares its own file alone.
-    (package / "inner.py").write_text(KERNEL.format("inner", 1).replace("compile_kernel", decorator))
+    (package / "inner.py").write_text(KERNEL.format("inner", 1).replace("compile_kernel", decorator), encoding="utf-8")
     assert call(package, "cache") == (1, 0)
-    (package / "inner.py").write_text(KERNEL.format("inner", 2).replace("compile_kernel", decorator))
+    (package / "inner.py").write_text(KERNEL.format("inner", 2).replace("compile_kernel", decorator), encoding="utf-8")
     assert call(package, "cache") == (2, 0)
-    (package / "other.py").write_text(KERNEL.format("other", 2))
+    (package / "other.py").write_text(KERNEL.format("other", 2), encoding="utf-8")
     assert call(package, "cache") == (2, 1)
 
 
@@ -77,12 +80,12 @@ def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(pa
     target = {"machine": platform.machine(), "features": []}
     assert call(package, "first", TRUEODDS_PRECOMPILE=str(folder)) == (1, 0)
     assert call(package, "second") == (1, 0)  # the folder does not say for which processors it is
-    (folder / "target.json").write_text(json.dumps(target))
+    (folder / "target.json").write_text(json.dumps(target), encoding="utf-8")
     assert call(package, "third") == (1, 1)
-    (folder / "target.json").write_text(json.dumps(target | {"features": ["no such feature"]}))
+    (folder / "target.json").write_text(json.dumps(target | {"features": ["no such feature"]}), encoding="utf-8")
     assert call(package, "fourth") == (1, 0)
-    (folder / "target.json").write_text(json.dumps(target))
-    (package / "inner.py").write_text(KERNEL.format("inner", 2))
+    (folder / "target.json").write_text(json.dumps(target), encoding="utf-8")
+    (package / "inner.py").write_text(KERNEL.format("inner", 2), encoding="utf-8")
     assert call(package, "fifth") == (2, 0)
 
 
@@ -90,7 +93,7 @@ def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(pa
 @pytest.mark.parametrize("largest_file", [100, 4000])  # nothing fits on the disk, or the index but not the function
 def test_a_full_disk_neither_stops_a_kernel_nor_leaves_outdated_code(package, largest_file):
     assert call(package, "cache") == (1, 0)
-    (package / "inner.py").write_text(KERNEL.format("inner", 2))
+    (package / "inner.py").write_text(KERNEL.format("inner", 2), encoding="utf-8")
     assert call(package, "cache", largest_file) == (2, 0)
     assert call(package, "cache", largest_file) == (2, 0)
     assert call(package, "cache") == (2, 0)
@@ -137,7 +140,7 @@ def test_no_kernel_assigns_an_array_to_a_slice():
     # numba compiles the message for unequal shapes, which took 4 s of the first fit and of the first audit.
     assignments = []
     for file in Path(kernels.__file__).parent.glob("*.py"):
-        for function in ast.parse(file.read_text()).body:
+        for function in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(function, ast.FunctionDef) and any(
                 "compile_" in ast.unparse(decorator) for decorator in function.decorator_list
             ):

@@ -24,7 +24,9 @@ HEAVY = ("sklearn", "scipy.stats", "numba")
 def loaded(code: str, names: tuple[str, ...]) -> set[str]:
     """Which of these packages a fresh interpreter has loaded after running the code."""
     tell = f"\nimport sys; print('|'.join(name for name in {names!r} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code + tell], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code + tell], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     return set(filter(None, done.stdout.strip().split("|")))
 
 

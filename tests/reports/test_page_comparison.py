@@ -85,11 +85,11 @@ def test_the_command_writes_the_page_beside_the_text(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for i, preds in enumerate(_models().values()):
         rows = (",".join(map(str, [y, *map(float, p)])) for y, p in zip(preds.y, preds.p, strict=True))
-        Path(f"m{i}.csv").write_text("\n".join(["label,p_0,p_1,p_2", *rows]) + "\n")
+        Path(f"m{i}.csv").write_text("\n".join(["label,p_0,p_1,p_2", *rows]) + "\n", encoding="utf-8")
     result = CliRunner().invoke(main, ["compare", "m0.csv", "m1.csv", "m2.csv", "--html", "F.html", "--json", "F.json"])
     assert result.exit_code == 0, result.output
     words = Read(Path("F.html").read_text(encoding="utf-8")).words
-    order = ", ".join(json.loads(Path("F.json").read_text())["order"])
+    order = ", ".join(json.loads(Path("F.json").read_text(encoding="utf-8"))["order"])
     assert f"By debiased l2, from the best to the worst: {order}." in words
     assert "m0" in words
     refused = CliRunner().invoke(main, ["compare", "m0.csv", "m1.csv", "--html", "m0.csv"])

@@ -381,7 +381,7 @@ def written(folder: Path, votes: np.ndarray) -> str:
     """A file of two probabilities and these votes."""
     lines = [",".join(["p_a", "p_b", *(f"v_{name}" for name in "abcd"[: votes.shape[1]])])]
     lines += [",".join(map(repr, [0.6, 0.4, *row.tolist()])) for row in votes]
-    (folder / "votes.csv").write_text("\n".join(lines) + "\n")
+    (folder / "votes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(folder / "votes.csv")
 
 
@@ -400,4 +400,4 @@ def test_the_command_shows_the_section(tmp_path: Path) -> None:
     ran = CliRunner().invoke(main, ["audit", file, "--votes", "v_*", "--json", str(tmp_path / "a.json")])
     assert ran.exit_code == 0
     assert "Each row has the votes of 9 annotators." in " ".join(ran.output.split())
-    assert json.loads((tmp_path / "a.json").read_text())["people"]["rows"]["n"] == 60
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["people"]["rows"]["n"] == 60

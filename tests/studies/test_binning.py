@@ -54,7 +54,7 @@ def test_least_and_most_hold_the_usual_setting_between_them(study, data):
 
 @pytest.mark.slow
 def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
-    lines = (out / "binning.curves.csv").read_text().splitlines()
+    lines = (out / "binning.curves.csv").read_text(encoding="utf-8").splitlines()
     rows = [r for r in csv.DictReader(lines) if r["network"] == NETS[0]]
     floors = [float(r["noise floor"]) for r in rows if r["scheme"] == "equal-mass" and int(r["bins"]) <= 300]
     assert floors == sorted(floors)

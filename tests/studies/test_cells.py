@@ -68,9 +68,9 @@ def test_a_file_that_one_run_reads_and_the_other_does_not_parts_them_not_but_is_
 
 @pytest.mark.parametrize("head", ['{"sets": 3, "rows": [1, 2]}', "[]", "no JSON", ""])
 def test_a_file_with_another_first_line_is_begun_anew(head, tmp_path):
-    (tmp_path / "made.cells.jsonl").write_text(f'{head}\n["a", {{"value": 7}}]\n')
+    (tmp_path / "made.cells.jsonl").write_text(f'{head}\n["a", {{"value": 7}}]\n', encoding="utf-8")
     assert run(tmp_path, 1) == ([1, 1], ["a", "b"])
-    header = json.loads((tmp_path / "made.cells.jsonl").read_text().splitlines()[0])
+    header = json.loads((tmp_path / "made.cells.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert header == {"trueodds": to.__version__, "plan": {"sets": 3, "rows": [1, 2]}, "data": {}}
 
 

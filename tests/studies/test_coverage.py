@@ -62,10 +62,12 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     full = coverage(methods=["ks"], plan=SMALL, out=tmp_path / "whole")
     cells_file = tmp_path / "part" / "coverage.cells.jsonl"
     cells_file.parent.mkdir()
-    lines = (tmp_path / "whole" / "coverage.cells.jsonl").read_text().splitlines()
+    lines = (tmp_path / "whole" / "coverage.cells.jsonl").read_text(encoding="utf-8").splitlines()
     marked = json.loads(lines[1])
     marked[1]["bias"] = 42.0  # so that it shows that this cell was not measured again
-    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
+    cells_file.write_text(
+        "\n".join([lines[0], json.dumps(marked), lines[2][:30]]), encoding="utf-8"
+    )  # the last line was cut off
     resumed = coverage(methods=["ks"], plan=SMALL, out=cells_file.parent)
     assert resumed.rows[0]["bias"] == 42.0
     assert resumed.rows[1:] == full.rows[1:]

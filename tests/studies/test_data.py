@@ -121,7 +121,7 @@ def test_a_stamp_is_that_of_the_file_that_would_be_opened(tmp_path, monkeypatch)
 
 
 def test_the_page_of_studies_says_what_each_file_holds():
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
     described = dict(re.findall(r"^\| `(\w+\.(?:npz|parquet))` \| (.*) \|$", page, re.MULTILINE))
     assert set(described) == set(SOURCES)
     read = [(OBESITY_FILE, [LABEL_COLUMN, *FEATURES]), (ecology.ECOLOGY_FILE, ["SPECIES", "OBSERVED", *ecology.MODELS])]

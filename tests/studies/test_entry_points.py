@@ -11,7 +11,9 @@ import pytest
 from trueodds.cli.study import ENTRY_POINT_GROUP, declared_studies, installed_studies
 
 PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
-DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-points"][ENTRY_POINT_GROUP]
+DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["entry-points"][
+    ENTRY_POINT_GROUP
+]
 
 
 def test_what_is_installed_is_what_the_project_file_declares():
@@ -25,7 +27,7 @@ def test_a_study_is_the_function_of_its_name_and_has_its_row_on_the_page(name: s
     run = installed_studies().load(name)
     assert run.__name__ == name
     assert run.__module__.startswith("trueodds_studies.")
-    page = (PROJECT.parents[1] / "docs" / "studies.md").read_text()
+    page = (PROJECT.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
     assert f"| [`{name}`](" in page
 
 

@@ -315,14 +315,14 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
     full = estimators(plan=plan, out=tmp_path / "whole")
     cells_file = tmp_path / "part" / "estimators.cells.jsonl"
     cells_file.parent.mkdir()
-    lines = (tmp_path / "whole" / "estimators.cells.jsonl").read_text().splitlines()
+    lines = (tmp_path / "whole" / "estimators.cells.jsonl").read_text(encoding="utf-8").splitlines()
     marked = json.loads(lines[1])
     marked[1]["models"][0]["right"] = 42.0  # so that it shows that this cell was not measured again
-    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))
+    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]), encoding="utf-8")
     resumed = estimators(plan=plan, out=cells_file.parent)
     assert resumed.rows == full.rows
-    assert json.loads(cells_file.read_text().splitlines()[1])[1]["models"][0]["right"] == 42.0
-    assert cells_file.read_text().splitlines()[2] == lines[2]
+    assert json.loads(cells_file.read_text(encoding="utf-8").splitlines()[1])[1]["models"][0]["right"] == 42.0
+    assert cells_file.read_text(encoding="utf-8").splitlines()[2] == lines[2]
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkeypatch):

@@ -303,7 +303,7 @@ def test_a_stopped_study_goes_on_to_the_same_rows(tmp_path):
     full_run = gaussian_mixture(methods=["perfect", "uncalibrated"], plan=plan)
     gaussian_mixture(methods=["perfect"], plan=plan, out=tmp_path)
     cells_file = tmp_path / "gaussian_mixture.cells.jsonl"
-    cells_file.write_text("\n".join(cells_file.read_text().splitlines()[:3]) + "\n")
+    cells_file.write_text("\n".join(cells_file.read_text(encoding="utf-8").splitlines()[:3]) + "\n", encoding="utf-8")
     keys = []
     resumed = gaussian_mixture(
         methods=["perfect", "uncalibrated"], plan=plan, out=tmp_path, progress=lambda _, key: keys.append(key)

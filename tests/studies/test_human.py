@@ -215,14 +215,14 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     for name in ("human", "human.votes"):
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "human.targets.md").exists()
-    before = (tmp_path / "human.csv").read_text()
+    before = (tmp_path / "human.csv").read_text(encoding="utf-8")
 
     def fail(*_):
         raise AssertionError("a model that was kept is measured again")
 
     monkeypatch.setattr("trueodds_studies.human.study.measure_cell", fail)
     human(quick=True, methods=NLI[:1], data=folder, out=tmp_path)
-    assert (tmp_path / "human.csv").read_text() == before
+    assert (tmp_path / "human.csv").read_text(encoding="utf-8") == before
 
 
 def test_a_study_resumed_with_other_votes_keeps_no_row_of_the_first(folder, Q, tmp_path):

@@ -217,10 +217,10 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a cell that was kept is measured again")
 
-    before = (tmp_path / "images.csv").read_text()
+    before = (tmp_path / "images.csv").read_text(encoding="utf-8")
     monkeypatch.setattr("trueodds_studies.images.study.measure_split", fail)
     images(quick=True, methods=["vgg16"], data=folder, out=tmp_path)
-    assert (tmp_path / "images.csv").read_text() == before
+    assert (tmp_path / "images.csv").read_text(encoding="utf-8") == before
 
 
 @pytest.mark.usefixtures("only_tables")
@@ -253,7 +253,7 @@ def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, t
     np.savez(tmp_path / "widmann_cifar10_4nets.npz", labels=np.zeros(3, dtype=int), probs_resnet18=np.eye(3))
     with pytest.raises(to.InputError, match=r"TO803.*no probs_vgg16_bn in .*which holds labels, probs_resnet18"):
         images(methods=["vgg16_bn"], data=tmp_path, quick=True)
-    (tmp_path / "plambda_cifar10_vgg16.npz").write_text("moved")
+    (tmp_path / "plambda_cifar10_vgg16.npz").write_text("moved", encoding="utf-8")
     ran = CliRunner().invoke(main, ["study", "images", "--method", "vgg16", "--data", str(tmp_path)])
     assert ran.exit_code == 2
     assert "TO803" in ran.output

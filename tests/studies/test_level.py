@@ -226,12 +226,14 @@ def test_a_row_tells_what_its_cell_gave():
 @pytest.mark.usefixtures("only_tables")
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     full = level(methods=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
-    lines = (tmp_path / "whole" / "level.cells.jsonl").read_text().splitlines()
+    lines = (tmp_path / "whole" / "level.cells.jsonl").read_text(encoding="utf-8").splitlines()
     marked = json.loads(lines[1])
     marked[1]["power_shift"] = 0.42  # so that it shows that this cell was not measured again
     cells_file = tmp_path / "part" / "level.cells.jsonl"
     cells_file.parent.mkdir()
-    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
+    cells_file.write_text(
+        "\n".join([lines[0], json.dumps(marked), lines[2][:30]]), encoding="utf-8"
+    )  # the last line was cut off
     resumed = level(methods=["spiegelhalter"], plan=SMALL, out=cells_file.parent)
     assert resumed.rows[0]["power_shift"] == 0.42
     assert resumed.rows[1:] == full.rows[1:]
@@ -286,10 +288,13 @@ def test_an_unknown_member_is_refused():
 
 def test_a_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path):
     page, table = tmp_path / "page.md", tmp_path / "level.tests.md"
-    page.write_text("Before.\n<!-- level.tests -->\nold\n<!-- end of level.tests -->\nAfter.\n")
-    table.write_text("new \\1\n")
+    page.write_text("Before.\n<!-- level.tests -->\nold\n<!-- end of level.tests -->\nAfter.\n", encoding="utf-8")
+    table.write_text("new \\1\n", encoding="utf-8")
     insert_table(page, table)
-    assert page.read_text() == "Before.\n<!-- level.tests -->\nnew \\1\n<!-- end of level.tests -->\nAfter.\n"
-    page.write_text("Nothing.\n")
+    assert (
+        page.read_text(encoding="utf-8")
+        == "Before.\n<!-- level.tests -->\nnew \\1\n<!-- end of level.tests -->\nAfter.\n"
+    )
+    page.write_text("Nothing.\n", encoding="utf-8")
     with pytest.raises(LookupError, match=r"level\.tests"):
         insert_table(page, table)

@@ -215,7 +215,7 @@ def test_sizes_of_other_predictions_are_measured_again(tmp_path):
             probs=np.random.default_rng(seed).dirichlet(np.ones(10), 100).astype(np.float32),
         )
         mcllo_power(plan=plan, data=data, out=where)
-        lines = (where / "mcllo_power.size.cells.jsonl").read_text().splitlines()
+        lines = (where / "mcllo_power.size.cells.jsonl").read_text(encoding="utf-8").splitlines()
         stamps.append(json.loads(lines[0])["data"])
         assert stamps[-1] == {size_simulation.NETWORK_FILE: hash_file(size_simulation.NETWORK_FILE, data)}
     assert stamps[0] != stamps[1]
@@ -256,7 +256,7 @@ def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeyp
     assert "mcllo_power.by_design.md" in files
     for name in tables:
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
-        assert "{" not in (tmp_path / f"{name}.md").read_text()
+        assert "{" not in (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     monkeypatch.setattr(power_simulation, "measure_power", None)  # nothing is measured twice
     monkeypatch.setattr("trueodds_studies.mcllo_power.study._draw_if_possible", lambda *_: None)
     assert CliRunner().invoke(main, words, standalone_mode=False).output == ran.output

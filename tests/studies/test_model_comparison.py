@@ -189,7 +189,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     words += [word for net in NETS[:2] for word in ("--method", net)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "Kendall's tau of two rankings" in ran.output
-    before = (tmp_path / "model_comparison.csv").read_text()
+    before = (tmp_path / "model_comparison.csv").read_text(encoding="utf-8")
     for name in ("ranks", "tau", "lineup"):
         assert ET.parse(tmp_path / f"model_comparison.{name}.svg").getroot().tag.endswith("svg")
 
@@ -198,7 +198,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
 
     monkeypatch.setattr("trueodds_studies.model_comparison.study.measure_cell", fail)
     model_comparison(quick=True, methods=NETS[:2], data=folder, out=tmp_path)
-    assert (tmp_path / "model_comparison.csv").read_text() == before
+    assert (tmp_path / "model_comparison.csv").read_text(encoding="utf-8") == before
 
 
 @pytest.mark.usefixtures("only_tables")

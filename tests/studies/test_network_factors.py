@@ -147,7 +147,10 @@ def test_the_study_has_a_row_for_each_network(study, out):
     tables = {table.name: table.rows for table in study.also}
     assert len(tables["network_factors.overfit"]) == len(study.rows)
     assert ET.parse(out / "network_factors.svg").getroot().tag.endswith("svg")
-    cells = [json.loads(line)[1] for line in (out / "network_factors.cells.jsonl").read_text().splitlines()[1:]]
+    cells = [
+        json.loads(line)[1]
+        for line in (out / "network_factors.cells.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    ]
     assert [row["epoch"] for row in cells[0]["curve"]] == [2, 3]
     for cell in cells:
         assert cell["curve"][-1]["error"] == cell["error"]
@@ -163,7 +166,7 @@ def test_an_interrupted_study_continues_with_equal_results(study, folder, out, m
         lambda cell, plan: calls.append(cell.number) or measure_cell(cell, plan),
     )
     path = out / "network_factors.cells.jsonl"
-    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+    path.write_text("\n".join(path.read_text(encoding="utf-8").splitlines()[:-1]) + "\n", encoding="utf-8")
     resumed = network_factors(data=folder, plan=TINY, out=out)
     assert calls == [1]
     assert resumed.to_dict() == study.to_dict()

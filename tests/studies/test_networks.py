@@ -139,14 +139,14 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     assert "Error of 1 network in total variation" in ran.output
     for name in (NLI[0], "lines.uniform", "lines.tree", "triangles.uniform", "triangles.tree"):
         assert (tmp_path / f"networks.{name}.png").read_bytes().startswith(b"\x89PNG")
-    before = (tmp_path / "networks.csv").read_text()
+    before = (tmp_path / "networks.csv").read_text(encoding="utf-8")
 
     def fail(*_):
         raise AssertionError("a net that was kept is measured again")
 
     monkeypatch.setattr("trueodds_studies.networks.study.measure_cell", fail)
     networks(quick=True, methods=NLI[:1], data=folder, out=tmp_path)
-    assert (tmp_path / "networks.csv").read_text() == before
+    assert (tmp_path / "networks.csv").read_text(encoding="utf-8") == before
 
 
 @pytest.mark.slow

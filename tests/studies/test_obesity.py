@@ -248,7 +248,9 @@ def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
 
 def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
     _, where = quick
-    (record,) = (json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text().splitlines()[1:])
+    (record,) = (
+        json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    )
     figure = draw_splits([record, record], tmp_path / "two.svg")
     methods = [row for row in record["rows"] if row["baseline"] == "Normal Weight"]
     dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)

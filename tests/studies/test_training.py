@@ -279,7 +279,10 @@ def test_the_study_measures_each_loss_stage_and_epoch(study, out):
     assert len(study.rows) == 3 * TINY.initializations
     assert json.loads(json.dumps(study.to_dict()))["study"] == "training"
     assert ET.parse(out / "training.svg").getroot().tag.endswith("svg")
-    losses = [json.loads(line)[1]["rows"] for line in (out / "training.cells.jsonl").read_text().splitlines()[1:]][-2:]
+    losses = [
+        json.loads(line)[1]["rows"]
+        for line in (out / "training.cells.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    ][-2:]
     for rows in losses:
         chosen = {(row["stage"], row["loss"], row["temperature scaling"]): row for row in rows}
         for loss, strengths in LOSSES.items():
@@ -296,7 +299,7 @@ def test_an_interrupted_study_continues_with_equal_results(study, folder, out, m
         lambda cell, plan: calls.append(cell.key) or measure_cell(cell, plan),
     )
     path = out / "training.cells.jsonl"
-    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+    path.write_text("\n".join(path.read_text(encoding="utf-8").splitlines()[:-1]) + "\n", encoding="utf-8")
     resumed = training(data=folder, plan=TINY, out=out)
     assert calls == ["losses | 1"]
     assert resumed.to_dict() == study.to_dict()

@@ -68,14 +68,14 @@ def test_a_file_is_written_whole_and_read_back(tmp_path):
     tally.save(path)
     identical(tally_reader.load(path), tally)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tally.json"]
-    content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
+    content = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(name))
     assert content["schema"] == "trueodds.tally/1"
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     Tally.from_predictions(softmaxed(10, 3, 1)).save(path)
-    old = path.read_text()
+    old = path.read_text(encoding="utf-8")
 
     def full(*_):
         raise OSError("disk full")
@@ -83,7 +83,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(InputError, match="TO407"):
         Tally.from_predictions(softmaxed(20, 3, 1)).save(path)
-    assert path.read_text() == old
+    assert path.read_text(encoding="utf-8") == old
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -110,7 +110,7 @@ def test_missing_files_and_folders_are_reported(tmp_path):
 def test_other_files_are_no_tallies(text, tmp_path):
     with pytest.raises(InputError, match="TO402"):
         tally_reader.loads(text)
-    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="TO402"):
         tally_reader.load(tmp_path / "a.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00PAR1")

@@ -65,7 +65,11 @@ def test_two_processes_give_the_sums_of_one(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(rank), *arguments], cwd=root, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WORKER, str(rank), *arguments],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         for rank in (0, 1)
     ]

@@ -165,7 +165,7 @@ def precompiled_folder() -> Path | None:
     """Return the folder of machine code of the package, or None if there is none for this processor."""
     folder = _FOLDER / "precompiled"
     try:
-        target = json.loads((folder / _TARGET_FILE).read_text())
+        target = json.loads((folder / _TARGET_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     features = binding.get_host_cpu_features()
@@ -180,7 +180,7 @@ def source_hash(file: Path) -> str:
     while pending:
         if (path := pending.pop()) not in files:
             files.add(path)
-            pending += [_FOLDER / f"{name}.py" for name in _KERNEL_IMPORT.findall(path.read_text())]
+            pending += [_FOLDER / f"{name}.py" for name in _KERNEL_IMPORT.findall(path.read_text(encoding="utf-8"))]
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -136,7 +136,7 @@ def test_recalibrated_confidences_are_paired_with_the_original_ones() -> None:
 def test_ids_of_a_table_pair_rows_too(tmp_path: Any) -> None:
     for name, order in (("a", range(40)), ("b", reversed(range(3, 40)))):
         lines = [f"{i},{0.3 + 0.01 * i},{i % 2}" for i in order]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["id,p,label", *lines]) + "\n")
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,p,label", *lines]) + "\n", encoding="utf-8")
     a, b = (to.read(tmp_path / f"{name}.csv", probs="p", row_id="id") for name in "ab")
     comparison = to.compare(a, b, "brier", paired=True)
     assert (comparison.n, comparison.difference) == (37, 0.0)

@@ -231,4 +231,6 @@ def print_lines(lines: Iterable[tuple[str, str]]) -> None:
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):  # tables have signs that not every terminal can show
+        stream.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from trueodds.cli import main
 
 PROGRAM = [sys.executable, "-m", "trueodds"]
 
@@ -234,13 +236,16 @@ def test_help_and_list_load_no_numpy(words: list[str]) -> None:
     assert ran.stderr.strip() == "set()"
 
 
-@pytest.mark.slow
-def test_a_terminal_without_the_signs_is_no_error(overconfident: str) -> None:
-    ran = subprocess.run(
-        [*PROGRAM, "measure", overconfident, "--interval", "none"],
-        capture_output=True,
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        check=False,
-    )
-    assert ran.returncode == 0
-    assert ran.stdout.startswith(b"ece ")
+@pytest.mark.parametrize(("encoding", "printed"), [("cp1252", "·"), ("shift_jis", "|")])
+def test_a_terminal_that_lacks_a_character_shows_it_in_ascii(
+    overconfident: str, encoding: str, printed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    with pytest.raises(SystemExit, match="0"):
+        main(["test", overconfident, "--resamples", "999"])
+    stream.seek(0)
+    text = stream.read()
+    assert "p <= 0.001: " in text
+    assert f" {printed} statistic " in text
+    assert "?" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -28,6 +29,7 @@ from trueodds.cli.table import table
 from trueodds.cli.tally import merge, tally
 from trueodds.cli.test import test
 from trueodds.core.errors import InputError
+from trueodds.core.printable import replace_unencodable
 from trueodds.core.suggestions import suggest_names
 
 EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIGINT, SIGPIPE
@@ -101,9 +103,10 @@ def _flush_stdout() -> None:
 
 def _replace_unencodable_characters() -> None:
     """Let stdout and stderr replace characters that their encoding lacks, instead of raising an error."""
+    codecs.register_error("trueodds", replace_unencodable)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="trueodds")
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

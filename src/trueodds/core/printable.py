@@ -19,6 +19,12 @@ _UNSAFE_OR_LINE_FEED = re.compile(f"[\n{_UNSAFE_RANGES}]")
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE_RANGES}]")
 # Spaces other than the blank, soft hyphens, zero-width characters and byte order marks.
 _INVISIBLE_CHARACTER = re.compile("[\u00a0\u00ad\u1680\u180e\u2000-\u200f\u202f\u205f-\u2064\u3000\ufeff]")
+# What reports and formulas contain, in the characters that every terminal has.
+_ASCII_EQUIVALENTS = {
+    "\u00a0": " ", "\u2009": " ", "\u202f": " ", "−": "-", "–": "-", "—": "-", "…": "...", "·": "|", "×": "x",
+    "→": "->", "≤": "<=", "≥": ">=", "∞": "inf", "²": "^2", "’": "'", "“": '"', "”": '"', "α": "alpha", "γ": "gamma",
+    "δ": "delta", "Δ": "Delta", "σ": "sigma", "Σ": "Sigma", "χ": "chi", "ψ": "psi",
+}  # fmt: skip
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
@@ -92,6 +98,22 @@ def without_surrogates(text: str) -> str:
     "a\\udcff"
     """
     return _SURROGATE_ESCAPE.sub(lambda match: f"\\{match[1]}" if match[1] else match[0], text)
+
+
+def replace_unencodable(problem: UnicodeError) -> tuple[str, int]:
+    r"""Write characters that an encoding lacks as ASCII or as escapes; an error handler for `codecs.register_error`.
+
+    Names in other alphabets stay distinct, which question marks would not be, and a minus sign stays a minus sign.
+
+    >>> import codecs
+    >>> codecs.register_error("trueodds", replace_unencodable)
+    >>> "p ≤ 0.001, −0.2, 猫".encode("ascii", errors="trueodds").decode()
+    'p <= 0.001, -0.2, \\u732b'
+    """
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    letters = problem.object[problem.start : problem.end]
+    return "".join(_ASCII_EQUIVALENTS.get(x) or x.encode("unicode_escape").decode() for x in letters), problem.end
 
 
 def has_surrogates(text: str) -> bool:

@@ -25,13 +25,18 @@ test check other-processor: export OMP_NUM_THREADS = 1
 # The slow tests, such as most simulations, the quick forms of studies, and layouts of figures, run with SLOW=1 or ENGINES=1.
 SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow")
 
+# ASCII=1 runs the tests in a locale without UTF-8, like many on Windows, where a file that is opened without naming its
+# encoding is an error. Processes that tests start do not print this warning, because other libraries cause it.
+ASCII_LOCALE := env LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONWARNDEFAULTENCODING=1 \
+  PYTHONWARNINGS=ignore::EncodingWarning
+
 # What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask, Spark and what PyTorch needs too.
 test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
 	$(BIN)/mypy --num-workers 2
-	$(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
+	$(if $(ASCII),$(ASCII_LOCALE)) $(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
 
 # The foundations and the rules of the code, for use while working.
 FAST := house terminology import_cycles prose docstrings

@@ -14,6 +14,8 @@ import pytest
 from tests.other_processor import CORES
 
 ROOT = Path(__file__).parents[1]
+# How other libraries read their files does not matter here.
+OTHERS_FILES = ("-W", "ignore::EncodingWarning")
 QUERY = """
 import json
 import numpy, scipy.linalg, threadpoolctl
@@ -34,7 +36,7 @@ def code_in_use(*before: str) -> dict[str, list[str]]:
     names = ("NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "GLIBC_TUNABLES")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     ran = subprocess.run(
-        [sys.executable, *before, *([sys.executable] if before else []), "-W", "error", "-c", QUERY],
+        [sys.executable, *before, *([sys.executable] if before else []), "-W", "error", *OTHERS_FILES, "-c", QUERY],
         capture_output=True,
         text=True,
         check=True,

@@ -277,7 +277,7 @@ def test_cells_that_no_center_divides_give_the_number_of_their_rows() -> None:
         assert tallied == pytest.approx(exact, abs=0.002)
 
 
-def test_the_façade_gives_interval_floor_and_settings() -> None:
+def test_the_facade_gives_interval_floor_and_settings() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(500)
     estimate = to.measure(Predictions(rng.random(500) < p**2, p), "ece_linear", resamples=200)

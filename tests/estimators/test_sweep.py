@@ -156,7 +156,7 @@ def test_resamples_of_rows_choose_their_own_bins() -> None:
     assert one.centered_norms(w[0], wp[0], wy[0], (w, wp, wy)) is None  # no norm
 
 
-def test_the_null_draws_of_the_façade_are_refitted_row_by_row() -> None:
+def test_the_null_draws_of_the_facade_are_refitted_row_by_row() -> None:
     # The generic path evaluates every redrawn view anew; the fast one must give the same draws from the same seed.
     class RowByRow(SweepError):
         def cell_statistic(self, view: View) -> None:  # type: ignore[override]
@@ -245,10 +245,10 @@ def test_many_bins_are_found_at_once() -> None:
     assert SweepError("uniform").bins(View(p, np.ones(len(p)))) == 199_999
 
 
-# The façade
+# The facade
 
 
-def test_the_façade_gives_floor_interval_and_settings() -> None:
+def test_the_facade_gives_floor_interval_and_settings() -> None:
     assert ESTIMATORS.make("sweep", {"partition": "uniform", "order": 1}) == SweepError("uniform", 1)
     rng = np.random.default_rng(7)
     p = rng.random(500)

@@ -61,6 +61,13 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
     return int(value), int(hits)
 
 
+def test_kernels_are_compiled_in_a_locale_whose_encoding_is_not_utf8(package):
+    text = "# σ ≤ 1\n" + KERNEL.format("inner", 1)
+    (package / "inner.py").write_text(text, encoding="utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert call(package, "cache", **locale) == (1, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("decorator", ["compile_kernel", "compile_inline"])
 def test_code_on_disk_is_stale_only_once_a_kernel_that_it_calls_changes(package, decorator):

@@ -30,7 +30,8 @@ def broken_links(site: Path) -> tuple[list[str], set[str], int]:
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.html").write_text('<a href="b.html">b</a> <a href="#c">c</a> <a id="d" href="#d">d</a>')
+    >>> links = '<a href="b.html">b</a> <a href="#c">c</a> <a id="d" href="#d">d</a>'
+    >>> _ = (folder / "a.html").write_text(links, encoding="utf-8")
     >>> broken_links(folder)
     (['a.html: #c', 'a.html: b.html'], set(), 3)
     """

@@ -33,7 +33,7 @@ def read_tables(docs: Path, page: str) -> list[Table]:
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.md").write_text("# A\\n\\n## B c\\n\\n| x | y |\\n|---|---|\\n| 1 | 2 |\\n")
+    >>> _ = (folder / "a.md").write_text("# A\\n\\n## B c\\n\\n| x | y |\\n|---|---|\\n| 1 | 2 |\\n", encoding="utf-8")
     >>> (table,) = read_tables(folder, "a.md")
     >>> table.target, table.header, table.rows
     ('a.md#b-c', ('x', 'y'), (('1', '2'),))

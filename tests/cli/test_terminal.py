@@ -85,7 +85,7 @@ def test_an_audit_shows_controls_as_text_and_its_json_keeps_the_names(run: Run, 
     assert document["data"]["classes"] == CLASSES
     assert {group["value"] for group in document["groups"]} == set(VALUES)
     # A lone surrogate is no text for other readers.
-    assert document["data"]["source"] == re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):x}", FILE)
+    assert document["data"]["source"] == re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):x}", FILE)
 
 
 def test_pictures_show_controls_as_text(run: Run, hostile: Path) -> None:

@@ -11,7 +11,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import frequency_weight_notes
-from trueodds.io import Source, read
+from trueodds.io import Source
+from trueodds.io.read import read_for_call
 from trueodds.tallies.reservoir import Reservoir, SampledTally
 from trueodds.tallies.tally import Tally
 
@@ -109,7 +110,7 @@ def _collect_or_tally(
     """Return the rows if they fit into memory or `mode` requires it, else tally the source."""
     if isinstance(data, Predictions) and mode != "tally":
         return data
-    source = data if isinstance(data, Source) else read(data)
+    source = read_for_call(data)
     if mode == "exact":
         return source.collect(progress=progress)
     if mode is None:
@@ -129,6 +130,6 @@ def resolve_for_fit(data: Any, mode: str | None, weight_kind: str | None, limit:
     in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
     if in_memory or mode == "exact":
         return resolve_data(data, mode, weight_kind)
-    source = data if isinstance(data, Source) else read(data)
+    source = read_for_call(data)
     preds = None if mode == "tally" else source.collect_within(limit)
     return source if preds is None else resolve_data(preds, "exact", weight_kind)

@@ -128,12 +128,15 @@ class Display:
             As for `Predictions` and `draw`.
         """
         if not isinstance(y_prob, Mapping):
-            return cls._draw(Predictions(y_true, y_prob, weight=sample_weight, classes=classes), lens, ax, settings)
+            return cls._draw(
+                Predictions(y_true, y_prob, weight=sample_weight, classes=classes, copy=False), lens, ax, settings
+            )
         if not y_prob:
             fix = "For instance {'nb': P, 'rf': Q}."
             raise InputError("TO205", "A mapping of models must not be empty.", "an empty mapping", fix)
         models = {
-            str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes) for name, prob in y_prob.items()
+            str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes, copy=False)
+            for name, prob in y_prob.items()
         }
         return cls._draw(models, lens, ax, settings)
 

@@ -17,7 +17,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress, report_in_rows, report_progress
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import read
+from trueodds.io.read import read_for_call
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
@@ -86,7 +86,7 @@ def tally(
     progress_context = report_progress(progress)
     if isinstance(data, Tally):
         return data
-    source = data if isinstance(data, Source) else read(data)
+    source = read_for_call(data)
     step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
     with progress_context as report:
         if resume is not None:

@@ -242,7 +242,7 @@ def class_weights(
     >>> class_weights(source, labels, [0.2] * 7 + [0.8] * 3, how="bbse").round(2).tolist()
     [1.67, 0.33]
     """
-    preds = Predictions(source_true, source_prob, weight=weight)
+    preds = Predictions(source_true, source_prob, weight=weight, copy=False)
     spec = PriorShiftSpec(target=as_array(target_prob, "target_prob"), how=how)
     return spec.fit(prob_columns(preds.p), preds.Y, preds.w).ratios
 

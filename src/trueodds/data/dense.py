@@ -27,6 +27,7 @@ class DensePredictions(Protocol):
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
+        copy: bool = True,
     ) -> None:
         """From probabilities."""
 
@@ -38,6 +39,7 @@ class DensePredictions(Protocol):
         *,
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
+        copy: bool = True,
     ) -> Self:
         """From logits."""
 
@@ -120,10 +122,10 @@ def from_dense(
     row_probs = (p.reshape(-1) if is_foreground else p.reshape(-1, p.shape[-1]))[is_class_label]
     try:
         if logits:
-            rows = predictions_class.from_logits(row_labels, row_probs, cluster=cluster, classes=classes)
+            rows = predictions_class.from_logits(row_labels, row_probs, cluster=cluster, classes=classes, copy=False)
         else:
             rows = predictions_class(
-                row_labels, row_probs, cluster=cluster, classes=classes, sum_tolerance=sum_tolerance
+                row_labels, row_probs, cluster=cluster, classes=classes, sum_tolerance=sum_tolerance, copy=False
             )
     except InputError as problem:
         raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), is_foreground=is_foreground) from None

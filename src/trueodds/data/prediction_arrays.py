@@ -74,6 +74,20 @@ class PredictionArrays:
                 value.flags.writeable = False
             object.__setattr__(self, name, MappingProxyType(value) if name == "group" else value)
 
+    def _copy_shared_arrays(self, *inputs: Array) -> None:
+        """Copy the group columns, and all arrays that share memory with those of the caller.
+
+        Weights, votes and clusters were converted, which copies them.
+        """
+        groups = {name: _read_only(labels.copy()) for name, labels in self.group.items()}
+        shared = {name: getattr(self, name) for name in ("p", "logits", "y")}
+        copies = {
+            name: array.copy(order="K")
+            for name, array in shared.items()
+            if array is not None and any(np.may_share_memory(array, other) for other in inputs)
+        }
+        self._set_arrays(copies | {"group": groups})
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
 
@@ -101,7 +115,7 @@ class PredictionArrays:
         y = self.y
         if self.kind != "multilabel" or y is None:
             return None
-        return self.cached("known", lambda: None if (y >= 0).all() else np.asarray(y >= 0))
+        return self.cached("known", lambda: None if (y >= 0).all() else _read_only(y >= 0))
 
     @property
     def w(self) -> Array:
@@ -221,7 +235,7 @@ class PredictionArrays:
         ['q2', 'q3']
         """
         new = type(self).__new__(type(self))
-        ids = check_groups({"row_id": row_id}, self.n)["row_id"]
+        ids = check_groups({"row_id": row_id}, self.n)["row_id"].copy()
         new._set_arrays({name: getattr(self, name) for name in ARRAY_FIELDS} | {"row_id": ids})
         return new
 
@@ -279,6 +293,12 @@ class PredictionArrays:
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
         extras += [f"group {to_printable(name)}" for name in self.group]
         return f"Predictions(n={self.n:,}, {description[self.kind]}{''.join(', ' + e for e in extras)})"
+
+
+def _read_only(array: Array) -> Array:
+    """Return an array, made read-only."""
+    array.flags.writeable = False
+    return array
 
 
 def _one_hot_matrix(y: Array, k: int) -> Array:

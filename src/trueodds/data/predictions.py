@@ -50,6 +50,9 @@ class Predictions(PredictionArrays):
         of the labels (a pandas Categorical or a Polars Enum) if there is one per column.
     sum_tolerance : float, optional
         Largest deviation of the sum of a row from 1, for rounded tables.
+    copy : bool, default=True
+        Whether to copy arrays that are used as they are, so that later changes do not affect the predictions. With
+        False, they are shared: do not change them afterwards.
 
     Attributes
     ----------
@@ -104,6 +107,7 @@ class Predictions(PredictionArrays):
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
+        copy: bool = True,
     ) -> None:
         y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
         argument_order.refuse_swapped(y_raw, p_raw)
@@ -123,6 +127,8 @@ class Predictions(PredictionArrays):
             p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
+        if check("copy", copy, bool, True):
+            self._copy_shared_arrays(y_raw, p_raw)
 
     def _set_checked(
         self,
@@ -155,6 +161,7 @@ class Predictions(PredictionArrays):
         group: ArrayLike | Groups | None = None,
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
+        copy: bool = True,
     ) -> Predictions:
         """Create predictions from logits or log-probabilities.
 
@@ -172,6 +179,9 @@ class Predictions(PredictionArrays):
             Cluster of each row. Rows of one cluster are not independent of each other.
         classes : sequence, optional
             Names of the classes in the order of the columns.
+        copy : bool, default=True
+            Whether to copy arrays that are used as they are, so that later changes do not affect the predictions. With
+            False, they are shared: do not change them afterwards.
 
         Returns
         -------
@@ -183,11 +193,14 @@ class Predictions(PredictionArrays):
         >>> Predictions.from_logits([1], [[0.0, 0.0]]).p.tolist()
         [[0.5, 0.5]]
         """
-        z = arrays.as_float_array(arrays.as_array(logits, "logits"), "logits")
+        y_raw, z_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(logits, "logits")
+        z = arrays.as_float_array(z_raw, "logits")
         arrays.check_shape(z, "logits")
-        classes, column_notes = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
-        preds = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
+        classes, column_notes = classes_from_columns(y_true, y_raw, logits, classes)
+        preds = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes, copy=False)
         preds._set_arrays({"logits": z, "notes": (*column_notes, *preds.notes, *note_doubtful_logits(z))})
+        if check("copy", copy, bool, True):
+            preds._copy_shared_arrays(y_raw, z_raw)
         return preds
 
     @classmethod
@@ -200,6 +213,7 @@ class Predictions(PredictionArrays):
         weight: ArrayLike | None = None,
         group: ArrayLike | Groups | None = None,
         cluster: ArrayLike | None = None,
+        copy: bool = True,
     ) -> Predictions:
         """Create predictions from confidence and correctness.
 
@@ -215,6 +229,9 @@ class Predictions(PredictionArrays):
             Subgroup of each row, in one group column or several named ones.
         cluster : array (n,), optional
             Cluster of each row. Rows of one cluster are not independent of each other.
+        copy : bool, default=True
+            Whether to copy arrays that are used as they are, so that later changes do not affect the predictions. With
+            False, they are shared: do not change them afterwards.
 
         Returns
         -------
@@ -238,6 +255,8 @@ class Predictions(PredictionArrays):
             prob, ("wrong", "correct"), kind="confidence", y=y, dtype=confidence_raw.dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
+        if check("copy", copy, bool, True):
+            preds._copy_shared_arrays(correct_raw, confidence_raw)
         return preds
 
     @classmethod
@@ -253,6 +272,7 @@ class Predictions(PredictionArrays):
         classes: Sequence[Any] | None = None,
         logits: bool = False,
         missing: float | None = None,
+        copy: bool = True,
     ) -> Predictions:
         """Create predictions of independent binary labels.
 
@@ -275,6 +295,9 @@ class Predictions(PredictionArrays):
             Whether `P` holds log odds, whose sigmoid is the probability.
         missing : float, optional
             Value in `Y` that, like NaN, stands for a label that is not known, such as −1.
+        copy : bool, default=True
+            Whether to copy arrays that are used as they are, so that later changes do not affect the predictions. With
+            False, they are shared: do not change them afterwards.
 
         Returns
         -------
@@ -307,6 +330,8 @@ class Predictions(PredictionArrays):
             p, names, kind="multilabel", y=y, logits=z, dtype=dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
+        if check("copy", copy, bool, True):
+            preds._copy_shared_arrays(y_raw, p_raw)
         return preds
 
     @staticmethod

@@ -93,7 +93,9 @@ class RecalibratedMeasure(Estimator):
                 "Call to.measure with the predictions.",
             )
         rows = view.take(np.flatnonzero(view.w > 0))
-        estimator, recalibrated = self.prepare(Predictions(rows.Y, rows.P, weight=rows.w, sum_tolerance=1e-2))
+        estimator, recalibrated = self.prepare(
+            Predictions(rows.Y, rows.P, weight=rows.w, sum_tolerance=1e-2, copy=False)
+        )
         lens = as_lens(estimator.lens) if estimator.lens else default_lens(recalibrated)
         (recalibrated_view,) = lens.views(recalibrated)
         return estimator.value(recalibrated_view)

@@ -170,6 +170,16 @@ def read(
     return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data, csv_settings))
 
 
+def read_for_call(data: Any) -> Source:
+    """Read the data of one call of a public function, whose result keeps no rows: a pair of arrays is not copied."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, tuple) and len(data) == 2:
+        refuse_several_models(data)
+        return InMemorySource(Predictions(*data, copy=False))
+    return read(data)
+
+
 def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
     """Return a source that is read by an engine (Dask, Spark or PyTorch), or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)

@@ -171,7 +171,8 @@ class TableSource(Source):
                 progress(rows_read, self.rows)
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
-        preds = self.validate_block(join_blocks(blocks), is_part=False)
+        # Joined blocks are new arrays; a single one may be a view of the caller's frame.
+        preds = self.validate_block(join_blocks(blocks), is_part=False, copy=len(blocks) == 1)
         return preds.with_notes(*self.notes, *copy_notes([table.name for table in self.tables]))
 
     @property
@@ -273,19 +274,21 @@ class TableSource(Source):
         if pending is not None:
             yield pending
 
-    def validate_block(self, block: Block, *, is_part: bool) -> Predictions:
+    def validate_block(self, block: Block, *, is_part: bool, copy: bool = True) -> Predictions:
         """Return the rows of a block as Predictions, with their ids; an error names the file and its row.
 
         `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
+        `copy` is as for `Predictions`.
         """
-        preds = self._validate_columns(block, is_part=is_part)
+        preds = self._validate_columns(block, is_part=is_part, copy=copy)
         return preds if block.row_id is None else preds.with_row_id(block.row_id)
 
-    def _validate_columns(self, block: Block, *, is_part: bool) -> Predictions:
+    def _validate_columns(self, block: Block, *, is_part: bool, copy: bool) -> Predictions:
         """Return the rows of a block as Predictions without ids."""
         if block.y is None:
             raise self._no_outcome_error()
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
+        extras["copy"] = copy
         kind = self.roles.kind
         classes = self.class_names(block)
         try:

@@ -67,8 +67,9 @@ def to_predictions(
     logits: bool = False,
     kind: Kind = "classes",
     classes: tuple[Any, ...] | None = None,
+    copy: bool = True,
 ) -> Predictions:
-    """Return tensors as validated predictions; tensors on the CPU are not copied.
+    """Return tensors as validated predictions.
 
     Parameters
     ----------
@@ -84,6 +85,8 @@ def to_predictions(
         What the scores are: of exclusive classes, of a correct answer, or of independent labels.
     classes : tuple, optional
         Names of the classes in the order of the columns. Labels are read as by `Predictions`.
+    copy : bool, default=True
+        Whether to copy tensors on the CPU, which a data loader may fill again. With False, do not change them.
 
     Returns
     -------
@@ -101,15 +104,15 @@ def to_predictions(
         if classes is not None and kind == "classes":
             y = _name_labels(y, classes)
         if kind == "classes" and logits:
-            return Predictions.from_logits(y, p, weight=w, classes=classes)
+            return Predictions.from_logits(y, p, weight=w, classes=classes, copy=copy)
         if logits:  # of independent labels, or of a correct answer
             p = np.asarray(torch.sigmoid(scores.detach().double()).cpu().numpy())
         if kind == "multilabel":
-            return Predictions.from_multilabel(y, p, weight=w, classes=classes)
+            return Predictions.from_multilabel(y, p, weight=w, classes=classes, copy=copy)
         if kind == "confidence":
-            return Predictions.from_confidence(p, y, weight=w)
+            return Predictions.from_confidence(p, y, weight=w, copy=copy)
         tolerance = SUM_TOLERANCE_OF_DTYPE["bfloat16"] if scores.dtype == torch.bfloat16 else None
-        return Predictions(y, p, weight=w, classes=classes, sum_tolerance=tolerance)
+        return Predictions(y, p, weight=w, classes=classes, sum_tolerance=tolerance, copy=copy)
     except InputError as problem:
         raise _restate_error(problem, target) from None
 

@@ -54,10 +54,13 @@ def apply_hypothesis(
             cluster=preds.cluster,
             classes=preds.classes,
             missing=UNKNOWN_LABEL,
+            copy=False,
         )
     elif preds.kind == "confidence":
         assert preds.y is not None
-        null_preds = Predictions.from_confidence(predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
+        null_preds = Predictions.from_confidence(
+            predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster, copy=False
+        )
     else:
         null_preds = Predictions(
             _labels_or_votes(preds),
@@ -66,6 +69,7 @@ def apply_hypothesis(
             group=preds.group or None,
             cluster=preds.cluster,
             classes=preds.classes,
+            copy=False,
         )
     return null_preds, [HypothesisLens(lens, preds) for lens in lenses]
 

@@ -187,6 +187,7 @@ def _tally_batch(
             logits=layout.logits,
             kind=layout.kind,
             classes=layout.classes if layout.kind == "multilabel" else None,
+            copy=False,
         )
         for note in preds.notes:
             if note.code == NOTE_ON_LOGITS:

@@ -100,7 +100,7 @@ class Population:
         if self.is_single_score:
             (view,) = self.views
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
-            self._sampled_preds = Predictions(placeholder_labels, view.p, weight=preds.weight)
+            self._sampled_preds = Predictions(placeholder_labels, view.p, weight=preds.weight, copy=False)
 
     def true_probabilities(self, x: float) -> Array:
         """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""

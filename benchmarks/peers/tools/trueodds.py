@@ -48,12 +48,12 @@ def prepare_estimate(name: str, lens: str, **settings: Any) -> Callable[[Arrays]
     """Return the function that prepares the calls of an estimator, from predictions and from arrays."""
 
     def prepare_calls(arrays: Arrays) -> dict[str, TimedCall]:
-        def estimate(preds: to.Predictions) -> float:
-            return to.measure(preds, name, lens=lens, interval=None, **settings).value
+        def estimate(data: to.Predictions | tuple[np.ndarray, np.ndarray]) -> float:
+            return to.measure(data, name, lens=lens, interval=None, **settings).value
 
         return {
             "": TimedCall(estimate, make_argument=lambda: make_predictions(arrays)),
-            "from arrays": TimedCall(lambda: estimate(make_predictions(arrays))),
+            "from arrays": TimedCall(lambda: estimate((arrays["y"], arrays["P"]))),
         }
 
     return prepare_calls

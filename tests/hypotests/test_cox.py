@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 import trueodds as to
 from tests import reference
 from trueodds.hypotests._glm.logistic import fit_logit_regression
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 from trueodds.hypotests.cox import Cox
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
+from trueodds.tallies.tally import lens_views
 
 
 def five_hundred():
@@ -49,7 +52,45 @@ def test_hockey_has_the_standard_errors_of_an_independent_fit(column):
         (golden["se_intercept"], golden["se_slope"]), rel=1e-8
     )
     assert large["in_the_large"] == pytest.approx(golden["cal_in_large"], rel=1e-8)
-    assert large["in_the_large_se"] == pytest.approx(golden["cal_in_large_se"], rel=1e-8)
+    # The reference has the standard error of the model, 1/√Σq(1 − q). The sandwich estimate is √Σ(y − q)² times its
+    # square, with q fitted at slope 1.
+    q = expit(logit(np.array(rows[column])) + golden["cal_in_large"])
+    sandwich = golden["cal_in_large_se"] ** 2 * np.sqrt(((np.array(rows["y"]) - q) ** 2).sum())
+    assert large["in_the_large_se"] == pytest.approx(sandwich, rel=1e-8)
+
+
+def test_calibration_in_the_large_has_a_sandwich_standard_error_in_rows_and_cells():
+    # Half of the events occur at p = .25 and at p = .75, four rows each. The shift is 0 by symmetry, the information
+    # 8 · 3/16 = 1.5, and the squared residuals sum to 4 (.75² + .25²) = 2.5. Equal weights do not change it.
+    p, y = np.repeat([0.25, 0.75], 4), np.tile([1, 1, 0, 0], 2)
+    (cells,) = lens_views(to.tally(to.Predictions(y, p)), as_lens("positive"))
+    assert len(cells) == 2
+    for view in (View(p=p, y=y), View(p=p, y=y, w=np.full(8, 3.0)), cells):
+        assert Cox().coefficients(view)["in_the_large"].se == pytest.approx(np.sqrt(2.5) / 1.5, rel=1e-9)
+
+
+def test_the_squared_residual_of_calibration_in_the_large_counts_by_the_squared_weight():
+    # p = 1/2 and y = 1, 0, 0 with weights 2, 1, 1: shift 0, information 4/4, and Σw²(y − q)² = (4 + 1 + 1)/4.
+    coefficient = Cox().coefficients(View(p=[0.5] * 3, y=[1, 0, 0], w=[2, 1, 1]))["in_the_large"]
+    assert coefficient.se == pytest.approx(np.sqrt(1.5), rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "true_probability"),
+    [(500, lambda x: expit(x / 2)), (300, lambda x: expit(x / 1.5)), (500, lambda x: 0.15 + 0.7 * expit(x))],
+    ids=["temperature 2", "temperature 1.5", "label noise"],
+)
+def test_the_interval_of_the_intercept_covers_whatever_the_slope_is(n, true_probability):
+    # By symmetry the true shift is 0. 1,000 intervals of 95 % cover at least 927 times with probability .999.
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(1000):
+        x = rng.normal(0, 3, n)
+        view = View(p=expit(x), y=(rng.random(n) < true_probability(x)).astype(float))
+        low, high = Cox().coefficients(view)["in_the_large"].interval
+        covered += low <= 0 <= high
+    assert covered >= 927
 
 
 def test_in_the_large_by_hand():

@@ -64,6 +64,9 @@ class Cox(ViewTest):
     (calibration-in-the-large on the logit scale) with slope 1. The likelihood ratios of in-the-large and slope add up
     to the joint one.
 
+    Calibration-in-the-large has a sandwich standard error [3]_, because the slope of a miscalibrated model is rarely 1.
+    Intercept and slope have the standard errors of the fitted model. Tests of independent rows use neither.
+
     With clusters the coefficients have jackknife standard errors over clusters, their intervals are Student's t, and
     the tests are Wald tests with Hotelling's T² for the effective number of clusters (`units`), as the calibrator `llo`
     reports them. With the asymptotic null this also decides the test: its p-value is that of its part, and below 0.05
@@ -86,6 +89,7 @@ class Cox(ViewTest):
     ----------
     .. [1] Cox (1958).
     .. [2] Miller, Hui & Tierney (1991).
+    .. [3] White (1982). Maximum likelihood estimation of misspecified models.
 
     Examples
     --------
@@ -182,8 +186,9 @@ class Cox(ViewTest):
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, Coefficient]:
         """Calibration-in-the-large, intercept and slope with standard errors; NaN if no finite estimate exists.
 
-        Standard errors use the variance under the fitted probabilities, with squared weights. For shares of votes, and
-        for rows in clusters (`cluster`, (n,)), they are from the jackknife over rows and clusters.
+        Standard errors of intercept and slope use the variance under the fitted probabilities, with squared weights;
+        that of calibration-in-the-large uses the squared residuals. For shares of votes, and for rows in clusters
+        (`cluster`, (n,)), they are from the jackknife over rows and clusters.
         """
         regression = CalibrationRegression.from_view(view, self.min_prob)
         if cluster is None and has_vote_shares(view):

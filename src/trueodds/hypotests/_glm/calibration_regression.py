@@ -57,6 +57,7 @@ class Coefficient:
 class CalibrationRegression:
     """Logistic regression of the outcomes of one view on its predicted log odds."""
 
+    view: View
     logits: Logits  # predicted log odds of each row
     powers: LogitPolynomials  # intercept and slope as orthonormal columns
     wy: Array  # (1, n) weighted outcomes
@@ -71,7 +72,7 @@ class CalibrationRegression:
         shift_fit, regression_fit = (
             fit_logit_regression(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2)
         )
-        return cls(logits, powers, wy, shift_fit, regression_fit)
+        return cls(view, logits, powers, wy, shift_fit, regression_fit)
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean of values (n,) over the rows."""
@@ -155,8 +156,9 @@ class CalibrationRegression:
     def _estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[Array, ParameterCovariance]:
         """Intercept and slope of a fit, (2,), with their covariance; NaN where no finite estimate or variance exists.
 
-        With `cluster` (n,) the covariance is the jackknife's, and else that of the model with squared weights. A fit
-        with slope 1 has m = 1 parameter, the intercept, and NaN as the slope.
+        A fit with slope 1 has m = 1 parameter, the intercept, and NaN as the slope. With `cluster` (n,) the covariance
+        is the jackknife's, and else the sandwich estimate. Its score variance is that of the model if the slope is
+        free. If the slope is fixed at 1, which is wrong for most miscalibrated models, it is that of the residuals.
         """
         m, values, covariance = fit.beta.shape[1], np.full(2, np.nan), np.full((2, 2), np.nan)
         units = None if cluster is None else IndependentUnits.from_clusters(self.logits.w, cluster)
@@ -168,7 +170,8 @@ class CalibrationRegression:
         q = fit.probabilities(columns, logits.x)
         information = columns.T @ ((q * (1 - q) * logits.w)[:, None] * columns)
         if units is None:
-            score_variance = columns.T @ ((q * (1 - q) * logits.ww)[:, None] * columns)
+            squares = self._squared_residuals(q) if m == 1 else q * (1 - q) * logits.ww
+            score_variance = columns.T @ (squares[:, None] * columns)
             transform = self.powers.monomial_coefficients[:m, :m] @ np.linalg.inv(information)
             covariance[:m, :m] = transform @ score_variance @ transform.T
         elif units.n_units > m:
@@ -176,6 +179,11 @@ class CalibrationRegression:
             if estimated.effective_units is not None and estimated.effective_units > m:
                 covariance[:m, :m], n_units = estimated.covariance, estimated.effective_units
         return values, ParameterCovariance(covariance, n_units)
+
+    def _squared_residuals(self, q: Array) -> Array:
+        """Σw²(y − q)² of each row or cell for fitted probabilities q (n,), from the sums around the predictions."""
+        y, p = self.view.y, self.view.p.astype(np.float64)
+        return np.maximum(self.view.sums("wwr") + self.logits.ww * ((y - q) ** 2 - (y - p) ** 2), 0.0)
 
     def _jackknife(self, q: Array, units: IndependentUnits, m: int) -> ParameterCovariance:
         """Covariance (m, m) of intercept and slope by the jackknife, with fitted probabilities q (n,)."""

@@ -243,7 +243,7 @@ def _describe_coefficient_errors(audit: Mapping[str, Any]) -> str:
         return "intercept and slope have jackknife standard errors over clusters"
     if data.get("votes"):
         return "intercept and slope have jackknife standard errors over rows"
-    return "intercept and slope have standard errors from the fitted logistic regression"
+    return "the intercept has a sandwich standard error, and the slope that of the fitted logistic regression"
 
 
 def _describe_groups(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:

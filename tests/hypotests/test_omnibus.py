@@ -265,3 +265,12 @@ def test_p_values_of_components_do_not_depend_on_their_scale(component):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(log_pvalues(1e200 * pool, component), log_pvalues(pool, component), rtol=1e-9)
+
+
+def test_so_few_draws_that_nothing_can_be_rejected_are_noted():
+    # Nine draws: the smallest p-value is .1. Nineteen: it is .05, but three classes after Holm's correction have .15.
+    y, p = [0, 1] * 50, [0.4, 0.6] * 50
+    codes = {resamples: {note.code for note in to.test(y, p, resamples=resamples).notes} for resamples in (9, 19)}
+    assert ("TN209" in codes[9], "TN209" in codes[19]) == (True, False)
+    three = to.Predictions([0, 1, 2] * 20, np.full((60, 3), 1 / 3))
+    assert "TN209" in {note.code for note in to.test(three, lens="classwise", resamples=19).notes}

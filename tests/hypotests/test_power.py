@@ -382,3 +382,23 @@ def test_one_row_per_cluster_can_be_planned_for() -> None:
         first_rows = np.unique(clustered.cluster, return_index=True)[1]
         plain = to.power(to.Predictions(y, p)[first_rows], **settings)
         assert to.power(clustered[first_rows], **settings) == plain
+
+
+@pytest.mark.parametrize(
+    ("settings", "minimum"),
+    [({"resamples": 9}, 19), ({"resamples": 99, "alpha": 0.005}, 199), ({"test": "consistency", "resamples": 9}, 19)],
+)
+def test_too_few_null_draws_for_alpha_are_refused_with_the_number_that_suffices(settings, minimum):
+    # The smallest of B + 1 equally likely p-values is 1/(1 + B), which is .05 for 19 draws and .005 for 199.
+    with refused("TO203", fix=f"at least {minimum}."):
+        to.power(binary(), effect=0.1, simulations=20, **settings)
+    to.power(binary(), effect=0.1, simulations=20, **settings | {"resamples": minimum})
+
+
+def test_independent_labels_need_a_null_draw_for_each_of_them():
+    # Holm's correction of 20 labels multiplies the smallest p-value by 20: at 5 % it needs 399 draws.
+    rng = np.random.default_rng(0)
+    p = rng.random((60, 20))
+    preds = to.Predictions.from_multilabel((rng.random(p.shape) < p).astype(int), p)
+    with refused("TO203", fix="at least 399."):
+        to.power(preds, effect=0.1, simulations=20, resamples=199)

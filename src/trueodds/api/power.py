@@ -180,7 +180,8 @@ def power(
             )
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
-            settings.setdefault("resamples", n_null_draws_for_level(plan.alpha))
+            n_independent_labels = rows.k if rows.kind == "multilabel" else 1
+            settings.setdefault("resamples", n_null_draws_for_level(plan.alpha, n_independent_labels))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)  # of the test consistency, which has no lens of its own
         resolved_lens = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)

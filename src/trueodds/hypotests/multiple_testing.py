@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trueodds.core.errors import Note
+from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
@@ -80,6 +82,24 @@ def _view_pvalue(value: Array, draws: Array) -> float:
 def _flatten_claims(draws: Array) -> Array:
     """Reshape draws of views (views, B), or of m statistics of each view (views, B, m), to hypotheses (claims, B)."""
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
+
+
+def few_draws_notes(n_hypotheses: int, n_draws: int, min_pvalue: float) -> list[Note]:
+    """Return the note TN209 if so few null draws cannot reject a single hypothesis at the decision level.
+
+    `min_pvalue` is the smallest p-value of one hypothesis before Holm's correction.
+    """
+    smallest = n_hypotheses * min_pvalue
+    if smallest <= DECISION_LEVEL:
+        return []
+    draws = f"{n_draws:,} draws the smallest"
+    text = (
+        f"With {draws} p-value is {smallest:.2g}, so calibration cannot be rejected. Increase resamples."
+        if n_hypotheses == 1
+        else f"With Holm's correction of {n_hypotheses:,} hypotheses and {draws} adjusted p-value is"
+        f" {min(1.0, smallest):.2g}, so no single hypothesis can be rejected. Increase resamples."
+    )
+    return [Note("TN209", text)]
 
 
 def smallest_pvalue(pvalues: Sequence[float]) -> float:

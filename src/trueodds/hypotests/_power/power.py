@@ -33,7 +33,7 @@ from trueodds.hypotests._power.simulation import (
     SimulatedPower,
 )
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.per_view import DRAWS_MARGIN, ViewTest, required_resamples
 from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 
@@ -91,13 +91,17 @@ class PowerPlan(Settings):
 PLAN_SETTINGS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
 
 
-def n_null_draws_for_level(alpha: float) -> int:
+def n_null_draws_for_level(alpha: float, n_independent_labels: int = 1) -> int:
     """Number of null draws of a simulated test, such that α(1 + B) is an integer of at least 10 if α allows.
 
-    >>> n_null_draws_for_level(0.05), n_null_draws_for_level(0.01)
-    (199, 999)
+    Independent labels are tested by Holm's correction, for which `required_resamples` may demand more.
+
+    >>> n_null_draws_for_level(0.05), n_null_draws_for_level(0.01), n_null_draws_for_level(0.05, 20)
+    (199, 999, 999)
     """
-    return max(200, 100 * math.ceil(0.1 / alpha)) - 1
+    n_draws = max(200, 100 * math.ceil(0.1 / alpha)) - 1
+    smallest_pvalue = n_independent_labels / (1 + n_draws)
+    return n_draws if smallest_pvalue <= alpha / DRAWS_MARGIN else required_resamples(None, n_independent_labels, alpha)
 
 
 def check_power_settings(test: Any, estimator: Any, width: float | None, test_settings: Mapping[str, Any]) -> None:

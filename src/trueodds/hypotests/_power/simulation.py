@@ -176,6 +176,20 @@ class ScoreLens(Positive):
         return (view,)
 
 
+def _check_resamples(resamples: int, n_hypotheses: int, alpha: float) -> None:
+    """Raise TO203 if the smallest p-value of so few null draws is above alpha, so that the power would be 0."""
+    smallest = n_hypotheses / (1 + resamples)
+    if smallest <= alpha + LEVEL_TOLERANCE:
+        return
+    raise InputError(
+        "TO203",
+        f"With {resamples:,} resamples the smallest possible p-value is {min(smallest, 1.0):.2g}, so the test could not"
+        f" reject at alpha {alpha:g}.",
+        f"resamples={resamples}",
+        f"Use at least {math.ceil(n_hypotheses / alpha - 1e-9) - 1}.",
+    )
+
+
 MAX_LABELS_OF_DRAWS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
 MAX_STORED_NULL_DRAWS = 2**25  # total number of null draws in memory
 N_POOLED_NULL_DRAWS = 4000  # total number of null draws if the data sets share them
@@ -223,7 +237,10 @@ class SimulatedPower:
         self._null_draws_by_data_set: dict[int, Array] = {}
         first_sample = self._sample_data_set(self._undistorted_truth, 0)
         # Raises InputError for unsuitable data.
-        test(first_sample, [population.sample_lens], np.random.default_rng(seed))
+        verdict = test(first_sample, [population.sample_lens], np.random.default_rng(seed))
+        n_hypotheses = len(population.views) if population.preds.kind == "multilabel" else 1  # of Holm's correction
+        if verdict.min_pvalue is not None:
+            _check_resamples(verdict.settings["resamples"], n_hypotheses, alpha)
         self.redraws_labels = test.estimand(first_sample, population.sample_lens) is not None
         self.n_null_draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = n_data_sets * self.n_null_draws * len(population.views)
